@@ -19,7 +19,8 @@ from inspector.engine.session.batches import batch_of_spec
 from inspector.gui.panel.registry import ordered
 from inspector.records import Channel, InputSpec, Load
 
-SAMPLES = ("char_gru", "ladder_lstm", "char_transformer", "elman_relu", "deep_highway", "adding_elman", "")
+MASKED = "masked by a finite number"
+SAMPLES = ("char_gru", "ladder_lstm", "char_transformer", "elman_relu", "deep_highway", "adding_elman", "", MASKED)
 SLOW = {"bptt", "truncation", "influence", "fixed_points", "gradient/state_derivatives", "operations"}
 """What is computed on request is run on one sample: each of these belongs to one panel alone."""
 
@@ -32,9 +33,24 @@ def stack() -> tuple[Subject, Batch]:
     return subject, Batch(torch.randn(1, 9, 3), torch.tensor([9]))
 
 
+class Masked(nn.Module):
+    """Attention whose mask is −10⁹."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        later = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
+        return (x @ x.mT).masked_fill(later, -1e9).softmax(-1) @ x
+
+
+def masked() -> tuple[Subject, Batch]:
+    """Attention with a finite mask."""
+    return Subject(model=Masked(), kind="vectors", width=3), Batch(torch.randn(1, 9, 3), torch.tensor([9]))
+
+
 def recorded(sample: str) -> KeptTrace:
     kept: list[KeptTrace] = []
-    if sample:
+    if sample == MASKED:
+        subject, batch = masked()
+    elif sample:
         subject = open_subject(Load(subject=sample, trusted=True)).subject
         batch = batch_of_spec(subject, InputSpec(), 0)
     else:

@@ -131,6 +131,7 @@ def _by_steps(selected: SelectedSample, attention: Attention) -> Attention:
     return replace(
         attention, queries_from="step", keys_from="step",
         weights=attention.weights[..., rows, keys], mask=attention.mask[..., rows, keys],
+        margins=None if attention.margins is None else attention.margins[..., rows],
     )  # fmt: skip
 
 
@@ -139,11 +140,14 @@ def _as_one(calls: list[_Call], note: str, keys: int, domain: str, first: int | 
     parts = [(call.rows.block(0, call.rows.queries).full(), call.rows.allowed(0, call.rows.queries)) for call in calls]
     weights = torch.cat([_fitted(part, keys) for part, _ in parts], dim=1)
     mask = torch.cat([_fitted(part.expand(len(weights), -1, -1), keys) for _, part in parts], dim=1)
+    margins = [call.attention.margins for call in calls]
+    known = [one[0] for one in margins if one is not None]
     start, checks = calls[0].attention, [call.attention.check for call in calls]
     failed = [check for check in checks if check is not None and not check.passed]
     return replace(
         start, weights=weights[None], mask=mask[None], note="; ".join(filter(None, (start.note, note))), causal=False,
         queries_from=domain, keys_from=start.keys_from if first is None else domain, first_query=first or 0,
+        margins=torch.cat(known, dim=1)[None] if len(known) == len(calls) else None,
         check=failed[0] if failed else start.check, called_with=sum(call.attention.called_with for call in calls),
     )  # fmt: skip
 

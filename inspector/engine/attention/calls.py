@@ -64,6 +64,7 @@ def attend(
         place=place, module=module, query=_copy(query), key=_copy(_match_heads(query, key)), scale=scale,
         causal=causal, mask=mask, keys_from="position" if first else "source step" if cross else queries_from,
         kept=selected.sample, queries_from=queries_from, note=note, first_query=first, called_with=q,
+        finite_mask=settled.finite,
     )  # fmt: skip
 
 
@@ -77,22 +78,35 @@ def crosses(place: str) -> bool:
     return any(word in place.lower() for word in CROSS_NAMES)
 
 
-def from_weights(selected: SelectedSample, place: str, module: str, weights: Tensor, note: str = "") -> Attention:
-    """An Attention from weights (1, a, q, k) that the model computed itself; keys of weight 0 count as forbidden."""
+def from_weights(
+    selected: SelectedSample,
+    place: str,
+    module: str,
+    weights: Tensor,
+    note: str = "",
+    masked: Tensor | None = None,
+    margins: Tensor | None = None,
+) -> Attention:
+    """An Attention from weights (1, a, q, k) that the model computed itself.
+
+    masked: True where a mask forbids a key, of the shape of the weights; None where nothing is masked.
+    margins: (1, a, q) by how much finite masks lie below the least allowed score, see `masking.margins`.
+    """
     q, k = weights.shape[-2:]
     cross = q != k or crosses(place)
+    mask = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=weights.device) if masked is None else ~masked
     steps = q in (selected.padded, selected.length) and not selected.over_answer(place)
     if steps and selected.length < q:
-        weights = weights[..., : selected.length, :]
+        weights, mask = weights[..., : selected.length, :], mask[..., : selected.length, :]
+        margins = None if margins is None else margins[..., : selected.length]
         if not cross and not bool(weights[..., selected.length :].any()):
-            weights = weights[..., : selected.length]
+            weights, mask = weights[..., : selected.length], mask[..., : selected.length]
     queries_from = "step" if steps else "position"
     nothing = weights.new_zeros(1, weights.shape[1], 0, 0)
     return Attention(
         place, module, nothing, nothing, 1.0, weights=weights, kept=selected.sample, queries_from=queries_from,
-        keys_from="source step" if cross else queries_from,
-        note="; ".join(filter(None, (note, "computed by the model itself; keys of weight 0 count as masked"))),
-        called_with=q,
+        keys_from="source step" if cross else queries_from, mask=mask, margins=margins,
+        note="; ".join(filter(None, (note, "computed by the model itself"))), called_with=q,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from inspector.engine.attention.rows import forbidding
+from inspector.engine.attention.rows import LARGE, forbidding
 from inspector.engine.attention.selected_sample import SelectedSample
 
 
@@ -20,11 +20,13 @@ class Settled:
         causal: it is the triangle of as many queries as keys; `mask` is None then.
         mask: None where it allows everything, boolean (True = may attend) where it only forbids, else additive.
         first_query: keys before the first query where it is the triangle of the last queries of more keys, else 0.
+        finite: the largest number by which it forbids keys, where that is finite; None where it is −∞ or boolean.
     """
 
     causal: bool = False
     mask: Tensor | None = None
     first_query: int = 0
+    finite: float | None = None
 
 
 def settle(selected: SelectedSample, mask: Tensor, below: float, source: Tensor | None) -> Settled:
@@ -72,10 +74,11 @@ def written_out(mask: Tensor, query: Tensor, keys: int) -> Tensor:
 
 
 def _settled(mask: Tensor, below: float) -> Settled:
+    finite = None
     if mask.dtype != torch.bool:
-        forbidden = mask <= below
+        forbidden, finite = mask <= below, _largest_finite(mask)
         if not bool(((mask == 0) | forbidden).all()):
-            return Settled(mask=mask.clone())
+            return Settled(mask=mask.clone(), finite=finite)
         mask = ~forbidden
     if bool(mask.all()):
         return Settled()
@@ -84,5 +87,15 @@ def _settled(mask: Tensor, below: float) -> Settled:
     if queries > 1 and before >= 0:
         triangle = torch.ones(queries, keys, dtype=torch.bool, device=mask.device).tril(before)
         if bool((mask == triangle).all()):
-            return Settled(mask=mask.clone(), first_query=before) if before else Settled(causal=True)
-    return Settled(mask=mask.clone())
+            return (
+                Settled(mask=mask.clone(), first_query=before, finite=finite)
+                if before
+                else Settled(causal=True, finite=finite)
+            )
+    return Settled(mask=mask.clone(), finite=finite)
+
+
+def _largest_finite(mask: Tensor) -> float | None:
+    """The largest of the finite numbers that are meant to forbid."""
+    low = mask[(mask <= LARGE) & mask.isfinite()]
+    return float(low.max()) if low.numel() else None

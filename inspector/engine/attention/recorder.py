@@ -7,7 +7,6 @@ missing.
 from __future__ import annotations
 
 import inspect
-import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,19 +21,16 @@ from inspector.engine.attention.calls import (
     WITHOUT_DROPOUT,
     attend,
     check,
-    from_weights,
     of_nested,
 )
+from inspector.engine.attention.flex import from_flex
 from inspector.engine.attention.masks import written_out
 from inspector.engine.attention.selected_sample import SelectedSample
+from inspector.engine.attention.written.by_hand import ByHand
 from inspector.engine.errors import Unsupported
 from inspector.engine.hooks.module_stack import in_backward
 from inspector.engine.trace.trace import Attention
 from inspector.engine.wording import error_text
-
-OWN_WEIGHTS_BYTES = 2 << 30
-"""Maps that the model itself computes stay in memory until they are written; at most this many bytes of them in a
-run."""
 
 _MHA = inspect.signature(F.multi_head_attention_forward)
 _MODULE = inspect.signature(nn.MultiheadAttention.forward)
@@ -43,32 +39,29 @@ _SDPA = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
 
 
 @dataclass(slots=True)
-class Candidate:
-    """The result of a softmax that may turn out to be attention: the sample's part (1, a, q, k), None if too large."""
-
-    place: str
-    module: str
-    weights: Tensor | None
-    bytes: int
-    note: str = ""
-
-
-@dataclass(slots=True)
 class AttentionRecorder:
     """Collects the calls of one run. `where()` gives (place, class name) of the innermost module being called."""
 
     selected: SelectedSample
     where: Callable[[], tuple[str, str]]
+    arrived: Callable[[Attention], None] = lambda _attention: None
+    """Called with each attention as soon as it is known."""
     seen: list[Attention] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     broken: str = ""
-    _pending: dict[int, tuple[weakref.ref[Tensor], Candidate]] = field(default_factory=dict)
-    _own_bytes: int = 0
+    own: ByHand = field(init=False)
+    """What the model computes itself."""
+
+    def __post_init__(self) -> None:
+        self.own = ByHand(self.selected, self.where, self.add)
 
     def guarded(self, record: Callable[..., None], *arguments: Any) -> None:
         """Call one of the methods below so that nothing it does reaches the user's model."""
         if self.broken or in_backward():
             return
+        by_hand = getattr(record, "__self__", None) is self.own
+        if by_hand and torch._C._functorch.peek_interpreter_stack() is not None:
+            return  # inside a torch.func transform tensors have no values to read
         try:
             with torch.no_grad():
                 record(*arguments)
@@ -81,6 +74,11 @@ class AttentionRecorder:
                 f"Recording the attention of {place} failed ({error_text(error)[:150]}); "
                 "attention after it is not shown."
             )
+
+    def add(self, attention: Attention) -> None:
+        """Keep one attention."""
+        self.seen.append(attention)
+        self.arrived(attention)
 
     def sdpa(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Tensor) -> None:
         """F.scaled_dot_product_attention(query, key, value, …) returned `out`."""
@@ -101,7 +99,12 @@ class AttentionRecorder:
             values = self.selected.fold(value)[..., : seen.key.shape[-2], :]
             output = self.selected.fold_returned(out)
             seen.check = check(seen, values, lambda rows: output[:, rows].transpose(0, 1), lambda heads, _rows: heads)
-        self.seen.append(of_nested(self.selected, seen) if query.is_nested else seen)
+        self.add(of_nested(self.selected, seen) if query.is_nested else seen)
+
+    def flex(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
+        """flex_attention(query, key, value, …) returned `out`."""
+        place, module = self.where()
+        self.add(from_flex(self.selected, place, module, args, dict(kwargs), out))
 
     def function(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
         """F.multi_head_attention_forward(…) returned `out`, (output, weights or None)."""
@@ -111,14 +114,14 @@ class AttentionRecorder:
         _refuse_unreadable(bound.arguments["query"], bound.arguments["key"])
         if bound.arguments["static_k"] is not None or bound.arguments["static_v"] is not None:
             raise Unsupported("it was given ready-made keys or values (static_k, static_v)")
-        self.seen.append(attention_projection.from_function(self.selected, place, module, bound.arguments, out[0]))
+        self.add(attention_projection.from_function(self.selected, place, module, bound.arguments, out[0]))
 
     def module(self, module: nn.MultiheadAttention, name: str, args: Any, kwargs: Any, out: Any) -> None:
         """A MultiheadAttention in eval mode returned `out`, (output, weights or None)."""
         bound = _MODULE.bind(module, *args, **kwargs)
         bound.apply_defaults()
         _refuse_unreadable(bound.arguments["query"])
-        self.seen.append(attention_projection.from_module(self.selected, name, module, bound.arguments, out[0]))
+        self.add(attention_projection.from_module(self.selected, name, module, bound.arguments, out[0]))
 
     def layer(self, layer: nn.TransformerEncoderLayer, name: str, args: Any, kwargs: Any, out: Tensor) -> None:
         """A TransformerEncoderLayer ran fused and returned `out`."""
@@ -126,71 +129,20 @@ class AttentionRecorder:
         bound.apply_defaults()
         _refuse_unreadable(bound.arguments["src"])
         place = f"{name}.self_attn"
-        self.seen.append(attention_projection.from_encoder_layer(self.selected, place, layer, bound.arguments, out))
-
-    def softmax(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Tensor) -> None:
-        """A softmax returned `out`; over the last axis of (b, q, k) or (b, a, q, k) it may be attention."""
-        dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
-        if dim not in (-1, out.dim() - 1) or not 2 <= out.dim() <= 5 or not out.is_floating_point():
-            return
-        place, module = self.where()
-        named = any(word in f"{place}.{module}".lower() for word in ("attn", "attention"))
-        batch = self.selected.batch
-        if out.dim() == 2 and out.shape[0] != batch and (batch != 1 or not named):
-            return
-        weights = out[None] if out.dim() == 2 and out.shape[0] != batch else out
-        weights = weights.unsqueeze(1) if weights.dim() == 2 else weights
-        try:
-            part = self.selected.fold(weights.detach())
-        except Unsupported:
-            return
-        size = part.numel() * part.element_size()
-        fits = self._own_bytes + size <= OWN_WEIGHTS_BYTES
-        candidate = Candidate(place, module, part.clone() if fits else None, size, self._window_note(weights))
-        if named:
-            self._confirm(candidate)
-        else:
-            self._track(out, candidate)
-
-    def passed_on(self, args: tuple[Any, ...], _kwargs: Mapping[str, Any], out: Any) -> None:
-        """A dropout, cast or reshape: the result of a followed tensor is followed too if its keys stay last."""
-        candidate = self._candidate(args[0]) if self._pending and args else None
-        if candidate is not None and isinstance(out, Tensor) and out.shape[-1:] == args[0].shape[-1:]:
-            self._track(out, candidate)
+        self.add(attention_projection.from_encoder_layer(self.selected, place, layer, bound.arguments, out))
 
     def reshaped(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
         """A reshape: it shows the order in which the batch was merged with other axes."""
-        self.passed_on(args, kwargs, out)
+        self.own.passed(args, kwargs, out)
         if args and isinstance(args[0], Tensor) and isinstance(out, Tensor) and not out.is_nested:
             self.selected.reshaped(tuple(args[0].shape), tuple(out.shape))
 
     def joined(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Tensor) -> None:
         """A concatenation along the first axis, of heads or windows with a batch each."""
+        self.own.stacked(args, kwargs, out)
         parts = kwargs.get("tensors", args[0] if args else ())
         if kwargs.get("dim", args[1] if len(args) > 1 else 0) in (0, -out.dim()) and not out.is_nested:
             self.selected.joined(tuple(tuple(part.shape) for part in parts), out.shape[0])
-
-    def product(self, args: tuple[Any, ...], _kwargs: Mapping[str, Any], _out: Any) -> None:
-        """weights @ values with a batch of values: the followed softmax was attention."""
-        candidate = self._candidate(args[0]) if self._pending and len(args) > 1 else None
-        if candidate is None:
-            return
-        weights, values = args[:2]
-        if weights.dim() >= 3 and values.dim() == weights.dim() and values.shape[-2] == weights.shape[-1]:
-            self._confirm(candidate)
-
-    def einsum(self, args: tuple[Any, ...], _kwargs: Mapping[str, Any], _out: Any) -> None:
-        """einsum that sums a followed tensor over its keys with a batch of values."""
-        if not self._pending or not isinstance(args[0], str) or "->" not in args[0]:
-            return
-        operands = args[1] if len(args) == 2 and isinstance(args[1], (list, tuple)) else args[1:]
-        left, result = args[0].replace(" ", "").split("->")
-        terms = left.split(",")
-        for term, operand in zip(terms, operands, strict=False):
-            candidate = self._candidate(operand)
-            others = [other for other in terms if other is not term]
-            if candidate is not None and term[-1] not in result and any(term[-1] in o and len(o) > 2 for o in others):
-                self._confirm(candidate)
 
     def attentions(self) -> list[Attention]:
         """All that was seen, in order; the calls of a loop or a cache joined, repeated calls of a module numbered."""
@@ -208,27 +160,6 @@ class AttentionRecorder:
         if tensor.is_nested or tensor.dim() < 4:
             return ""
         return self.selected.window_note(tensor.shape[0], tensor.shape[1:-2].numel())
-
-    def _track(self, tensor: Tensor, candidate: Candidate) -> None:
-        number = id(tensor)
-        self._pending[number] = (weakref.ref(tensor, lambda _: self._pending.pop(number, None)), candidate)
-
-    def _candidate(self, tensor: Any) -> Candidate | None:
-        found = self._pending.get(id(tensor))
-        return found[1] if found is not None and found[0]() is tensor else None
-
-    def _confirm(self, candidate: Candidate) -> None:
-        for number in [n for n, (_, other) in self._pending.items() if other is candidate]:
-            del self._pending[number]
-        if candidate.weights is None:
-            raise Unsupported(
-                f"the model computes the maps itself and this one would take {candidate.bytes / 1e9:.2g} GB more than "
-                "allowed; with scaled_dot_product_attention only queries and keys are stored"
-            )
-        self._own_bytes += candidate.bytes
-        self.seen.append(
-            from_weights(self.selected, candidate.place, candidate.module, candidate.weights, candidate.note)
-        )
 
 
 def _refuse_unreadable(*tensors: Tensor) -> None:

@@ -22,6 +22,9 @@ from inspector.engine.trace.trace import Attention
 MASKED = -1.0e4
 """An additive mask at or below this forbids a key: −∞, the smallest finite number, −10⁹ and −10⁴ are all in use."""
 
+LARGE = -1.0e3
+"""A constant at or below this is meant to forbid, whether or not it does; a bias that a model learns is less."""
+
 NEGLIGIBLE = 750.0
 """e to the minus this is 0 in float64, so a logit that is so much below another has no weight."""
 
@@ -199,6 +202,23 @@ class Rows:
             parts.append(ends.where(grid.any(dim=-1).bool(), -1).to(torch.int32))
         return torch.cat(parts, dim=1)
 
+    def margins(self, mask: float) -> Tensor:
+        """(a, q) the least allowed score minus the largest masked one, where masks are finite numbers.
+
+        mask: what a boolean or causal mask stands for. NaN for rows without a masked key, or without an allowed one.
+        """
+        found = torch.empty(self.heads, self.queries, dtype=torch.float64)
+        for heads, q0, q1 in self.blocks():
+            scores = torch.bmm(self._queries[heads, q0:q1] * self._scale, self._keys[heads])
+            given = None if self._mask is None else _part(self._mask, slice(q0, q1), heads)
+            if given is not None and given.dtype != torch.bool:
+                masked, scores = (given <= LARGE).expand_as(scores), scores + given.to(scores.dtype)
+            else:
+                masked = ~self.allowed(q0, q1, heads).expand_as(scores)
+                scores = scores + masked * mask
+            found[heads, q0:q1] = margins(scores, masked).to("cpu", torch.float64)
+        return found
+
     def blocks(self, block_bytes: int = BLOCK_BYTES) -> Iterator[tuple[slice, int, int]]:
         """The blocks in which the map is computed: (heads, first query, end query), each about `block_bytes` in
         float32.
@@ -212,6 +232,14 @@ class Rows:
         for q0 in range(0, self.queries, count):
             for head in range(0, self.heads, group):
                 yield slice(head, min(head + group, self.heads)), q0, min(q0 + count, self.queries)
+
+
+def margins(scores: Tensor, masked: Tensor) -> Tensor:
+    """(…, q) the least allowed score minus the largest masked one, of (…, q, k) with the masks added; NaN for rows
+    without one of both."""
+    least = scores.masked_fill(masked, torch.inf).amin(-1)
+    most = scores.masked_fill(~masked, -torch.inf).amax(-1)
+    return (least - most).masked_fill(masked.all(-1) | ~masked.any(-1), torch.nan)
 
 
 def forbidding(query: Tensor, key: Tensor, scale: float) -> float:

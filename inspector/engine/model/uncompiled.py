@@ -15,6 +15,8 @@ from torch import nn
 
 ORIGINAL = "_orig_mod"
 CALL = "_compiled_call_impl"
+COMPILING = ("torch._dynamo", "torch.nn.attention.flex_attention")
+"""Modules without which nothing is compiled; flex_attention compiles itself at its first call."""
 
 
 def original(model: nn.Module) -> nn.Module:
@@ -31,7 +33,7 @@ def uncompiled(model: nn.Module) -> Iterator[list[str]]:
     Parts are named as without torch.compile ("encoder.rnn", not "encoder._orig_mod.rnn"). Afterwards everything is as
     it was before. Where nothing can have been compiled, nothing is done.
     """
-    if "torch._dynamo" not in sys.modules:
+    if not any(name in sys.modules for name in COMPILING):
         yield []
         return
     swapped, calls, names = [], [], []

@@ -5,7 +5,7 @@ path of nn.MultiheadAttention, nn.TransformerEncoderLayer and nn.TransformerEnco
 the last bits; so it is switched off while such a module runs, and queries and keys are recomputed from the module's
 input beside the unchanged call. Outputs are therefore bitwise identical to those of a run without the probe. (A
 subclass with a forward of its own that calls the fused forward is the exception: it runs unfused.) Not recorded:
-attention inside TorchScript, torch.compile and flex_attention.
+attention inside TorchScript and torch.compile.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from inspector.engine.attention import flex
+from inspector.engine.attention.live import LiveRows
 from inspector.engine.attention.recorder import AttentionRecorder
 from inspector.engine.attention.selected_sample import SelectedSample
+from inspector.engine.attention.written.untaken import lines
 from inspector.engine.hooks.function_mode import FUSED, SwitchedMode, runs_fused
 from inspector.engine.hooks.module_stack import CalledModules, ModuleStack
 from inspector.engine.registries import PROBES
@@ -64,7 +67,8 @@ class AttentionProbe:
         selected = SelectedSample(batch.size, batch.look_at, batch.length, batch.steps, trace.subject.elsewhere)
         if any(isinstance(module, FUSED) for module in model.modules()):
             self._stack = ModuleStack(model, self._entered, self._left)
-        self._recorder = AttentionRecorder(selected, (self._stack or CalledModules(model)).place)
+        live = LiveRows(emit, batch.look_at)
+        self._recorder = AttentionRecorder(selected, (self._stack or CalledModules(model)).place, live.arrived)
         self._mode = _Mode(self._recorder)
         self._mode.on(True)
 
@@ -84,6 +88,8 @@ class AttentionProbe:
         trace.attentions.extend(recorder.attentions())
         for place, reason in recorder.refused.items():
             emit.refuse(f"{place}:attention", reason)
+        for line in lines(recorder.own.origins):
+            emit.sink.write(Log(line, "info", "engine"))
         if recorder.broken:
             emit.refuse("model:attention", recorder.broken)
         if self._scripted and not recorder.seen:
@@ -137,25 +143,60 @@ class _Mode(SwitchedMode):
 
 
 def _handlers(recorder: AttentionRecorder) -> list[tuple[Any, Handler]]:
-    tensor = torch.Tensor
-    softmaxes = [torch.softmax, torch.special.softmax, F.softmax, tensor.softmax]
-    products = [torch.matmul, torch.bmm, tensor.matmul, tensor.bmm, tensor.__matmul__]
-    passing = [
-        F.dropout, torch.dropout, torch.nan_to_num, torch.masked_fill, torch.unsqueeze,
-        tensor.to, tensor.type_as, tensor.float, tensor.half, tensor.bfloat16, tensor.contiguous,
-        tensor.unsqueeze, tensor.masked_fill, tensor.nan_to_num,
-    ]  # fmt: skip
-    reshaping = [torch.reshape, torch.flatten, tensor.view, tensor.reshape, tensor.flatten, tensor.unflatten]
-    return [
+    """The functions that are looked at, each with what looks at it."""
+    own, tensor = recorder.own, torch.Tensor
+    named: list[tuple[Handler, str]] = [
+        (own.product, "matmul bmm mm mv"),
+        (own.sigmoid, "sigmoid"),
+        (own.masked, "masked_fill masked_fill_"),
+        (own.chosen, "where"),
+        (own.added, "add add_"),
+        (own.subtracted, "sub sub_ subtract"),
+        (own.multiplied, "mul mul_ multiply"),
+        (own.summed, "sum"),
+        (own.made, "exp div div_ true_divide clamp clamp_ clamp_min relu square pow"),
+        (own.passed, "unsqueeze nan_to_num contiguous clone to type type_as float half bfloat16 double log_softmax"),
+        (own.accumulated, "cumsum"),
+        (own.routed, "topk"),
+        (own.largest, "argmax max"),
+        (own.scattered, "scatter scatter_"),
+        (own.gathered, "gather"),
+        (own.along, "take_along_dim"),
+        (recorder.reshaped, "reshape flatten view unflatten"),
+        (own.softmax, "softmax"),
+    ]
+    spaces = (torch, tensor)
+    found = [
+        (getattr(space, name), handler)
+        for handler, names in named
+        for name in names.split()
+        for space in spaces
+        if hasattr(space, name)
+    ]
+    found += [(function, own.softmax) for function in (torch.special.softmax, F.softmax)]
+    found += [(function, own.dropped) for function in (F.dropout, torch.dropout, F.alpha_dropout)]
+    found += [(function, own.made) for function in (F.relu, F.normalize, F.threshold, F.softplus)]
+    found += [(F.sigmoid, own.sigmoid), (torch.special.expit, own.sigmoid), (F.log_softmax, own.passed)]
+    found += [(function, own.stacked) for function in (torch.stack,)]
+    found += [(function, recorder.joined) for function in (torch.cat, torch.concat, torch.concatenate)]
+    found += [
         (F.scaled_dot_product_attention, recorder.sdpa),
         (F.multi_head_attention_forward, recorder.function),
-        (torch.einsum, recorder.einsum),
-        *((function, recorder.softmax) for function in softmaxes),
-        *((function, recorder.product) for function in products),
-        *((function, recorder.passed_on) for function in passing),
-        *((function, recorder.reshaped) for function in reshaping),
-        *((function, recorder.joined) for function in (torch.cat, torch.concat, torch.concatenate)),
+        (F.linear, own.layer),
+        (F.softmin, own.softmin),
+        (F.gumbel_softmax, own.gumbel),
+        (F.one_hot, own.one_hot),
+        (tensor.__getitem__, own.indexed),
+        (tensor.__pow__, own.made),
+        (torch.einsum, own.einsum),
+        (torch.tensordot, own.tensordot),
+        (tensor.__setitem__, own.assigned),
+        (tensor.__rsub__, own.passed),
+        (tensor.__rdiv__, own.made),
     ]
+    if flex.operation() is not None:
+        found.append((flex.operation(), recorder.flex))
+    return found
 
 
 _COMPILED = (

@@ -48,6 +48,9 @@ ALIKE = (
     "{0}. Name those of {1} in its `modules`, or in `decoder`; if both share their steps, declare `axis={0!r}` for {1}."
 )
 
+QUERY = "query"
+"""Label domain of queries that are no steps of an input, where the keys are."""
+
 
 def read_answer(subject: Subject, output: Any, batch: Batch, scores: Tensor | None) -> Answer:
     """The answer by the subject's `answer`; the model's most probable ids where it has none. Raises Unsupported."""
@@ -141,6 +144,8 @@ def _lay_out_all(trace: Trace, emit: Emitter) -> None:
     emit.moved_to_axes()
     for attention in trace.attentions if axes_beside(trace) else ():
         _lay_out_attention(trace, attention)
+    for attention in trace.attentions:
+        _name_source(trace, attention)
 
 
 def _lay_out_recurrence(trace: Trace, recurrence: Recurrence, emit: Emitter) -> None:
@@ -235,6 +240,13 @@ def _name_keys(trace: Trace, attention: Attention, keys: int) -> None:
         attention.keys_from = fitting[0].domain
 
 
+def _name_source(trace: Trace, attention: Attention) -> None:
+    """Keys as many as the primary input has steps, where the queries are others: pooling over time, a decoder."""
+    known = (attention.keys_from, attention.queries_from) == ("source step", "position")
+    if known and of_primary(trace, _key_count(attention)):
+        attention.keys_from, attention.queries_from = STEP_DOMAIN, QUERY
+
+
 def _key_count(attention: Attention) -> int:
     return attention.key.shape[-2] if attention.weights is None else attention.weights.shape[-1]
 
@@ -251,6 +263,7 @@ def _cut(attention: Attention, length: int) -> None:
     else:
         attention.query, attention.key = attention.query[..., rows, :], attention.key[..., keys, :]
         attention.value = None if attention.value is None else attention.value[..., keys, :]
+    attention.margins = None if attention.margins is None else attention.margins[..., rows]
     if attention.mask is not None:
         mask = attention.mask if attention.mask.shape[-2] == 1 else attention.mask[..., rows, :]
         attention.mask = mask if mask.shape[-1] == 1 else mask[..., keys]

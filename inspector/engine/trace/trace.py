@@ -217,6 +217,9 @@ class Attention:
         note: what a reader must know about the weights ("shown without dropout"), or "".
         first_query: position of the first query among the keys: how many keys a cache had before it.
         called_with: queries of the call, padding included (rows of padding are cut off); 0 for as many as there are.
+        margins: (b, a, q) where finite masks were applied: the least allowed score minus the largest masked one; NaN
+            for rows without a masked key.
+        finite_mask: the largest finite number by which `mask` or `causal` forbids keys, None where that is −∞.
     """
 
     place: str
@@ -235,6 +238,8 @@ class Attention:
     note: str = ""
     first_query: int = 0
     called_with: int = 0
+    margins: Tensor | None = None
+    finite_mask: float | None = None
 
     @property
     def of_itself(self) -> bool:

@@ -17,6 +17,7 @@ from inspector.gui.panel.base import Panel, caption, chooser, measured
 from inspector.gui.panel.channel_choice import chosen, offer_channels
 from inspector.gui.panel.exact import exact_at
 from inspector.gui.panel.key_moves import KEYS
+from inspector.gui.panel.masked_keys import marked, masked_keys
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.atlas import Atlas, thumbnail
@@ -32,6 +33,8 @@ from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
+ROWS = "attention/rows"
+"""Signal of the rows of a decoder that runs."""
 UNBOUNDED = 16_777_215.0
 BEYOND = 60
 """Pixels by which a text may pass the end of its axis before it is turned."""
@@ -52,6 +55,7 @@ class Attention(Panel):
         "attention/entropy",
         "attention/entropy_normalised",
         "attention/largest_weight",
+        "attention/mask_margin",
         "attention/sink_mass",
         "attention/sink_mass_4",
     )
@@ -118,8 +122,10 @@ class Attention(Panel):
         super().set_theme(theme)
 
     def maps(self) -> list[Channel]:
-        """The attention maps, in the order of the model."""
-        return [channel for channel in self.channels() if channel.kind == "attention"]
+        """The attention maps, in the order of the model; rows that came one by one only until the map is there."""
+        maps = [channel for channel in self.channels() if channel.kind == "attention"]
+        whole = {channel.place for channel in maps if not channel.name.endswith(ROWS)}
+        return [channel for channel in maps if not channel.name.endswith(ROWS) or channel.place not in whole]
 
     def statistics(self) -> list[Channel]:
         """The statistics of the chosen place."""
@@ -157,9 +163,11 @@ class Attention(Panel):
         revision = self.capture.revision(channel.name, self.frame)
         known = self._thumbnails.get(channel.name)
         if known is None or known[0] != revision:
-            heads = range(self._heads(channel))
-            blocks = [self._filled_block(channel, head) for head in heads]
-            pictures = [thumbnail(np.abs(block) if self.differs else block) for block in blocks]
+            blocks = [self._filled_block(channel, head) for head in range(self._heads(channel))]
+            if self.differs:
+                pictures = [thumbnail(np.abs(block)) for block in blocks]
+            else:
+                pictures = [thumbnail(marked(block, self._masked(channel, n))) for n, block in enumerate(blocks)]
             known = self._thumbnails[channel.name] = (revision, pictures)
         return known[1]
 
@@ -186,6 +194,18 @@ class Attention(Panel):
         block: Array = self.capture.block(channel.name, self.frame, (slice(head, head + 1),))[0]
         return block
 
+    def _masked(self, channel: Channel, head: int) -> Array | None:
+        """(query, key) True where a key is masked; None where that is not known, as of differences."""
+        if self.capture is None or self.differs:
+            return None
+        return masked_keys(self.capture, channel.name, self.frame, head, self._shape(channel)[1])
+
+    def _shape(self, channel: Channel) -> tuple[int, int]:
+        """How many queries and keys a map has."""
+        assert self.capture is not None
+        _, queries, keys = self.capture.extent(channel.name, self.frame)
+        return queries, keys
+
     def _draw_head(self) -> None:
         weights, place, head = self._weights(), self.place(), self.head()
         self._large = (place, head)
@@ -206,17 +226,19 @@ class Attention(Panel):
         self._draw_strip(head, names)
 
     def _draw_map(self, weights: Array, names: tuple[str, ...], title: str) -> None:
-        shown = weights.astype(np.float32)
-        causal = weights.shape[0] == weights.shape[1] > 1 and not np.nan_to_num(np.triu(weights, 1)).any()
-        channel, head = self._map(), self.head()
+        channel = self._map()
+        masked = None if channel is None else self._masked(channel, self.head())
+        if masked is None and weights.shape[0] == weights.shape[1] > 1:  # captures of older versions, differences
+            above = np.triu(np.ones(weights.shape, dtype=bool), 1)
+            masked = above if not np.nan_to_num(weights[above]).any() else None
+        shown = marked(weights, masked)
+        finite, some = shown[np.isfinite(shown)], masked is not None and bool(masked.any())
+        head = self.head()
         other = of_the_other(self.capture, channel, (slice(head, head + 1),)) if channel is not None else np.zeros(0)
-        both = np.concatenate((shown.reshape(-1), other))
-        top = float(np.nanmax(both)) if np.isfinite(both).any() else 1.0
-        if causal:
-            shown[np.triu_indices(len(shown), 1)] = -np.inf  # no query attends to those keys
-        levels = Levels(0.0, top or 1.0, "attention", masked=causal, root=True)
+        both = np.concatenate((finite, other[np.isfinite(other)]))
+        levels = Levels(0.0, (float(both.max()) if both.size else 1.0) or 1.0, "attention", masked=some, root=True)
         if self.differs:
-            levels = replace(levels_of(weights, "diverging", None), masked=causal)
+            levels = replace(levels_of(weights, "diverging", None), masked=some)
         self.row.show_array(shown.T, levels, "1", revision=id(weights), gaps=self._gaps())
         self.row.plot.set_title(title)
         keys = self._key_names()
@@ -335,8 +357,10 @@ class Attention(Panel):
             _, queries, keys = self.capture.extent(channel.name, self.frame)
             if q < queries and k < keys:
                 weight = exact_at(self.capture, channel.name, self.frame, head, q, k)
+                masked = self._masked(channel, head)
+                forbidden = masked is not None and bool(masked[q, k])
                 what = f"{self.changed(channel)}attention {q} → {k}, head {head}  {channel.place}"
-                rows.append((what, measured(weight, channel.unit)))
+                rows.append((what, "masked" if forbidden else measured(weight, channel.unit)))
         for channel in self.statistics():
             assert self.capture is not None
             if q is not None and q < self.capture.extent(channel.name, self.frame)[1]:

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QGraphicsSceneMouseEvent, QStyleOptionGraphicsItem
 from inspector.gui.widgets.gaps import Gaps, Rect
 from inspector.gui.widgets.hatching import paint_gaps
 from inspector.gui.widgets.plain_text import clean
-from inspector.gui.widgets.theme import LAST, LIGHT, NOT_A_NUMBER, Theme, colour_table
+from inspector.gui.widgets.theme import LAST, LIGHT, MASKED, NOT_A_NUMBER, Theme, colour_table
 
 Array = npt.NDArray[Any]
 CELL, GAP = 48, 4
@@ -23,13 +23,17 @@ HEADER = 20.0
 
 
 def thumbnail(weights: Array, size: int = CELL) -> npt.NDArray[np.uint8]:
-    """A map (query, key) as (size, size) colour indices on a square-root scale; maxima of each cell, NaN preserved."""
+    """A map (query, key) as (size, size) colour indices on a square-root scale; maxima of each cell, NaN preserved.
+
+    −∞ is a masked key; a cell is masked where all of its keys are.
+    """
     rows, columns = (_starts(n, size) for n in weights.shape)
     small = np.maximum.reduceat(np.maximum.reduceat(weights, rows, axis=0), columns, axis=1)
     with np.errstate(invalid="ignore"):
         index = np.sqrt(np.clip(small.astype(np.float32), 0, 1)) * LAST
     bad = np.isnan(small)
     index = np.where(bad, NOT_A_NUMBER, np.nan_to_num(index)).astype(np.uint8)
+    index[np.isneginf(small)] = MASKED
     picture: npt.NDArray[np.uint8] = index[_spread(len(rows), size)][:, _spread(len(columns), size)]
     return picture
 

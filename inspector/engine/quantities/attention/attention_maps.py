@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from inspector.engine.attention.mask_pages import write_mask
 from inspector.engine.attention.rows import RowBlock, Rows
 from inspector.engine.attention.statistics import method, refusal, statistics
 from inspector.engine.registries import QUANTITIES
@@ -102,21 +103,12 @@ def _write(trace: Trace, attention: Attention, emit: Emitter) -> None:
         emit.page(name, (heads.start, block.first, 0), page)
 
     result = statistics(trace, attention, emit, write)
-    emit.array(_allowed_channel(name, attention, rows), rows.reach())
+    write_mask(emit, name, attention, rows)
     for count, what in ((result.empty_rows, "may attend to no key"), (result.broken_rows, "are not finite")):
         if count:
             emit.scalar(f"{name}/{'rows_without_keys' if what.startswith('may') else 'rows_not_finite'}", count)
             text = f"{attention.place}: {count} of {rows.heads * rows.queries} attention rows {what}; shown as NaN."
             emit.sink.write(Log(text, "warning"))
-
-
-def _allowed_channel(name: str, attention: Attention, rows: Rows) -> Channel:
-    return Channel(
-        name=f"{name}/allowed", kind="attention", dims=("statistic", "query"), shape=(2, rows.queries), dtype="int32",
-        title="first and last key that a query may attend to", labels={"statistic": ("first", "last")},
-        method="over all heads; -1 where there is none", module=attention.module,
-        domains={"query": attention.queries_from}, value_domain=attention.keys_from,
-    )  # fmt: skip
 
 
 QUANTITIES.register("attention/maps")(

@@ -1,0 +1,82 @@
+"""Rows of attention while a decoder runs: one call a step, each a row, written before the map is known as a whole.
+
+Whether the calls of a place are one map, along which axes, and which rows are padding is known when the model has
+returned. So these rows are a channel of their own, `PLACE:attention/rows`, which the window shows until the map is
+there.
+Decoders that are faster than a look at the screen write none.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import torch
+
+from inspector.engine.attention.rows import Rows
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.trace import Attention
+from inspector.records import Channel
+
+SECONDS = 0.05
+"""Between two looks at the screen, as for the states of cells."""
+ROWS = "attention/rows"
+METHOD = "as the rows come, stored as float16; which rows are one map is known when the model has returned"
+
+
+@dataclass(slots=True)
+class Place:
+    """The rows of one place that are one after the other: how many were written, and those that wait."""
+
+    heads: int
+    keys: int
+    written: int = 0
+    waiting: list[Attention] = field(default_factory=list)
+    over: bool = False
+
+
+@dataclass(slots=True)
+class LiveRows:
+    """Writes the rows of calls of one query each, as long as the keys of a place stay or grow by one."""
+
+    emit: Emitter
+    sample: int
+    places: dict[str, Place] = field(default_factory=dict)
+    last: float = field(default_factory=time.monotonic)
+
+    def arrived(self, attention: Attention) -> None:
+        """One more call: a row of the map of its place, or the end of it."""
+        rows = Rows(attention, self.sample)
+        place = self.places.setdefault(attention.place, Place(rows.heads, rows.keys))
+        goes_on = rows.queries == 1 and rows.heads == place.heads and rows.keys in (place.keys, place.keys + 1)
+        if place.over or not goes_on or (attention.check is not None and not attention.check.passed):
+            place.over = True
+            place.waiting.clear()
+            return
+        place.keys = rows.keys
+        place.waiting.append(attention)
+        now = time.monotonic()
+        if place.written + len(place.waiting) > 1 and now - self.last > SECONDS and not self.emit.cancelled():
+            self.last = now
+            for name, one in self.places.items():
+                self._write(name, one)
+
+    def _write(self, name: str, place: Place) -> None:
+        if place.over or place.written + len(place.waiting) < 2:
+            return
+        channel = f"{name}:{ROWS}"
+        first = place.waiting[0] if place.waiting else None
+        if first is not None:
+            self.emit.channel(
+                Channel(
+                    name=channel, kind="attention", dims=("head", "query", "key"), shape=(place.heads, None, None),
+                    dtype="float16", limits=(0.0, 1.0), title="attention, row by row", module=first.module,
+                    formula="one row for each call", method=METHOD, fill=0.0,
+                    domains={"query": "query", "key": first.keys_from},
+                )
+            )  # fmt: skip
+        for attention in place.waiting:
+            weights = Rows(attention, self.sample).block(0, 1).full().to(torch.float16)
+            self.emit.page(channel, (0, place.written, 0), weights)
+            place.written += 1
+        place.waiting.clear()

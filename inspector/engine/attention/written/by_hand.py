@@ -1,0 +1,221 @@
+"""Handlers of the torch functions of which people write attention; see the package's docstring."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from inspector.engine.attention.rows import margins
+from inspector.engine.attention.written import judging, masking, picked
+from inspector.engine.attention.written.facts import Facts, Origin
+from inspector.engine.attention.written.sums import NOTHING, Args, Kwargs, WeightedSums
+
+
+class ByHand(WeightedSums):
+    """The attention of one run that its model computes itself: what makes weights, and what passes them on."""
+
+    __slots__ = ()
+
+    # --- what makes weights
+
+    def softmax(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
+        """A softmax over any axis."""
+        if not out.is_floating_point() or not out.dim() or out.is_meta:
+            return
+        dim = kwargs.get("dim", args[1] if len(args) > 1 and isinstance(args[1], int) else -1)
+        self.weights("softmax", args[0] if args else kwargs["input"], out, -1 if dim is None else dim)
+
+    def gumbel(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
+        """gumbel_softmax(logits, tau, hard, eps, dim): the weights are those that were drawn."""
+        self.weights("softmax", args[0] if args else kwargs["logits"], out, kwargs.get("dim", -1))
+
+    def softmin(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
+        """A softmax of the negative scores."""
+        dim = kwargs.get("dim", args[1] if len(args) > 1 else -1)
+        self.weights("softmax", -(args[0] if args else kwargs["input"]).detach(), out, dim)
+
+    def sigmoid(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
+        """A sigmoid: most are gates, of which nothing is said."""
+        scores = args[0] if args else kwargs["input"]
+        known = self.facts.of(scores)
+        origin = Origin("sigmoid", "", "", tuple(out.shape), -1)
+        masked = masking.forbidden(known, scores, out) if out.is_floating_point() and known is not None else None
+        self.facts.note(out, Facts(masked=masked, origin=origin))
+
+    def weights(self, kind: str, scores: Tensor, out: Tensor, dim: int) -> None:
+        """Note that a result may be weights, with the masks of its scores."""
+        place, module = self.where()
+        known, axis = self.facts.of(scores), dim % out.dim()
+        size = out.shape[axis]
+        last = known is not None and known.features == size and axis == out.dim() - 1
+        origin = Origin(
+            kind, _of_outer(place, module), module, tuple(out.shape), axis, last, judging.is_parameter(scores)
+        )
+        self.origins.append(origin)
+        masked = masking.forbidden(known, scores, out)
+        after = Facts(masked=masked, origin=origin)
+        if known is not None and known.masked is not None and masking.finite(known, scores):
+            applied = known.masked.expand(scores.shape)
+            least = margins(scores.detach().movedim(axis, -1), applied.movedim(axis, -1))
+            after = replace(after, margins=least.unsqueeze(-1).movedim(-1, axis))
+        self.facts.note(out, after)
+
+    def made(self, args: Args, kwargs: Kwargs, out: Any) -> None:
+        """A quotient, an exponential, a clamp: their results may be weights by their values."""
+        source = args[0] if args else kwargs.get("input")
+        if len(args) > 1 and self.linear.uses and isinstance(args[1], Tensor):
+            self.divided(source, 1.0 / args[1].detach(), out)
+        if isinstance(out, Tensor) and out.is_floating_point() and out.dim():
+            known = self.facts.of(source) or NOTHING
+            if isinstance(source, Tensor) and known.worth:
+                self.facts.pass_on(source, out, replace(known, made=True))
+            else:
+                self.facts.note(out, Facts(made=True))
+
+    def one_hot(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
+        """one_hot of the keys with the largest scores."""
+        picked.one_hot(self.facts, args[0] if args else kwargs["tensor"], out)
+
+    def scattered(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
+        """scatter(zeros, dim, index, value), in place or not."""
+        given = masking.arguments(args, kwargs, ("input", "dim", "index", "src"))
+        if given["dim"] in (-1, out.dim() - 1) and masking.constant(given.get("src", given.get("value"))) is not None:
+            picked.one_hot(self.facts, given["index"], out)
+
+    def largest(self, args: Args, kwargs: Kwargs, out: Any) -> None:
+        """argmax or max along an axis: perhaps the index of a key."""
+        picked.largest(self.facts, args, kwargs, out)
+
+    # --- what passes them on
+
+    def passed(self, args: Args, _kwargs: Kwargs, out: Any) -> None:
+        """A cast, a copy, a reshape, a difference with the largest score."""
+        if args and isinstance(args[0], Tensor):
+            self.facts.pass_on(args[0], out)
+
+    def dropped(self, args: Args, _kwargs: Kwargs, out: Any) -> None:
+        """A dropout: the weights are shown as they were before."""
+        known = self.facts.of(args[0]) if args else None
+        if known is None or out is args[0] or not (known.made or known.origin is not None):
+            return
+        source = args[0].detach()
+        changed = not torch.equal(source, out.detach())
+        clean = known.clean if known.clean is not None else source if changed else None
+        self.facts.pass_on(args[0], out, replace(known, clean=clean))
+
+    def masked(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
+        """masked_fill(x, mask, value), in place or not."""
+        given = masking.arguments(args, kwargs, ("input", "mask", "value"))
+        source = given["input"] if "input" in given else given.get("self")
+        known = masking.filled(self.facts.of(source), given["mask"], given["value"], out.shape)
+        if known is not None:
+            self.facts.note(out, known)
+
+    def chosen(self, args: Args, kwargs: Kwargs, out: Any) -> None:
+        """where(condition, a, b), one of both a constant that forbids."""
+        given = masking.arguments(args, kwargs, ("condition", "input", "other"))
+        if len(given) < 3 or not isinstance(out, Tensor):
+            return
+        condition, one, other = given["condition"], given["input"], given["other"]
+        for source, fill, mask in ((one, other, ~condition), (other, one, condition)):
+            known = masking.filled(self.facts.of(source), mask, fill, out.shape)
+            if known is not None and known.worth:
+                self.facts.note(out, replace(known, features=0))
+                return
+
+    def assigned(self, args: Args, _kwargs: Kwargs, _out: Any) -> None:
+        """scores[mask] = −∞."""
+        target, at, value = args[:3]
+        if isinstance(at, Tensor) and at.dtype == torch.bool and at.shape == target.shape:
+            known = masking.filled(self.facts.of(target), at, value, target.shape)
+            if known is not None:
+                self.facts.note(target, known)
+
+    def added(self, args: Args, kwargs: Kwargs, out: Any) -> None:
+        """A sum: one of both may be a mask."""
+        if not isinstance(out, Tensor) or not out.is_floating_point() or len(args) < 2:
+            return
+        self._plus(args[0], args[1], out)
+
+    def subtracted(self, args: Args, kwargs: Kwargs, out: Any) -> None:
+        """A difference: of scores and their largest, or with a mask of large numbers."""
+        if isinstance(out, Tensor) and out.is_floating_point() and len(args) > 1:
+            other = args[1]
+            plain = isinstance(other, Tensor) and (other.requires_grad or other.dim() < 1)
+            self._plus(args[0], other if plain or not isinstance(other, Tensor) else -other.detach(), out)
+
+    def _plus(self, one: Any, two: Any, out: Tensor) -> None:
+        for source, mask in ((one, two), (two, one)):
+            known = self.facts.of(source)
+            if not isinstance(source, Tensor):
+                continue
+            after = masking.added(known, mask, out)
+            if after is not known and after is not None:
+                self.facts.note(out, moved_masks(after, source, out))
+                return
+            if known is not None:
+                self.facts.pass_on(source, out, known)
+
+    def multiplied(self, args: Args, kwargs: Kwargs, out: Any) -> None:
+        """A product: with a mask of zeros and ones; or of weights and values, which a sum follows."""
+        if len(args) < 2 or not isinstance(out, Tensor) or not out.dim():
+            return
+        left, right = args[0], args[1]
+        if self.divided(left, right, out) or self.divided(right, left, out):
+            return
+        if _outer(left, right):
+            self._remember(left, right, out)
+        for source, other in ((left, right), (right, left)):
+            known = self.facts.of(source)
+            if known is not None and known.worth and isinstance(source, Tensor):
+                after = masking.multiplied(known, other, out) if known.made or known.origin is not None else known
+                if not isinstance(other, Tensor) or other.dim() == 0 or after is not known:
+                    self.facts.pass_on(source, out, after)
+                elif known.made or known.origin is not None:
+                    self._multiplies(known, left, right, out)
+
+    def _multiplies(self, known: Facts, left: Any, right: Any, out: Tensor) -> None:
+        if known.origin is not None and not known.origin.reason:
+            known.origin.reason = judging.GATE if left.shape == right.shape else judging.PIECES
+        self._remember(left, right, out)
+
+    def layer(self, args: Args, kwargs: Kwargs, out: Any) -> None:
+        """A linear layer: its last axis has a weight of its own for each position."""
+        weight = kwargs.get("weight", args[1] if len(args) > 1 else None)
+        if isinstance(out, Tensor) and out.dim():
+            self.facts.note(out, Facts(features=out.shape[-1], weight=id(weight)))
+
+    def stacked(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
+        """stack or cat: of results of layers with different weights, or of one layer at several positions."""
+        parts = kwargs.get("tensors", args[0] if args else ())
+        known = [self.facts.of(part) for part in parts]
+        weights = {one.weight for one in known if one is not None and one.weight}
+        if len(parts) > 1 and len(weights) == len(parts):
+            self.facts.note(out, Facts(experts=True))
+
+    def routed(self, args: Args, _kwargs: Kwargs, _out: Any) -> None:
+        """topk of weights."""
+        known = self.facts.of(args[0]) if args else None
+        if known is not None and known.origin is not None:
+            known.origin.reason = judging.ROUTED
+
+
+def moved_masks(facts: Facts, source: Tensor, out: Tensor) -> Facts:
+    """Facts of a sum, whose mask may have more axes than the scores."""
+    return facts if facts.masked is None or source.shape == out.shape else replace(facts, margins=None, clean=None)
+
+
+def _of_outer(place: str, module: str) -> str:
+    """The place of the module in which a softmax module is."""
+    return place.rpartition(".")[0] or place if module in ("Softmax", "Softmin", "Softmax2d") else place
+
+
+def _outer(left: object, right: object) -> bool:
+    """Whether a product is of (…, d, 1) and (…, 1, e), or the other way round."""
+    if not isinstance(left, Tensor) or not isinstance(right, Tensor) or left.dim() != right.dim() or left.dim() < 3:
+        return False
+    ends = (left.shape[-1], right.shape[-2]), (left.shape[-2], right.shape[-1])
+    return (1, 1) in ends and left.shape[:-2] == right.shape[:-2]

@@ -1,0 +1,193 @@
+"""What is known of results while a model runs: which softmax they come from, what was masked in them.
+
+A fact belongs to the memory of a result, so that it holds for every view of it (transposed, sliced, with axes added)
+without a look at the operations that made the view; `Known.seen_by` brings a companion of the result (a mask) into the
+layout of such a view. Results that are copies (dropout, a cast, a reshape that copies) get the facts passed on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
+
+RECENT = 96
+"""Results of which something is known that is no softmax: the last ones. Masks are applied shortly before a softmax."""
+
+
+@dataclass(slots=True, eq=False)
+class Origin:
+    """One call whose result may be weights, and what became of it.
+
+    Attributes:
+        kind: "softmax", "sigmoid" or "" (weights that were found by their values).
+        shape: of the result; axis: over which it is normalised.
+        features: the axis is the output of a layer with a weight for each of its positions.
+        fixed: the scores are parameters.
+        taken: it was attention.
+        reason: why it is not, as far as is known.
+        masked: of indices of keys, (…, k) which keys were masked in the scores.
+    """
+
+    kind: str
+    place: str
+    module: str
+    shape: tuple[int, ...]
+    axis: int
+    features: bool = False
+    fixed: bool = False
+    taken: bool = False
+    reason: str = ""
+    masked: Tensor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of one result; tensors have its shape, or one that broadcasts to it.
+
+    Attributes:
+        masked: True where a mask was applied.
+        margins: by how much finite masks lie below the allowed scores, of size 1 along the axis of the keys.
+        clean: the weights before dropout.
+        features: the size of the last axis, where that is the output of a layer.
+        weight: the identity of the parameter by which the layer multiplies that made it; 0 for none.
+        experts: it holds results of layers with different parameters beside each other.
+        made: it was computed by an operation by which weights are made.
+    """
+
+    masked: Tensor | None = None
+    margins: Tensor | None = None
+    clean: Tensor | None = None
+    origin: Origin | None = None
+    features: int = 0
+    weight: int = 0
+    experts: bool = False
+    made: bool = False
+
+    @property
+    def worth(self) -> bool:
+        """Whether there is anything to pass on."""
+        return self.masked is not None or self.origin is not None or self.features > 0 or self.made or self.experts
+
+
+@dataclass(slots=True)
+class Known:
+    """Facts about the memory of one result, with the layout of the tensor for which they were noted."""
+
+    alive: StorageWeakRef
+    shape: torch.Size
+    stride: tuple[int, ...]
+    offset: int
+    facts: Facts
+
+    def seen_by(self, view: Tensor) -> Facts:
+        """The facts in the layout of a view of the same memory; without those that cannot be brought into it."""
+        if view.shape == self.shape and view.stride() == self.stride and view.storage_offset() == self.offset:
+            return self.facts
+        facts = self.facts
+        return replace(
+            facts,
+            masked=self._companion(facts.masked, view),
+            margins=self._companion(facts.margins, view),
+            clean=self._companion(facts.clean, view),
+            features=facts.features if view.shape[-1:] == self.shape[-1:] else 0,
+        )
+
+    def _companion(self, one: Tensor | None, view: Tensor) -> Tensor | None:
+        if one is None:
+            return None
+        span = 1 + sum((size - 1) * step for size, step in zip(self.shape, self.stride, strict=True))
+        if span != self.shape.numel():  # parts of a larger tensor, or repeated entries
+            return None
+        laid = torch.empty_strided(self.shape, self.stride, dtype=one.dtype, device=one.device)
+        laid.copy_(one.expand(self.shape))
+        return laid.as_strided(view.shape, view.stride(), view.storage_offset() - self.offset)
+
+
+@dataclass(slots=True)
+class FactTable:
+    """Facts by the memory that they are about."""
+
+    _known: dict[int, Known] = field(default_factory=dict)
+
+    def note(self, result: Tensor, facts: Facts) -> None:
+        """Facts about a result, in place of what was known of its memory."""
+        storage = _storage(result)
+        if storage is None:
+            return
+        self._known.pop(storage._cdata, None)
+        self._known[storage._cdata] = Known(
+            StorageWeakRef(storage), result.shape, result.stride(), int(result.storage_offset()), facts
+        )
+        if len(self._known) > RECENT:
+            self._forget()
+
+    def of(self, tensor: object) -> Facts | None:
+        """What is known of a tensor, or None."""
+        if not self._known or not isinstance(tensor, Tensor):
+            return None
+        storage = _storage(tensor)
+        known = None if storage is None else self._known.get(storage._cdata)
+        if known is None:
+            return None
+        return known.seen_by(tensor.detach())
+
+    def pass_on(self, source: Tensor, result: object, facts: Facts | None = None) -> None:
+        """What is known of one tensor holds for a result of the same shape, or one with its entries in their order."""
+        changed = facts is not None
+        facts = self.of(source) if facts is None else facts
+        if facts is None or not isinstance(result, Tensor) or not facts.worth:
+            return
+        if not changed and _same_memory(source, result):
+            return  # a view
+        self.note(result, moved(facts, source.shape, result.shape))
+
+    def _forget(self) -> None:
+        """Remove results that are gone, then the oldest that come from no softmax."""
+        gone = [number for number, known in self._known.items() if known.alive.expired()]
+        for number in gone:
+            del self._known[number]
+        many = len(self._known) - RECENT // 2
+        if many > 0:
+            idle = [number for number, known in self._known.items() if known.facts.origin is None]
+            for number in idle[:many]:
+                del self._known[number]
+
+
+def moved(facts: Facts, before: torch.Size, after: torch.Size) -> Facts:
+    """Facts about a tensor as facts about one that has the same entries, repeated or in another number of axes."""
+    if before == after:
+        return facts
+
+    def companion(one: Tensor | None) -> Tensor | None:
+        if one is None:
+            return None
+        if before.numel() == after.numel():
+            return one.expand(before).reshape(after)
+        return one.expand(before) if _repeats(before, after) else None
+
+    return replace(
+        facts, masked=companion(facts.masked), margins=companion(facts.margins), clean=companion(facts.clean),
+        features=facts.features if before[-1:] == after[-1:] else 0,
+    )  # fmt: skip
+
+
+def _repeats(before: torch.Size, after: torch.Size) -> bool:
+    """Whether a tensor of one shape can be repeated to another."""
+    own = after[len(after) - len(before) :]
+    return len(before) <= len(after) and all(a in (1, b) for a, b in zip(before, own, strict=True))
+
+
+def _storage(tensor: Tensor) -> torch.UntypedStorage | None:
+    """The memory of a tensor; None for those that have none of their own (nested, wrapped, of another layout)."""
+    try:
+        return tensor.untyped_storage()
+    except (NotImplementedError, RuntimeError):
+        return None
+
+
+def _same_memory(one: Tensor, other: Tensor) -> bool:
+    mine, yours = _storage(one), _storage(other)
+    return mine is not None and yours is not None and mine._cdata == yours._cdata

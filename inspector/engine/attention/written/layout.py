@@ -1,0 +1,141 @@
+"""Weights, values and result of a contraction, brought to (heads, queries, keys) for the one selected sample."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from inspector.engine.attention.calls import picked_rows
+from inspector.engine.attention.selected_sample import SelectedSample
+from inspector.engine.attention.written.contraction import Contraction, Operand, Roles
+from inspector.engine.cells.base import Check
+from inspector.engine.errors import Unsupported
+
+COMMON = "its values are the same for all sequences of the batch, or the sequences have no axis"
+NO_BATCH = "its common axes of {} entries are no batch of {} sequences"
+ROUNDING = 32.0
+"""Allowed error of a sum of products, in rounding errors of the largest product: sums run in another order here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which axes of a contraction are the batch, heads, queries and keys. `heads` in `repeated` are not axes of the
+    values: several heads share them."""
+
+    selected: SelectedSample
+    contraction: Contraction
+    roles: Roles
+    batch: str
+    heads: str
+    repeated: str
+    queries: str
+
+    def of_weights(self, tensor: Tensor) -> Tensor:
+        """(1, a, q, k) the sample's part of the weights, or of a companion of as many entries."""
+        given = Operand(tensor.reshape(self.contraction.left.tensor.shape), self.contraction.left.axes)
+        part = self._part(given.ordered(self.batch + self.heads + self.queries + self.roles.keys))
+        return part.reshape(1, -1, self.count(self.queries), self.count(self.roles.keys))
+
+    def values(self) -> Tensor:
+        """(a, k, d) the sample's values, repeated for heads that share them."""
+        own = "".join(axis for axis in self.heads if axis not in self.repeated)
+        right = self.contraction.right
+        batch = self.batch if self.batch in right.axes else ""
+        given = right.ordered(batch + own + self.roles.keys + self.roles.features)
+        part = self.selected.part(given) if batch else given
+        shape = [self.contraction.left.size(axis) if axis in own else 1 for axis in self.heads]
+        wide = [self.contraction.left.size(axis) for axis in self.heads]
+        keys, features = self.count(self.roles.keys), math.prod(map(right.size, self.roles.features))
+        part = part.reshape(-1, *shape, keys, features)  # (n, heads, k, d), n windows
+        return part.expand(len(part), *wide, keys, features).reshape(-1, keys, features)
+
+    def returned(self) -> Tensor:
+        """(a, q, d) what the contraction returned for the sample."""
+        out = self.contraction.out.ordered(self.batch + self.heads + self.queries + self.roles.features)
+        if self.batch:
+            out = self.selected.returned(out)
+        features = math.prod(map(self.contraction.right.size, self.roles.features))
+        return out.reshape(-1, self.count(self.queries), features)
+
+    def note(self) -> str:
+        """What a reader must know of several windows of the sample on the batch axis; without an axis of heads, that
+        one has the heads."""
+        if not self.batch or not self.heads:
+            return ""
+        heads = math.prod(map(self.contraction.left.size, self.heads))
+        return self.selected.window_note(self.contraction.left.size(self.batch), heads)
+
+    def count(self, axes: str) -> int:
+        """How many positions these axes of the weights have together."""
+        return math.prod(map(self.contraction.left.size, axes))
+
+    def check(self) -> Check:
+        """A few rows of weights · values against what the operation returned.
+
+        The weights are those that the operation was given, with dropout: wrong axes or another sample would show.
+        """
+        weights, values = self.of_weights(self.contraction.left.tensor.detach())[0], self.values().detach()
+        rows = torch.tensor(picked_rows(weights.shape[1]), device=weights.device)
+        wide = torch.float64 if weights.device.type == "cpu" else torch.float32
+        ours = torch.bmm(weights[:, rows].to(wide), values.to(wide))
+        theirs = self.returned().detach()[:, rows].to(wide)
+        products = torch.bmm(weights[:, rows].abs().to(wide), values.abs().to(wide))
+        error = (ours - theirs).abs()[~ours.isnan()]
+        given = (weights.dtype, values.dtype, self.contraction.out.tensor.dtype)
+        eps = max(torch.finfo(dtype).eps for dtype in given if dtype.is_floating_point)
+        size = max(float(products.nan_to_num().amax()) if products.numel() else 0.0, 1e-6)
+        return Check(float(error.max()) if error.numel() else 0.0, ROUNDING * eps * size)
+
+    def _part(self, tensor: Tensor) -> Tensor:
+        return self.selected.part(tensor) if self.batch else tensor
+
+
+def lay_out(selected: SelectedSample, contraction: Contraction, roles: Roles) -> Layout:
+    """Find the axes of the selected sample. Raises Unsupported where the sequences of the batch cannot be told."""
+    batch = _batch_axis(selected, contraction, roles)
+    heads = "".join(axis for axis in roles.shared if axis != batch)
+    queries, repeated = roles.queries.replace(batch, "") if batch else roles.queries, ""
+    if len(queries) > 1 and _is_row_axis(selected, contraction, roles, queries[-1]):
+        repeated, queries = queries[:-1], queries[-1]
+    order = {axis: number for number, axis in enumerate(contraction.left.axes)}
+    together = "".join(sorted(heads + repeated, key=lambda axis: order[axis]))
+    return Layout(selected, contraction, roles, batch, together, repeated, queries)
+
+
+def _is_row_axis(selected: SelectedSample, contraction: Contraction, roles: Roles, axis: str) -> bool:
+    """Whether the last axis of the weights that the values lack is the queries, and those before it heads that share
+    their values (grouped and multi-query attention). Elsewhere all of them are queries (rows and columns of a picture).
+    """
+    count, keys = contraction.left.size(axis), math.prod(map(contraction.left.size, roles.keys))
+    return count in (1, keys, selected.padded, selected.length)
+
+
+def _batch_axis(selected: SelectedSample, contraction: Contraction, roles: Roles) -> str:
+    """The axis of the batch, "" where there is none.
+
+    The first axis of the weights where that has its size or a multiple of it (windows, heads), else a common axis of
+    exactly its size (time first). Counter-example: as many heads as sequences, with the heads first.
+    """
+    left, first = contraction.left, contraction.left.axes[0]
+    own = left.size(first) == selected.batch and len(left.axes) > 2 and first not in roles.keys
+    if own and first not in roles.shared and roles.shared:
+        raise Unsupported(COMMON)
+    if selected.batch == 1:
+        return first if own else ""
+    if first in roles.shared and (left.size(first) == selected.batch or left.size(first) in selected.merged):
+        return first
+    exact = [axis for axis in roles.shared if left.size(axis) == selected.batch]
+    if exact:
+        return exact[0]
+    if first in roles.shared and left.size(first) % selected.batch == 0:
+        return first
+    if not roles.shared and first in roles.queries and left.size(first) == selected.batch:
+        return first  # values that all sequences have in common: a memory
+    raise Unsupported(COMMON if not roles.shared else NO_BATCH.format(_sizes(left, roles.shared), selected.batch))
+
+
+def _sizes(operand: Operand, axes: str) -> str:
+    return ", ".join(str(operand.size(axis)) for axis in axes)

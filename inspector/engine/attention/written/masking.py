@@ -1,0 +1,103 @@
+"""Masks where they are applied: masked_fill, where, an addition of large negative numbers, a product with 0 and 1.
+
+A mask is told from real scores by the operation that applied it, and by −∞, never by its size alone: scores of −10⁴
+that a model computes are scores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from inspector.engine.attention.rows import LARGE
+from inspector.engine.attention.written.facts import Facts
+from inspector.engine.attention.written.judging import is_parameter
+
+FILLED = -10.0
+"""A constant at or below this that takes the place of scores is a mask, whether or not it is large enough."""
+
+
+def filled(facts: Facts | None, mask: Tensor, value: object, shape: torch.Size) -> Facts | None:
+    """Facts of a tensor with these values in place of those under a mask, or None where the mask forbids nothing."""
+    number = constant(value)
+    known = facts or Facts()
+    forbids = number is not None and (number <= FILLED or (number == 0.0 and (known.made or known.origin is not None)))
+    if not forbids:
+        return facts
+    return replace(known, masked=union(known.masked, mask.bool(), shape))
+
+
+def constant(value: object) -> float | None:
+    """The number that a value is or that fills a tensor; None for others."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, Tensor) or value.is_meta or value.numel() == 0 or value.requires_grad:
+        return None
+    first = value.detach().reshape(-1)[0]
+    if value.numel() > 1 and not bool((value.detach() == first).all()):
+        return None
+    return float(first)
+
+
+def added(facts: Facts | None, mask: object, out: Tensor) -> Facts | None:
+    """Facts of a sum with another tensor, which may be a mask of zeros and large negative numbers."""
+    if not isinstance(mask, Tensor) or not _may_be_mask(mask, out):
+        return facts
+    if not bool(mask.detach().amin() <= LARGE):
+        return facts
+    low = mask.detach() <= LARGE
+    known = facts or Facts()
+    return replace(known, masked=union(known.masked, low, out.shape))
+
+
+def multiplied(facts: Facts, mask: object, out: Tensor) -> Facts:
+    """Facts of a product with another tensor, which may be a mask of zeros and ones."""
+    if not isinstance(mask, Tensor) or mask.requires_grad or is_parameter(mask):
+        return facts
+    zeros = mask.detach() == 0
+    if mask.dtype != torch.bool and not bool((zeros | (mask.detach() == 1)).all()):
+        return facts
+    return replace(facts, masked=union(facts.masked, zeros, out.shape)) if bool(zeros.any()) else facts
+
+
+def union(one: Tensor | None, other: Tensor, shape: torch.Size) -> Tensor:
+    """Both masks together, each of which broadcasts to `shape`."""
+    return other if one is None else one | other.expand(shape) if one.dim() > other.dim() else one | other
+
+
+def forbidden(facts: Facts | None, scores: Tensor, weights: Tensor) -> Tensor | None:
+    """True where a key is masked: by a mask that was applied, or by −∞, and without any weight. None for none.
+
+    A finite mask that the largest scores reach leaves its keys some weight; those are shown as they are.
+    """
+    scores = scores.detach()
+    given = None if facts is None else facts.masked
+    if given is None and not bool(scores.amin() == -torch.inf):
+        return None
+    masked = scores == -torch.inf
+    empty = (weights.detach() == 0) | (masked & weights.detach().isnan())
+    if given is not None:
+        masked = masked | given
+    return masked & empty if bool(masked.any()) else None
+
+
+def finite(facts: Facts | None, scores: Tensor) -> bool:
+    """Whether masked scores are finite numbers."""
+    if facts is None or facts.masked is None:
+        return False
+    return bool((scores.detach().isfinite() & facts.masked).any())
+
+
+def _may_be_mask(mask: Tensor, out: Tensor) -> bool:
+    """Whether it is worth reading: activations that have a gradient, and parameters, are no masks."""
+    if not mask.is_floating_point() or mask.numel() == 0 or mask.is_meta or is_parameter(mask):
+        return False
+    return not mask.requires_grad or mask.shape != out.shape
+
+
+def arguments(args: tuple[Any, ...], kwargs: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    """The arguments of a call by name."""
+    return dict(zip(names, args, strict=False)) | dict(kwargs)

@@ -1,0 +1,263 @@
+"""Sums of products of weights and values: whether they are attention, and what is recorded of them then."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from inspector.engine.attention.calls import WITHOUT_DROPOUT, from_weights
+from inspector.engine.attention.selected_sample import SelectedSample
+from inspector.engine.attention.written import judging, linear, masking, picked
+from inspector.engine.attention.written.contraction import (
+    Contraction,
+    Operand,
+    Roles,
+    of_einsum,
+    of_matmul,
+    of_sum,
+    of_tensordot,
+)
+from inspector.engine.attention.written.facts import Facts, FactTable, Origin
+from inspector.engine.attention.written.layout import Layout, lay_out
+from inspector.engine.attention.written.linear import LinearAttention
+from inspector.engine.errors import Unsupported
+from inspector.engine.trace.trace import Attention
+
+OWN_WEIGHTS_BYTES = 2 << 30
+"""Maps that the model itself computes stay in memory until they are written; at most this many bytes of them in a
+run."""
+
+Args = tuple[Any, ...]
+Kwargs = Mapping[str, Any]
+NOTHING = Facts()
+
+
+@dataclass(slots=True)
+class WeightedSums:
+    """What looks at every sum of products. `found` gets each attention; `where()` gives (place, class) of the innermost
+    module being called."""
+
+    selected: SelectedSample
+    where: Callable[[], tuple[str, str]]
+    found: Callable[[Attention], None]
+    origins: list[Origin] = field(default_factory=list)
+    facts: FactTable = field(default_factory=FactTable)
+    products: dict[int, tuple[weakref.ref[Tensor], Tensor, Tensor]] = field(default_factory=dict)
+    linear: LinearAttention = field(default_factory=LinearAttention)
+    bytes: int = 0
+
+    def product(self, args: Args, kwargs: Kwargs, out: Any) -> None:
+        """matmul, bmm and the like."""
+        given = masking.arguments(args, kwargs, ("input", "other"))
+        left, right = given.get("input"), given.get("other", given.get("mat2", given.get("vec")))
+        if not isinstance(left, Tensor) or not isinstance(right, Tensor) or not isinstance(out, Tensor):
+            return
+        if judging.is_parameter(right) and not self._weighs(left):
+            self.facts.note(out, Facts(features=out.shape[-1] if out.dim() else 0, weight=id(right)))
+        elif self._any(left, right):
+            self.consider(of_matmul(left, right, out))
+        else:
+            self._sums_first(of_matmul(left, right, out))
+
+    def einsum(self, args: Args, _kwargs: Kwargs, out: Any) -> None:
+        """einsum in any order of letters and operands."""
+        operands = args[1] if len(args) == 2 and isinstance(args[1], (list, tuple)) else args[1:]
+        if not isinstance(args[0], str):
+            return
+        if not self._any(*operands):
+            found = of_einsum(args[0], operands, 0, out) if len(operands) == 2 else None
+            if found is not None and not any(judging.is_parameter(one) for one in operands):
+                self._sums_first(found)
+            return
+        for at, operand in enumerate(operands):
+            if self._weighs(operand):
+                found = of_einsum(args[0], operands, at, out)
+                if found is not None and self.weighs(found):
+                    return
+
+    def tensordot(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
+        """tensordot with lists of axes."""
+        if self._any(*args[:2]):
+            found = of_tensordot(args[0], args[1], kwargs.get("dims", args[2] if len(args) > 2 else 2), out)
+            if found is not None:
+                self.consider(found)
+
+    def summed(self, args: Args, kwargs: Kwargs, out: Any) -> None:
+        """A sum over some axes of a product that may be of weights and values."""
+        found = self.products.get(id(args[0])) if self.products and args else None
+        if found is None or found[0]() is not args[0]:
+            return
+        dims = kwargs.get("dim", kwargs.get("axis", args[1] if len(args) > 1 else None))
+        axes: Sequence[int] = () if dims is None else (dims,) if isinstance(dims, int) else tuple(dims)
+        keepdim = bool(kwargs.get("keepdim", args[2] if len(args) > 2 else False))
+        self.consider(of_sum(found[1], found[2], axes, keepdim, out))
+
+    def gathered(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
+        """gather(values, dim, index)."""
+        given = masking.arguments(args, kwargs, ("input", "dim", "index"))
+        if self.facts.of(given["index"]) is not None:
+            self._picks(picked.gathered(self.facts, given["input"], given["dim"], given["index"], out))
+
+    def along(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
+        """take_along_dim(values, index, dim)."""
+        given = masking.arguments(args, kwargs, ("input", "indices", "dim"))
+        if self.facts.of(given["indices"]) is not None and isinstance(given.get("dim"), int):
+            index = given["indices"]
+            wide = index.expand(*given["input"].shape[: given["dim"]], *out.shape[given["dim"] :])
+            self._picks(picked.gathered(self.facts, given["input"], given["dim"], wide, out))
+
+    def indexed(self, args: Args, _kwargs: Kwargs, out: Any) -> None:
+        """values[arange, index]."""
+        if isinstance(args[1], tuple) and any(self.facts.of(one) is not None for one in args[1]):
+            self._picks(picked.indexed(self.facts, args[0], args[1], out))
+
+    def _picks(self, contraction: Contraction | None) -> None:
+        if contraction is not None:
+            self.weighs(contraction)
+
+    def consider(self, contraction: Contraction) -> None:
+        """A sum of products in which either operand may be the weights."""
+        if not (self._weighs(contraction.left.tensor) and self.weighs(contraction)):
+            other = contraction.swapped()
+            if self._weighs(other.left.tensor):
+                self.weighs(other)
+
+    def weighs(self, contraction: Contraction) -> bool:
+        """Whether the left operand holds the weights of attention, which is then recorded.
+
+        Raises Unsupported for attention that cannot be shown.
+        """
+        known = self.facts.of(contraction.left.tensor.detach()) or NOTHING
+        roles = contraction.roles()
+        if roles is None:
+            return False
+        if not contraction.left.tensor.is_floating_point():  # one_hot gives whole numbers
+            left = Operand(contraction.left.tensor.to(contraction.out.tensor.dtype), contraction.left.axes)
+            contraction = replace(contraction, left=left)
+        origin = known.origin or self._by_values(contraction, roles)
+        if origin is None:
+            return False
+        if origin.kind in ("sigmoid", "hard"):
+            origin.place, origin.module = self.where()
+        values = self.facts.of(contraction.right.tensor) or NOTHING
+        reason = judging.verdict(self.selected, origin, contraction, roles, known, values)
+        if reason:
+            origin.reason = reason
+            return False
+        if origin.taken:
+            return True  # other values with the same weights
+        origin.taken = True  # or refused with a reason of its own
+        return self._record(lay_out(self.selected, contraction, roles), known, origin)
+
+    def _sums_first(self, contraction: Contraction) -> None:
+        """A product of tensors of which neither holds weights: perhaps a part of linear attention."""
+        for one in (contraction, contraction.swapped()):
+            place, module = self.where() if self.linear.sums else ("", "")
+            used = self.linear.used(one, Origin("linear", place, module, (), -1, reason=linear.NO_MAP))
+            if used is not None:
+                used.origin.shape, used.origin.axis = tuple(used.weights.tensor.shape), used.weights.tensor.dim() - 1
+                self.origins.append(used.origin)
+                return
+        left, right, out = contraction.left, contraction.right, contraction.out
+        if set(left.axes) | set(right.axes) == set(out.axes):  # an outer product at every position
+            wide = [one.tensor.reshape([one.size(axis) for axis in out.axes]) for one in (left, right)
+                    if one.axes == "".join(axis for axis in out.axes if axis in one.axes)]  # fmt: skip
+            if len(wide) == 2:
+                self._remember(wide[0], wide[1], out.tensor)
+            return
+        self.linear.summed(contraction, (self.selected.padded, self.selected.length))
+
+    def accumulated(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
+        """cumsum(products of keys and values, dim)."""
+        found = self.products.get(id(args[0])) if self.products and args else None
+        dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
+        if found is not None and found[0]() is args[0] and isinstance(dim, int):
+            self.linear.running(found[1], found[2], dim, out)
+
+    def divided(self, source: object, factor: object, out: Any) -> bool:
+        """A result of linear attention divided by the sum of its weights: whether it is one."""
+        if not self.linear.uses or not isinstance(source, Tensor) or not isinstance(factor, Tensor):
+            return False
+        found = self.linear.divided(source, factor, out)
+        if found is None:
+            return False
+        contraction, used = found
+        self.facts.note(contraction.left.tensor, Facts(masked=used.masked, origin=used.origin))
+        used.taken = self.weighs(contraction)
+        return used.taken
+
+    def _remember(self, left: Tensor, right: Tensor, out: Tensor) -> None:
+        """Keep the factors of a product as long as it lives."""
+        number = id(out)
+        self.products[number] = (weakref.ref(out, lambda _: self.products.pop(number, None)), left, right)
+
+    def _by_values(self, contraction: Contraction, roles: Roles) -> Origin | None:
+        """The origin of weights that come from no softmax: each row sums to 1."""
+        left = contraction.left
+        at = left.axes.index(roles.keys[0])
+        if len(roles.keys) == 1 and not judging.may_sum_to_one(left.tensor, at):
+            return None
+        rest = "".join(axis for axis in left.axes if axis not in roles.keys)
+        if not judging.sums_to_one(left.ordered(rest + roles.keys).flatten(len(rest))):
+            return None
+        place, module = self.where()
+        origin = Origin("", place, module, tuple(left.tensor.shape), at)
+        self.facts.note(left.tensor, replace(self.facts.of(left.tensor) or NOTHING, origin=origin))
+        return origin
+
+    def _record(self, layout: Layout, known: Facts, origin: Origin) -> bool:
+        weights = layout.contraction.left.tensor.detach() if known.clean is None else known.clean
+        part = layout.of_weights(weights)
+        if origin.kind in ("softmax", "linear") and not judging.at_most_one(part):
+            origin.taken, origin.reason = False, origin.reason or judging.ELSEWHERE
+            return False
+        if origin.kind == "linear" and (bool((part < 0).any()) or not bool((part.sum(-1) > 0.5).any())):
+            origin.taken = False
+            return False
+        size = part.numel() * part.element_size()
+        self.bytes += size
+        if self.bytes > OWN_WEIGHTS_BYTES:
+            self.bytes -= size
+            raise Unsupported(
+                f"the model computes the maps itself and this one would take {size / 1e9:.2g} GB more than allowed; "
+                "with scaled_dot_product_attention only queries and keys are stored"
+            )
+        masked = None if known.masked is None else layout.of_weights(known.masked.expand(known_shape(layout)))
+        rows = None if known.margins is None else layout.of_weights(known.margins.expand(known_shape(layout)))
+        seen = from_weights(
+            self.selected, origin.place, origin.module, part.clone(), _note(layout, known, origin),
+            masked=masked, margins=None if rows is None else rows[..., 0].double(),
+        )  # fmt: skip
+        seen.check = layout.check()
+        self.found(seen)
+        return True
+
+    def _weighs(self, tensor: object) -> bool:
+        known = self.facts.of(tensor)
+        return known is not None and (known.made or known.origin is not None)
+
+    def _any(self, *tensors: object) -> bool:
+        return any(self._weighs(tensor) for tensor in tensors)
+
+
+def known_shape(layout: Layout) -> torch.Size:
+    """The shape of the weights as the operation got them."""
+    return layout.contraction.left.tensor.shape
+
+
+def _note(layout: Layout, known: Facts, origin: Origin) -> str:
+    parts = [layout.note(), WITHOUT_DROPOUT if known.clean is not None else "", _KINDS.get(origin.kind, "")]
+    return "; ".join(part for part in parts if part)
+
+
+_KINDS = {
+    "sigmoid": "sigmoid of each score: rows need not sum to 1",
+    "linear": "equivalent weights of linear attention, φ(q)·φ(k) over their sum",
+    "hard": "hard: each query takes one key",
+    "": "recognised by its values: each row sums to 1",
+}

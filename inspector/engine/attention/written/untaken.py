@@ -1,0 +1,33 @@
+"""The softmaxes of a run that are not attention, one line for each place and reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from inspector.engine.attention.written.facts import Origin
+from inspector.engine.attention.written.judging import UNUSED
+from inspector.records import counted
+
+MOST = 40
+"""Lines at most; the rest is counted."""
+LINE = "{} of {}, over axis {} of {}, {} not taken for attention: {}."
+
+
+def lines(origins: Iterable[Origin]) -> list[str]:
+    """What is said of every softmax that was not taken for attention, in the order of the model."""
+    groups: dict[tuple[str, str], list[Origin]] = {}
+    for origin in origins:
+        if not origin.taken and origin.kind in ("softmax", "linear"):
+            groups.setdefault((origin.place, origin.reason or UNUSED), []).append(origin)
+    said = [_line(place, reason, group) for (place, reason), group in groups.items()]
+    rest = len(said) - MOST
+    return said if rest <= 0 else [*said[:MOST], f"{counted(rest, 'further place')} with a softmax likewise."]
+
+
+def _line(place: str, reason: str, group: list[Origin]) -> str:
+    shapes = list(dict.fromkeys(origin.shape for origin in group))
+    shape = " × ".join(map(str, shapes[0])) + (" (the first)" if len(shapes) > 1 else "")
+    kinds = ("linear attention", "linear attentions") if group[0].kind == "linear" else ("softmax", "softmaxes")
+    what = f"A {kinds[0]}" if len(group) == 1 else f"{len(group)} {kinds[1]}"
+    were = "was" if len(group) == 1 else "were"
+    return LINE.format(what, place, group[0].axis, shape, were, reason)

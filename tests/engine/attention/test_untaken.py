@@ -1,0 +1,127 @@
+"""A softmax that is not attention is listed with the reason; one that cannot be shown is refused with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from written_attention import D, T, Written, inputs, not_taken, ran
+
+from inspector.engine.attention.written import judging
+from inspector.engine.attention.written.facts import Origin
+from inspector.engine.attention.written.untaken import MOST, lines
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+class Several(nn.Module):
+    """Three layers, weighed by a softmax of a fourth: `way` says how they are put together."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.way = way
+        self.layers = nn.ModuleList(nn.Linear(D, D) for _ in range(3))
+        self.gate = nn.Linear(D, 3)
+        self.each = nn.Parameter(torch.randn(3, D, D))
+        self.scores = nn.Parameter(torch.randn(3))
+        self.double()
+
+    def forward(self, x: Tensor) -> Tensor:
+        weights = self.gate(x).softmax(-1) if self.way not in OTHERS else x
+        parts = torch.stack([layer(x) for layer in self.layers], -2)
+        if self.way == "layers":
+            return (weights[..., None] * parts).sum(-2)
+        if self.way == "matmul":
+            return (weights.unsqueeze(-2) @ parts).squeeze(-2)
+        if self.way == "einsum of parameters":
+            return torch.einsum("btn,btd,nde->bte", weights, x, self.each)
+        if self.way == "one layer, split":
+            return (weights[..., None] * F.linear(x, self.each.flatten(0, 1)).unflatten(-1, (3, D))).sum(-2)
+        if self.way == "fixed":
+            return (self.scores.softmax(0)[:, None] * parts).sum(-2)
+        if self.way == "router":
+            best = weights.topk(2, -1)
+            return (best.values[..., None] * parts.gather(-2, best.indices[..., None].expand(-1, -1, -1, D))).sum(-2)
+        if self.way == "gate":
+            return torch.softmax(x, -1) * x
+        if self.way == "classifier":
+            return weights
+        if self.way == "soft embedding":
+            return weights @ self.each[0, :3]
+        if self.way == "one by one":
+            return sum((weights[..., n : n + 1] * parts[..., n, :] for n in range(3)), torch.zeros_like(x))
+        return torch.softmax(x @ x.mT, -1).mT @ x
+
+
+OTHERS = ("fixed", "gate", "another axis")
+"""Those without the softmax of the gate."""
+
+REASONS = {
+    "layers": judging.LAYERS,
+    "matmul": judging.LAYERS,
+    "einsum of parameters": judging.OUTPUTS,
+    "one layer, split": judging.OUTPUTS,
+    "fixed": judging.FIXED,
+    "router": judging.ROUTED,
+    "gate": judging.GATE,
+    "classifier": judging.UNUSED,
+    "soft embedding": judging.PARAMETERS,
+    "one by one": judging.PIECES,
+    "another axis": judging.ELSEWHERE,
+}
+
+
+@pytest.mark.parametrize("way", REASONS)
+def test_why_a_softmax_is_not_attention(way: str) -> None:
+    said = not_taken(Several(way).eval(), place="model")
+    assert REASONS[way] in said and said.startswith("A softmax of model, over axis "), said
+
+
+def test_three_positions_do_not_make_a_mixture_attention() -> None:
+    """As many layers as steps: the values still come from different layers."""
+    for way in ("layers", "matmul"):
+        assert judging.LAYERS in not_taken(Several(way).eval(), inputs(t=3), place="model")
+
+
+def test_a_module_that_says_that_it_attends_is_attention() -> None:
+    """Location-based attention: one score for each output of a layer, over as many positions."""
+
+    class Attention(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.score = nn.Linear(D, T).double()
+
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.bmm(self.score(x).softmax(-1), x)
+
+    seen = ran(Attention().eval(), inputs(), "model")
+    assert "model:attention" in seen.sink.names()
+    assert not [text for text in seen.logged() if "not taken" in text]
+
+
+WAYS: list[Callable[[Tensor], Tensor]] = [
+    lambda x: torch.sigmoid(x) * x,
+    lambda x: (x.cumsum(1) / torch.arange(1, T + 1)[:, None]) @ torch.ones(D, D).to(x),
+    lambda x: x.exp() / x.exp().sum(),
+    lambda x: F.relu(x) @ x.mT,
+    lambda x: torch.clamp(x, 0, 1).mT @ x,
+    lambda x: F.one_hot((x[..., 0] > 0).long(), 2).double() @ torch.randn(2, D, dtype=torch.float64),
+]
+
+
+@pytest.mark.parametrize("number", range(len(WAYS)))
+def test_what_only_resembles_weights_is_no_attention(number: int) -> None:
+    seen = ran(Written(WAYS[number]).eval(), inputs())
+    assert not [name for name in seen.sink.names() if name.endswith(":attention")]
+    assert not seen.sink.refusals() or ":attention" not in str(seen.sink.refusals())
+
+
+def test_many_places_are_counted() -> None:
+    many = [Origin("softmax", f"layer{n}", "", (2, 3), 1) for n in range(MOST + 2)]
+    said = lines([*many, *many])
+    assert len(said) == MOST + 1 and said[-1] == "2 further places with a softmax likewise."
+    assert said[0].startswith("2 softmaxes of layer0, over axis 1 of 2 × 3, were not taken for attention: ")
+    assert lines([Origin("sigmoid", "gate", "", (2,), 0), Origin("softmax", "a", "", (2,), 0, taken=True)]) == []
