@@ -13,7 +13,7 @@ It has no kernels: rounding, streams, memory limits and asynchronous copies are 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten, tree_map_only
+from torch.utils._pytree import tree_map_only
 from torch.utils.backend_registration import _DummyBackendModule, _setup_privateuseone_for_python_backend
 
 NAME = "emulated"
@@ -162,7 +162,7 @@ class SecondDevice(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        tensors = [one for one in tree_flatten((args, kwargs))[0] if isinstance(one, Tensor)]
+        tensors = list(_tensors((*args, *kwargs.values())))
         wanted = kwargs.get("device")
         given = {one.device for one in tensors if isinstance(one, OnSecond)}
         if not given and (wanted is None or torch.device(wanted).type != NAME):
@@ -224,6 +224,15 @@ class SecondDevice(TorchDispatchMode):
         if value.dtype == torch.float64 and not self.float64:
             raise TypeError(f"Cannot convert a {NAME} Tensor to float64 dtype: the device does not support it.")
         return OnSecond(value, device.index or 0)
+
+
+def _tensors(values: Iterable[Any]) -> Iterator[Tensor]:
+    """Those among the arguments of an operator, which are tensors, lists of them, and no other containers."""
+    for one in values:
+        if isinstance(one, Tensor):
+            yield one
+        elif isinstance(one, list | tuple):
+            yield from _tensors(one)
 
 
 @contextmanager

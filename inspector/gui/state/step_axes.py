@@ -17,7 +17,10 @@ SHORT = {STEP_DOMAIN: "input", ANSWER_DOMAIN: "answer"}
 
 def own_axis(channel: Channel) -> str:
     """The axis that a channel lies along by its own dims; "" where it has no steps."""
-    return next((channel.domain(dim) for dim in WALKED if dim in channel.dims), "")
+    for dim in WALKED:  # asked for of every channel at every drawing
+        if dim in channel.dims:
+            return channel.domain(dim)
+    return ""
 
 
 def places_along(capture: Capture) -> Mapping[str, str]:
@@ -28,8 +31,10 @@ def places_along(capture: Capture) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for channel in capture.channels.values():
         axis = own_axis(channel)
-        if axis and found.get(channel.place, STEP_DOMAIN) == STEP_DOMAIN:
-            found[channel.place] = axis
+        if axis:
+            place = channel.place
+            if found.get(place, STEP_DOMAIN) == STEP_DOMAIN:
+                found[place] = axis
     return found
 
 

@@ -140,7 +140,8 @@ KINDS: list[tuple[type[nn.RNNBase], dict[str, Any]]] = [
 def test_both_frames_have_the_same_recurrences(
     kind: type[nn.RNNBase], options: dict[str, Any], how: type[Feeding]
 ) -> None:
-    """Every state and gate that the unedited run shows can be edited under its name, and is then what was asked for."""
+    """Every state and gate that the unedited run shows can be edited under its name, and is then what was asked for: the
+    state alone, and all of them in one run, each with a value of its own."""
     torch.manual_seed(1)
     model = how(kind, **options).double()
     plain = run(model, "input[0]=0.1@0")
@@ -150,13 +151,15 @@ def test_both_frames_have_the_same_recurrences(
         if channel.kind in ("state", "gate") and channel.dims == ("step", "unit")
     )
     assert names
-    for name in dict.fromkeys(names):
-        place, _, signal = name.partition(":")
-        kept = run(model, f"{place}:{signal}[1]=0.25@2:4")
+    values = {name: 0.25 + n / 64 for n, name in enumerate(dict.fromkeys(names))}
+    state = next(name for name in values if "/" not in name)
+    for edited in ({state: 0.25}, values):
+        kept = run(model, *(f"{name}[1]={value}@2:4" for name, value in edited.items()))
         assert places(kept) == places(plain) and not [r for r in kept.refusals() if r.frame]
-        before, after = kept.array(name, 0), kept.array(name, 1)
-        assert before.shape == after.shape and (after[2:4, 1] == 0.25).all() and (before[2:4, 1] != 0.25).all()
-        np.testing.assert_allclose(before[:2], after[:2], rtol=1e-9)
+        for name, value in edited.items():
+            before, after = kept.array(name, 0), kept.array(name, 1)
+            assert before.shape == after.shape and (after[2:4, 1] == value).all() and (before[2:4, 1] != value).all()
+            np.testing.assert_allclose(before[:2], after[:2], rtol=1e-9)
 
 
 def test_what_is_no_recurrence_of_its_own_is_no_place_of_an_edit() -> None:

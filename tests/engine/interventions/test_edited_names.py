@@ -73,10 +73,16 @@ def test_every_shown_name_is_one_that_can_be_edited(kind: type[nn.RNNCellBase], 
     perform(subject, batch, plain, OPTIONS)
     names = [name for name in plain.names() if name.partition(":")[0] not in ("input", "output")]
     assert len([name for name in names if "/" not in name and "candidate" not in name]) >= 2
-    for name in names:
-        place, _, signal = name.partition(":")
-        edits, sink = [Edit(place=place, signal=signal, unit=1, value=0.3, start=2, stop=4)], Kept()
+    values = {name: 0.3 + n / 64 for n, name in enumerate(names)}  # each its own: which is edited is told by it
+    state = next(name for name in names if "/" not in name)
+    for edited in ({state: 0.3}, values):
+        sink = Kept()
+        edits = [
+            Edit(place=name.partition(":")[0], signal=name.partition(":")[2], unit=1, value=value, start=2, stop=4)
+            for name, value in edited.items()
+        ]
         perform_with_edits(subject, batch, sink, plan_edits(subject, batch, edits, OPTIONS), OPTIONS)
-        before, after = sink.array(name, frame=0), sink.array(name, frame=1)
-        assert before.shape == after.shape and (after[2:4, 1] == 0.3).all()
-        np.testing.assert_allclose(before[:2], after[:2], rtol=1e-12)
+        for name, value in edited.items():
+            before, after = sink.array(name, frame=0), sink.array(name, frame=1)
+            assert before.shape == after.shape and (after[2:4, 1] == value).all()
+            np.testing.assert_allclose(before[:2], after[:2], rtol=1e-12)

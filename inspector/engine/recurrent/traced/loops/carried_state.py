@@ -61,6 +61,7 @@ class Flow:
         reach: for every iteration and operation a set of slots (bits) whose values before it depends on.
         held: for every slot the ids of its values.
         tick: called at intervals while long loops are analysed; may raise to stop it.
+        leading: what program/gates.py found to lead to some slots (ids) in an iteration, with those slots.
     """
 
     loop: Loop
@@ -69,6 +70,7 @@ class Flow:
     reach: list[list[int]] = field(default_factory=list)
     held: list[Numbers] = field(default_factory=list)
     tick: Callable[[], None] = lambda: None
+    leading: dict[tuple[tuple[int, ...], int, bool], tuple[tuple[Slot, ...], set[int]]] = field(default_factory=dict)
 
     @property
     def source(self) -> Sources:

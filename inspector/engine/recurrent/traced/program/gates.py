@@ -19,6 +19,9 @@ from inspector.engine.recurrent.traced.record.source_names import argument, assi
 
 OFTEN = 256
 """Classes of iterations between checks for cancellation: each costs up to a millisecond."""
+MOST_KEPT = 64
+"""Classes of iterations up to which what leads to a state is kept: it is asked for up to twenty times. Where each of
+thousands of steps is a class of its own, that would take memory by their number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +77,25 @@ def found_gates(flow: Flow, state: Sequence[Slot], batch: int) -> Iterator[tuple
 def leading_to(flow: Flow, state: Sequence[Slot], i: int, *, through_others: bool = False) -> set[int]:
     """Operations of iteration i that the new values are computed from; by default not through those of other slots."""
     slots = () if through_others else flow.slots
+    if i not in flow.twins.members or len(flow.twins.members) > MOST_KEPT:
+        return _near(flow, state, i, slots)
+    key = (tuple(map(id, state)), i, through_others)
+    known = flow.leading.get(key)
+    if known is None:
+        flow.leading[key] = known = (tuple(state), _near(flow, state, i, slots))
+    return known[1]
+
+
+def _near(flow: Flow, state: Sequence[Slot], i: int, slots: Sequence[Slot]) -> set[int]:
     other = {id(s.values[i + 1]) for s in slots if s not in state and s.made[i] >= 0}
     todo = [slot.made[i] for slot in state if slot.made[i] >= 0]
-    near: set[int] = set()
+    ops, near = flow.loop.iterations[i], set[int]()
     while todo:
         j = todo.pop()
         if j in near:
             continue
         near.add(j)
-        for given in flow.loop.iterations[i][j][1].inputs:
+        for given in ops[j][1].inputs:
             made = None if id(given) in other else flow.made_here(given, i, j)
             todo += [] if made is None else [made]
             todo += [written for _, written in flow.writers(given, (i, j))]
