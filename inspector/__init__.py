@@ -158,8 +158,8 @@ def watch(model: Any, optimizer: Any = None, path: Path | str = "run.inspect", *
         optimizer: a torch.optim.Optimizer, several of them (steps of the first one count as iterations), or None: then
             those that step parameters of the model are found.
         options: every (record every n-th iteration; without it as many as `share` allows), share (of the wall time,
-            0.02), cost ("light", "normal", "full"), modules (patterns of names such as "encoder.*"), probe (a batch),
-            break_on (when the loop is to wait), pause_timeout: see docs/watching.md.
+            0.02), cost ("light", "normal", "full"), modules (patterns of names such as "encoder.*"), probe (a batch,
+            or a subject's input), break_on (when the loop is to wait), pause_timeout: see docs/watching.md.
         path: a folder, or tcp://host:port/name of a listener on another machine (`inspector listen`), which shares
             `secret=` with this one.
 

@@ -146,3 +146,15 @@ MAKES_A_CAPTURE = (
     "pathlib.Path(told['out']).mkdir(exist_ok=True); "
     "pathlib.Path(told['folder'], 'capture-run').write_text(told['out'])"
 )
+
+
+def test_a_script_waits_where_a_condition_holds_and_computes_the_same(tmp_path: Path) -> None:
+    alone = ran(PYTHON, SCRIPT, "plain", cwd=tmp_path, stdin="x")
+    start = (PYTHON, "-m", "inspector", "watch", "--headless", "--break-on", "iteration 5", "--pause-timeout", "0.5")
+    seen = ran(*start, "--", PYTHON, SCRIPT, "plain", cwd=tmp_path, stdin="x")
+    assert (seen.returncode, seen.stdout) == (alone.returncode, alone.stdout), seen.stderr
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        told = [one for one in capture.events if one.kind in ("paused", "continued")]
+        assert [(one.kind, one.iteration) for one in told] == [("paused", 5), ("continued", 5)]
+    wrong = called("watch", "--break-on", "loss ! 3", "--", PYTHON, SCRIPT, "plain", cwd=tmp_path)
+    assert (wrong.code, len(wrong.stderr.splitlines())) == (2, 1) and "no condition" in wrong.stderr

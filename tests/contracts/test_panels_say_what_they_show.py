@@ -14,8 +14,8 @@ from torch import nn
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.opening.open_subject import open_subject
 from inspector.engine.pipeline import KeptTrace, RunOptions, analyse, perform
+from inspector.engine.pipeline.batches import batch_of_spec
 from inspector.engine.registries import QUANTITIES
-from inspector.engine.session.batches import batch_of_spec
 from inspector.gui.panel.registry import ordered
 from inspector.records import Channel, InputSpec, Load
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from inspector.engine.model.subject import adopt
 from inspector.engine.pipeline import RunOptions, perform
-from inspector.engine.session.batches import make_batch
+from inspector.engine.pipeline.batches import make_batch
 from inspector.records import ANSWER_DOMAIN
 
 MAPS = RunOptions(only=("attention/maps", "attention/distance"))

@@ -34,7 +34,7 @@ from inspector.engine.interventions.runs import perform_with_edits, plan_edits
 from inspector.engine.model.batch import Batch
 from inspector.engine.model.subject import Subject, adopt
 from inspector.engine.pipeline import RunOptions
-from inspector.engine.session.batches import make_batch
+from inspector.engine.pipeline.batches import make_batch
 from inspector.records import ANSWER_DOMAIN, Channel, Labels, Log, Page, parse_edit
 
 D = torch.float64

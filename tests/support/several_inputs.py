@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from inspector.engine.model.subject import adopt
 from inspector.engine.pipeline import DEFAULTS, RunOptions, perform
-from inspector.engine.session.batches import make_batch
+from inspector.engine.pipeline.batches import make_batch
 from inspector.engine.trace.trace import Trace
 
 D = torch.float64

@@ -15,9 +15,9 @@ from inspector.engine.interventions.runs import EditPlan, perform_with_edits, pl
 from inspector.engine.model.subject import Batch, Subject, adopt, to_device
 from inspector.engine.opening.open_subject import Opened, open_subject
 from inspector.engine.pipeline import Recording, RunOptions, chosen_quantities, record, run_start
+from inspector.engine.pipeline.batches import make_batch
 from inspector.engine.pipeline.room import say_room, told
 from inspector.engine.registries import request_of
-from inspector.engine.session.batches import make_batch
 from inspector.engine.session.data_set_runs import ManySequences
 from inspector.engine.session.spike import SPIKE, SpikeRun, is_spike
 from inspector.records import Edit, InputSpec, Load, RunStart, parse_edit, requests_in

@@ -17,8 +17,8 @@ from inspector.engine.model.subject import to_device
 from inspector.engine.opening.open_subject import Opened, open_subject, places
 from inspector.engine.opening.user_code import NotAgreedError, UserCode
 from inspector.engine.pipeline import DEFAULTS, KeptTrace, Recording, RunOptions, chosen_quantities, record, run_start
+from inspector.engine.pipeline.batches import batch_of_spec
 from inspector.engine.pipeline.room import say_room, told
-from inspector.engine.session.batches import batch_of_spec
 from inspector.engine.session.costs import Costs, announcement, refused
 from inspector.engine.session.data_set_runs import ManySequences, is_data_set
 from inspector.engine.session.later import KeptRun, NeedsRunError

@@ -10,20 +10,25 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from inspector.capture import CaptureError
+from inspector.engine.errors import InputError
+from inspector.engine.hooks.isolation import unchanged
 from inspector.engine.model.subject import Batch, Subject, adopt, to_device
+from inspector.engine.opening.open_subject import open_subject
 from inspector.engine.pipeline import RunOptions, perform
+from inspector.engine.pipeline.batches import batch_of_spec
 from inspector.engine.pipeline.watched_call import batch_of
+from inspector.engine.registries import INPUTS
 from inspector.engine.watch.frame_limit import DEFAULT, GIGABYTE, FrameLimit
 from inspector.engine.watch.pace import Pace
 from inspector.engine.wording import error_text
-from inspector.records import Frame, Log, Page
+from inspector.records import Frame, InputSpec, Load, Log, Page
 
 GROWTH = {"light": 1.25, "normal": 1.25, "full": 1.1}
 """Each frame is this many times as far from the beginning as the one before: a million iterations have about 65 frames
@@ -40,6 +45,7 @@ class Wanted:
 
     Attributes:
         batch: what the model is called on. loss: (output, batch) → (b, t), for gradients by step.
+        subject: whose conventions hold (vocabulary, forward, loss), with the watched model; None for the model alone.
         training: the mode of the model while it is probed. every: iterations between frames, None for growing ones.
         quantities: keys of quantities instead of the default ones. frames_gb: gigabytes of all frames (frame_limit.py).
     """
@@ -49,24 +55,56 @@ class Wanted:
     training: bool = False
     every: int | None = None
     quantities: tuple[str, ...] = ()
+    subject: Subject | None = None
     frames_gb: float = DEFAULT
 
 
 def wanted(
-    probe: Any, loss: Any = None, training: bool = False, every: int | None = None, quantities: Sequence[str] = (),
-    frames_gb: float = DEFAULT,
+    model: nn.Module, probe: Any, subject: Any = None, loss: Any = None, training: bool = False,
+    every: int | None = None, quantities: Sequence[str] = (), frames_gb: float = DEFAULT,
 ) -> Wanted | None:  # fmt: skip
-    """The probe as a batch; None where none is wanted. Raises InputError, and ValueError for a limit that is none."""
+    """The probe as a batch; None where none is wanted. Nothing random is drawn. Raises InputError, and ValueError for a
+    limit that is none.
+
+    `probe` is a batch, or an input of a subject: an InputSpec, or "KIND:VALUE" ("text:hello", "example:",
+    "generated:noise"). `subject`: an object, or its name; of it all but the model is taken.
+    """
     if not frames_gb > 0:
         raise ValueError(f"frames_gb is {frames_gb!r}; expected gigabytes that all frames may take, above 0.")
-    return None if probe is None else Wanted(batch_of(probe), loss, training, every, tuple(quantities), frames_gb)
+    if probe is None:
+        if subject is not None:
+            raise InputError("probe_subject was given without a probe; expected probe= too, for example 'example:'.")
+        return None
+    spec = probe if isinstance(probe, InputSpec) else _spec(probe) if isinstance(probe, str) else None
+    if spec is None and subject is None:
+        return Wanted(batch_of(probe), loss, training, every, tuple(quantities), frames_gb=frames_gb)
+    with unchanged(nn.Module(), 0):
+        found = _of_model(model, subject)
+        batch = batch_of(probe) if spec is None else batch_of_spec(found, spec, 0)
+    return Wanted(batch, loss, training, every, tuple(quantities), found, frames_gb)
+
+
+def _spec(text: str) -> InputSpec:
+    kind, colon, value = text.partition(":")
+    if not colon or kind not in INPUTS:
+        raise InputError(f"The probe {text[:60]!r} is no input; expected KIND:VALUE, KIND one of {', '.join(INPUTS)}.")
+    return InputSpec(kind=kind, value=value)
+
+
+def _of_model(model: nn.Module, subject: Any) -> Subject:
+    """The subject with the model that is watched."""
+    if subject is None:
+        return adopt(model)
+    made = open_subject(Load(subject=subject, trusted=True)).subject if isinstance(subject, str) else adopt(subject)
+    return adopt(replace(made, model=model, set_to_eval=()))
 
 
 class Prober:
     """Writes frames into the capture of a run; a probe that fails is the last one, and training and watching go on."""
 
     def __init__(self, model: nn.Module, asked: Wanted, cost: str, pace: Pace, sink: Any) -> None:
-        subject = adopt(Subject(model=model, loss=asked.loss)) if asked.loss is not None else adopt(model)
+        subject = adopt(Subject(model=model)) if asked.subject is None else asked.subject
+        subject = subject if asked.loss is None else replace(subject, loss=asked.loss)
         self._subject, self._asked, self._pace, self._sink = subject, asked, pace, sink
         self._growth = GROWTH[cost]
         self._options = RunOptions(only=asked.quantities, only_selected=True)

@@ -368,19 +368,22 @@ def free_path(path: Path) -> Path:
 
 def watch(
     model: nn.Module, optimizer: Any = None, path: Path | str = "run.inspect", *, every: int | None = None,
-    share: float = 0.02, cost: str = "normal", modules: Iterable[str] = (), probe: Any = None, probe_loss: Any = None,
-    probe_every: int | None = None, probe_training: bool = False, quantities: Iterable[str] = (),
+    share: float = 0.02, cost: str = "normal", modules: Iterable[str] = (), probe: Any = None,
+    probe_subject: Any = None, probe_loss: Any = None, probe_every: int | None = None, probe_training: bool = False,
+    quantities: Iterable[str] = (),
     break_on: str | Test | None = None, pause_timeout: float = 3600.0, secret: str | bytes | Path | None = None,
     fingerprints: bool = False, frames_gb: float = DEFAULT,
 ) -> Watcher:  # fmt: skip
     """Attach to a training loop: see `inspector.watch`. Raises ValueError, TypeError or CaptureError."""
-    asked = wanted(probe, probe_loss, probe_training, probe_every, tuple(quantities), frames_gb)
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"watch was given {type(model).__name__} as the model; expected a torch.nn.Module.")
+    asked = wanted(
+        inner(model), probe, probe_subject, probe_loss, probe_training, probe_every, tuple(quantities), frames_gb
+    )  # fmt: skip
     settings = Settings(
         every=every, share=share, cost=cost, modules=tuple(modules), probe=asked, break_on=break_on,
         pause_timeout=pause_timeout, fingerprints=fingerprints,
     )  # fmt: skip
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"watch was given {type(model).__name__} as the model; expected a torch.nn.Module.")
     if str(path).startswith(SCHEME):
         elsewhere = Elsewhere(address_of(str(path)), secret_of(secret))
         return Watcher(model, optimizers_of(optimizer), elsewhere, settings)

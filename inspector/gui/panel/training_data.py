@@ -23,6 +23,7 @@ from inspector.gui.panel.curve_plots import in_order
 from inspector.gui.panel.exact import exact_at, why_not_known
 from inspector.gui.panel.iteration_maps import Shown
 from inspector.gui.panel.labelled import coordinates
+from inspector.gui.panel.same_loss import LOGGED, SameLoss
 from inspector.gui.widgets.long_series import LongSeries
 from inspector.records import Channel
 
@@ -45,15 +46,21 @@ class TrainingData:
         self._key: object = None
         self._curves: list[Curve] = []
         self._points: dict[tuple[str, str, int], LongSeries] = {}
+        self._same = SameLoss()
 
     def points(self, capture: Capture, curve: Curve, along: str, frame: int) -> LongSeries:
         """The points of a curve, of which only those are read that are new."""
-        key = (curve.key, along, frame_for(curve.channel, frame))
+        key = (curve.key, f"{curve.channel.name} {along}", frame_for(curve.channel, frame))
         found = self._points.get(key)
         if found is None or curve.channel.kind == TABLE or curve.channel.method == AS_LOGGED:
             found = self._points[key] = LongSeries()  # a log may have gone back; its numbers are in memory
         points = points_of(capture, curve, along, frame, found.rows)
-        found.update(points.x, points.y, points.known, points.known | points.damaged)
+        kept = points.known | points.damaged
+        apart = self._same.apart if curve.key == LOGGED else None
+        if apart is not None:
+            first = found.rows
+            kept[: max(0, len(apart) - first)] &= apart[first : first + len(kept)]
+        found.update(points.x, points.y, points.known, kept)
         return found
 
     @staticmethod
@@ -71,7 +78,7 @@ class TrainingData:
         key = (frame, tuple(_size(capture, channel, frame) for channel in capture.channels.values()))
         if key != self._key:
             self._key, self._curves = key, in_order(curves_of(capture, frame))
-        return self._curves
+        return self._same.settled(capture, self._curves)
 
     def views(self, capture: Capture, channels: Sequence[Channel]) -> dict[str, str]:
         """What can be shown, by key: curves, tables as maps, the tables by layer, histograms."""

@@ -9,6 +9,8 @@ from inspector.capture import Capture
 from inspector.capture.control import BEAT_SECONDS, GONE_SECONDS, Controller
 from inspector.records import BREAK_ON, CONTINUED, PAUSED, Event
 
+LOOK_SECONDS = 0.5
+"""Whether the process of a training lives is looked at so often."""
 NOTHING = "No training is followed: nothing is shown."
 OTHER = "No training is followed: what is shown is not written by inspector.watch."
 ENDED = "The training has ended."
@@ -30,6 +32,8 @@ class Steering:
         """When it is to wait, as the training has told."""
         self.problem = ""
         self._reason = NOTHING
+        self._looked_for: Capture | None = None
+        self._looked = 0.0
 
     @property
     def reason(self) -> str:
@@ -58,7 +62,9 @@ class Steering:
             self._capture, self._seen, self._grew = capture, 0, False
             self.paused, self.condition, self._asked = None, "", 0.0
         self._grew = self._grew or grown
-        self._reason = self._why_not()
+        if self._looked_for is not capture or grown or time.monotonic() - self._looked > LOOK_SECONDS:
+            self._looked_for, self._looked = capture, time.monotonic()
+            self._reason = self._why_not()
         if capture is not None and not self._reason:
             self._read(capture)
             self._show_life()
@@ -68,8 +74,8 @@ class Steering:
         capture = self._capture
         if capture is None:
             return NOTHING
-        told = capture.start.meta.get("training")
-        if not isinstance(capture, Capture) or not isinstance(told, dict) or "can_pause" not in told:
+        told = capture.start.meta.get("training") if isinstance(capture, Capture) else None
+        if not isinstance(told, dict) or "can_pause" not in told:
             return OTHER
         if capture.status != "running" and not (
             capture.stop is None and capture.written_elsewhere and Path(capture.path).is_dir() and self._grew

@@ -12,7 +12,7 @@ from torch import nn
 import inspector
 from inspector.engine.errors import InputError
 from inspector.engine.model.subject import Subject
-from inspector.engine.session.batches import batch_of_spec
+from inspector.engine.pipeline.batches import batch_of_spec
 from inspector.records import InputSpec
 
 VECTORS = Subject(model=nn.GRU(3, 2, batch_first=True), name="vectors", kind="vectors", width=3)

@@ -18,7 +18,7 @@ from inspector.engine.errors import InputError
 from inspector.engine.model.batch import Batch
 from inspector.engine.model.subject import Subject, adopt
 from inspector.engine.opening.open_subject import Opened
-from inspector.engine.session.batches import batch_of_spec
+from inspector.engine.pipeline.batches import batch_of_spec
 from inspector.engine.session.service import describe
 from inspector.records import InputSpec, Load, input_spec
 

@@ -16,8 +16,8 @@ from inspector.engine.model.batch import Batch, selected, to_device
 from inspector.engine.model.declared_inputs import declare
 from inspector.engine.model.named_batches import defaults, of_example, of_values
 from inspector.engine.model.subject import Subject, adopt
+from inspector.engine.pipeline.batches import make_batch
 from inspector.engine.registries import INPUTS
-from inspector.engine.session.batches import make_batch
 from inspector.records import InputSpec
 
 MASKS = {

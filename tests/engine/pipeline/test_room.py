@@ -15,7 +15,7 @@ from inspector.engine.devices.memory import main_memory
 from inspector.engine.errors import InputError
 from inspector.engine.model.subject import adopt
 from inspector.engine.pipeline import room
-from inspector.engine.session.batches import make_batch
+from inspector.engine.pipeline.batches import make_batch
 
 GIB, MIB = 1 << 30, 1 << 20
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from inspector.engine.model.subject import adopt
-from inspector.engine.session.batches import make_batch
+from inspector.engine.pipeline.batches import make_batch
 from inspector.engine.session.sweep import room
 
 

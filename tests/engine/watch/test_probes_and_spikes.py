@@ -176,3 +176,81 @@ def test_a_large_batch_is_left_out_of_the_ring(tmp_path: Path, monkeypatch: pyte
         ring = watcher._ring
         assert ring is not None and all(kept.nbytes <= 1000 for kept in ring._ring)
     assert watcher.error is None
+
+
+class Letters:
+    """A subject: its model is another one than the one that is watched."""
+
+    def __init__(self) -> None:
+        self.model = nn.Sequential(nn.Embedding(4, 3))
+        self.name, self.vocabulary = "letters", "abcd"
+        self.examples = {"first": "dcba"}
+        self.loss = lambda output, batch: by_step(output, batch)
+
+
+class Reader(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.rnn, self.head = nn.Embedding(4, 3), nn.GRU(3, 5, batch_first=True), nn.Linear(5, 4)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        found: Tensor = self.head(self.rnn(self.embedding(ids))[0])
+        return found
+
+
+@pytest.mark.parametrize(
+    ("probe", "steps"),
+    [("text:abba", "abba"), ("example:first", "dcba"), (inspector.sequence("ids", "2 1"), "cb")],
+    ids=["text", "example", "ids"],
+)
+def test_a_probe_may_be_an_input_of_a_subject(probe: Any, steps: str, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = Reader()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    subject = Letters()
+    before = torch.get_rng_state()
+    with inspector.watch(
+        model, optimizer, tmp_path / "run.inspect", every=1, probe=probe, probe_subject=subject, probe_every=1
+    ) as watcher:
+        assert torch.equal(before, torch.get_rng_state())
+        for _ in range(2):
+            model(torch.randint(0, 4, (2, 6))).square().mean().backward()
+            optimizer.step()
+        assert watcher.error is None
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        assert not [log.text for log in capture.logs if "probe" in log.text]
+        assert capture.labels("step", 2) == tuple(steps) and len(capture.frames) == 3
+        assert capture.array("rnn.l0:h", 2).shape == (len(steps), 5)
+        assert not np.array_equal(capture.array("rnn.l0:h", 0), capture.array("rnn.l0:h", 2))  # the model is watched
+        assert capture.array("rnn.l0:gradient/state_norm", 0).all() and "output:loss" in capture.channels
+
+
+def test_a_named_subject_gives_its_conventions_and_draws_nothing(tmp_path: Path) -> None:
+    (tmp_path / "letters.py").write_text(
+        "import torch\nfrom torch import nn\nclass S:\n    model = nn.Embedding(4, 3)\n    vocabulary = 'abcd'\n"
+        "def make():\n    torch.rand(3)\n    return S()\n"
+    )
+    model = Reader()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    before = torch.get_rng_state()
+    name = f"{tmp_path / 'letters.py'}:make"
+    inspector.watch(model, optimizer, tmp_path / "run.inspect", probe="text:ab", probe_subject=name).close()
+    assert torch.equal(before, torch.get_rng_state())
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        assert capture.labels("step", 0) == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"probe": "hello"}, "KIND:VALUE"), ({"probe": "txt:hello"}, "KIND:VALUE"),
+        ({"probe": "text:hello"}, "vocabulary"), ({"probe_subject": Letters()}, "without a probe"),
+        ({"probe": "text:xyz", "probe_subject": Letters()}, "x"),
+    ],
+)  # fmt: skip
+def test_a_probe_that_cannot_be_made_is_refused(options: dict[str, Any], said: str, tmp_path: Path) -> None:
+    model = Reader()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with pytest.raises(inspector.engine.errors.InputError, match=said):  # type: ignore[attr-defined]
+        inspector.watch(model, optimizer, tmp_path / "run.inspect", **options)
+    assert not (tmp_path / "run.inspect").exists()

@@ -16,7 +16,7 @@ from inspector.engine.opening.checkpoint_matching import fit
 from inspector.engine.opening.open_subject import Opened, open_subject, read_checkpoint
 from inspector.engine.opening.user_code import UserCode
 from inspector.engine.pipeline import RunOptions, perform, run_start
-from inspector.engine.session.batches import batch_of_spec, make_batch
+from inspector.engine.pipeline.batches import batch_of_spec, make_batch
 from inspector.engine.trace.emitter import Sink
 from inspector.engine.wording import error_text
 from inspector.records import Load, SweepFrame
