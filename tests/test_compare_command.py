@@ -68,7 +68,7 @@ def test_files_and_json_have_the_numbers(captures: Path) -> None:
         (("a.inspect#x", "b.inspect"), "a.inspect#x names no frame: expected PATH or PATH#NUMBER"),
         (("a.inspect", "c.inspect"), "There is no capture at c.inspect."),
         (("a.inspect", "b.inspect", "--out", "f.txt"), "cannot be written as '.txt'; there are .csv, .json, .npz"),
-        (("a.inspect", "b.inspect", "--channel", "x:y"), "There is no channel 'x:y'"),
+        (("a.inspect", "b.inspect", "--channel", "x:y"), "x:y is not compared: Neither has it."),
     ],
 )
 def test_what_cannot_be_is_said_in_one_line(captures: Path, arguments: tuple[str, ...], sentence: str) -> None:

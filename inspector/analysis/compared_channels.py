@@ -3,6 +3,7 @@ whole has changed."""
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -100,6 +101,14 @@ def compared_channel(both: Comparison, name: str) -> ComparedChannel:
         first if some else None, second if some else None, relative if some else None,
         sums.cells, sums.unknown, sums.nonfinite, sums.unequal,
     )  # fmt: skip
+
+
+def npz_of(both: Comparison, found: Sequence[ComparedChannel]) -> bytes:
+    """The differences and ratios of these channels, by their names, as an .npz; NaN where either is not known."""
+    out = io.BytesIO()
+    numbers = {one.name: both.array(one.name) for one in found if one.how in ("difference", "ratio")}
+    np.savez(out, **numbers)  # type: ignore[arg-type]
+    return out.getvalue()
 
 
 def _parts(extent: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
-from inspector.analysis.compared_channels import ComparedChannel, compared_channels
+from inspector.analysis.compared_channels import ComparedChannel, compared_channels, npz_of
 from inspector.capture import CaptureError, Comparison, csv_bytes, export_channel, write_atomically
 from inspector.capture import compare as compare_references
 from inspector.cli.columns import width_of
@@ -145,9 +143,7 @@ def _write(both: Comparison, found: list[ComparedChannel], channel: str | None, 
     elif suffix == ".json":
         data = json.dumps(as_data(both, found), indent=1).encode()
     else:
-        numbers = io.BytesIO()
-        np.savez(numbers, **{one.name: both.array(one.name) for one in found if one.how in ("difference", "ratio")})  # type: ignore[arg-type]
-        data = numbers.getvalue()
+        data = npz_of(both, found)
     write_atomically(target, data)
     return target
 

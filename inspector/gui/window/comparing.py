@@ -138,7 +138,12 @@ class Comparing(QObject):
 
     def tick(self) -> None:
         """The other capture may grow too."""
-        if self.other.grown():
+        shown = self.window.session.capture
+        if shown is None or not self.other.grown():
+            return
+        if self.source(shown, self.window.frames.current) is not self.window.panels.source:
+            self.show_frame(False)  # it has more tokens now, and they are aligned otherwise
+        else:
             names = frozenset(self.other.capture.channels) if self.other.capture is not None else frozenset()
             for panel in (*self.window.panels.made.values(), *self.beside.panels):
                 panel.refresh(names)

@@ -86,7 +86,7 @@ class ComparisonPane(QWidget):
         table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         table.horizontalHeader().setStretchLastSection(True)
         table.currentCellChanged.connect(lambda *_: self._show_distributions())
-        for n, width in enumerate((190, 90, 110, 75, 75)):
+        for n, width in enumerate((180, 105, 110, 75, 75)):
             table.setColumnWidth(n, width)
 
     def _channels(self) -> QWidget:
