@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.capture import Comparison
-from inspector.capture.by_parts import PART_CELLS
+from inspector.capture.by_parts import PART_CELLS, parts_of
 
 Array = npt.NDArray[Any]
 OF_AXES = ("coordinate",)
@@ -87,15 +87,23 @@ def compared_channels(both: Comparison) -> list[ComparedChannel]:
 
 def compared_channel(both: Comparison, name: str) -> ComparedChannel:
     """One channel that is compared. Raises CaptureError where it is not, with the reason."""
+    *_, found = part_by_part(both, name)
+    assert found is not None
+    return found
+
+
+def part_by_part(both: Comparison, name: str) -> Iterator[ComparedChannel | None]:
+    """The same with a None after each part that was read, so that a window can go on meanwhile."""
     channel, extent, sums = both.channel(name), both.extent(name), _Sums()
-    for cut in _parts(extent):
+    for cut in parts_of(extent, PART_CELLS):
         _add(both, name, cut, channel.compare == "ratio", sums)
+        yield None
     some = sums.cells > sums.unknown + sums.nonfinite
     first, second = sums.pair
     with np.errstate(all="ignore"):
         largest = float(_ratio(np.float64(first), np.float64(second))) if channel.compare == "ratio" else second - first
     relative = math.sqrt(sums.changes / sums.squares) if sums.squares else (math.inf if sums.changes else 0.0)
-    return ComparedChannel(
+    yield ComparedChannel(
         name, channel.title, channel.compare, "", channel.method if channel.method != "exact" else "", channel.unit,
         channel.dims, extent, largest if some else None, sums.at, place_in_words(both, name, sums.at) if some else "",
         first if some else None, second if some else None, relative if some else None,
@@ -109,16 +117,6 @@ def npz_of(both: Comparison, found: Sequence[ComparedChannel]) -> bytes:
     numbers = {one.name: both.array(one.name) for one in found if one.how in ("difference", "ratio")}
     np.savez(out, **numbers)  # type: ignore[arg-type]
     return out.getvalue()
-
-
-def _parts(extent: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
-    if not extent:
-        yield ()
-        return
-    row = int(np.prod(extent[1:], dtype=object))
-    many = max(1, PART_CELLS // max(1, row))
-    for start in range(0, extent[0], many):
-        yield (slice(start, min(extent[0], start + many)), *(slice(0, n) for n in extent[1:]))
 
 
 def _add(both: Comparison, name: str, cut: tuple[slice, ...], ratio: bool, sums: _Sums) -> None:

@@ -142,6 +142,15 @@ def test_histograms_share_bins_and_say_their_n(tmp_path: Path) -> None:
     )
 
 
+def test_of_many_numbers_some_are_taken_and_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inspector.analysis.distributions.MOST_CELLS", 30)
+    paths = [capture_of(tmp_path / f"{n}.inspect", frame_of(n), channels=(STATE,)) for n in (1, 2)]
+    with compare(*paths) as both:
+        found = distributions(both.before, both.after, STATE.name)
+    assert found.cells == (36, 36) and all(10 < n <= 30 for n in found.counts)
+    assert f"n = {found.counts[0]} of 36 and {found.counts[1]} of 36" in found.sentence
+
+
 def test_norms_over_many_decades_have_logarithmic_bins(tmp_path: Path) -> None:
     wide = {NORM.name: np.geomspace(1e-6, 1e2, 12).astype(np.float32)}
     path = capture_of(tmp_path / "a.inspect", wide, wide, channels=(NORM,))

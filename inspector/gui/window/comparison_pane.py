@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
@@ -18,7 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )  # fmt: skip
 
-from inspector.analysis.compared_channels import ComparedChannel, compared_channel
+from inspector.analysis.compared_channels import ComparedChannel, part_by_part
 from inspector.capture import CaptureError, Pair
 from inspector.gui.widgets.cut_label import CutLabel
 from inspector.gui.widgets.plain_text import clean, plain_label
@@ -50,6 +51,8 @@ class ComparisonPane(QWidget):
         self.found: list[ComparedChannel] = []
         self._waiting: list[str] = []
         self._told_at = 0.0
+        self._going: Iterator[ComparedChannel | None] | None = None
+        """The comparison of the channel that waits first, while it is under way."""
         self.said = CutLabel()
         self.said.setContentsMargins(8, 2, 8, 2)
         self.search = QLineEdit()
@@ -119,7 +122,7 @@ class ComparisonPane(QWidget):
 
     def show_pair(self, pair: Pair | None) -> None:
         """Compare the channels of two runs, a few at a time, or none."""
-        self.pair, self.found = pair, []
+        self.pair, self.found, self._going = pair, [], None
         self._timer.stop()
         self.table.setSortingEnabled(False)
         self.table.setRowCount(0)
@@ -147,7 +150,11 @@ class ComparisonPane(QWidget):
     def _go_on(self) -> None:
         end = time.monotonic() + SECONDS
         while self._waiting and time.monotonic() < end:
-            self.found.append(self._compared(self._waiting.pop(0)))
+            found = self._compared_so_far(self._waiting[0])
+            if found is not None:
+                self._waiting.pop(0)
+                self._going = None
+                self.found.append(found)
         if self._waiting:
             if end > self._told_at + TELL_SECONDS:
                 self._told_at = end
@@ -169,7 +176,8 @@ class ComparisonPane(QWidget):
         if self.table.currentRow() < 0 and self.table.rowCount():
             self.table.setCurrentCell(0, 0)
 
-    def _compared(self, name: str) -> ComparedChannel:
+    def _compared_so_far(self, name: str) -> ComparedChannel | None:
+        """The comparison of a channel; None while parts of it are to be read."""
         assert self.pair is not None
         title = self._described[name].title
         if name in self._apart:
@@ -177,7 +185,9 @@ class ComparisonPane(QWidget):
         if name in self._refused:
             return ComparedChannel(name, title, "", self._refused[name])
         try:
-            return compared_channel(self.pair, name)
+            if self._going is None:
+                self._going = part_by_part(self.pair, name)
+            return next(self._going)
         except CaptureError as problem:  # another program has changed a file meanwhile
             return ComparedChannel(name, title, "", str(problem))
 
