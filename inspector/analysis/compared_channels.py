@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inspector.capture import Comparison
+from inspector.capture import Comparison, numbers_along
 from inspector.capture.by_parts import PART_CELLS, parts_of
 
 Array = npt.NDArray[Any]
+ITERATION = "iteration"
 OF_AXES = ("coordinate",)
 """Kinds that number the positions of axes: they are no numbers of a model."""
 
@@ -163,6 +164,8 @@ def place_in_words(both: Comparison, name: str, at: Sequence[int]) -> str:
             alignment = both.alignments[domain]
             one, other = int(alignment.first[position]), int(alignment.second[position])
             number = f"{one}" if one == other else f"{one} of the first and {other} of the second"
+        elif dim == ITERATION and (counted := numbers_along(side.view, domain, side.frame)) is not None:
+            number = f"{counted[position]:.15g}"
         told.append(f"{word} {number}" + (f" {label!r}" if label else ""))
     return ", ".join(told)
 

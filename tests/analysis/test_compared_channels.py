@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compared import NORM, SPECTRUM, STATE, capture_of, frame_of, norms, states
+from several_runs import watched
 
 from inspector.analysis import compared_channels as module
 from inspector.analysis.compared_channels import compared_channels
@@ -98,6 +99,17 @@ def test_a_place_among_aligned_steps_has_the_number_of_both_sides(tmp_path: Path
         (found,) = compared_channels(both)
     assert found.place == "step 2 of the first and 3 of the second 'c', unit 1"
     assert (found.largest, found.unknown, found.cells) == (5.0, 3, 12)
+
+
+def test_a_place_along_iterations_is_their_number(tmp_path: Path) -> None:
+    first, second = (watched(tmp_path / f"{n}.inspect", np.ones(4) * n, every=25) for n in (1, 2))
+    with compare(first, second) as both:
+        found = {one.name: one for one in compared_channels(both)}
+    assert found["training:loss"].place == "iteration 0"
+    assert found["parameters:gradient/norm"].place == "iteration 0, parameter 1 'b'"
+    late = watched(tmp_path / "c.inspect", np.array([1.0, 1.0, 1.0, 9.0]), every=25)
+    with compare(first, late) as both:
+        assert {one.name: one.place for one in compared_channels(both)}["training:loss"] == "iteration 75"
 
 
 # -- distributions

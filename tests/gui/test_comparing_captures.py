@@ -248,6 +248,10 @@ def test_the_other_capture_may_still_be_written(window: Window, qtbot: Any, tmp_
         writer.write(RunStop("done"))
     qtbot.waitUntil(lambda: int(window.panels.source.known(STATE.name).sum()) == 12 * 3, timeout=5_000)
     wanted = frame_of(2)[STATE.name] - arrays[STATE.name]
+    pane = window.comparison
+    relative = np.linalg.norm(wanted.astype(float)) / np.linalg.norm(arrays[STATE.name].astype(float))
+    qtbot.waitUntil(lambda: pane.table.item(0, 1) is not None and pane.table.item(0, 1).text() == f"{relative:.3g}",
+                    timeout=10_000)  # fmt: skip
     qtbot.waitUntil(lambda: np.array_equal(window.panels["states"].data()[STATE.name], wanted), timeout=5_000)
 
 

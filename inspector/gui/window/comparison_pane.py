@@ -51,6 +51,8 @@ class ComparisonPane(QWidget):
         self.found: list[ComparedChannel] = []
         self._waiting: list[str] = []
         self._told_at = 0.0
+        self._chosen = ""
+        """The channel that is chosen again once all were compared."""
         self._going: Iterator[ComparedChannel | None] | None = None
         """The comparison of the channel that waits first, while it is under way."""
         self.said = CutLabel()
@@ -134,12 +136,24 @@ class ComparisonPane(QWidget):
             self._waiting = []
             self.said.show_text(NOTHING)
             return
+        self._chosen = ""
+        self._begin(pair)
+
+    def _begin(self, pair: Pair) -> None:
+        self.found, self._going = [], None
         names = dict.fromkeys((*pair.after.view.channels, *pair.before.view.channels))
         self._described = {**pair.before.view.channels, **pair.after.view.channels}
         self._refused, self._apart = pair.refused, set(pair.separate)
         self._waiting = [name for name in names if self._described[name].kind != OF_AXES]
         self._total = len(self._waiting)
         self._timer.start()
+
+    def show_again(self) -> None:
+        """Compare the same two once more: there are more numbers. The chosen channel stays."""
+        chosen = self.current or self._chosen
+        if self.pair is not None and not self._waiting:
+            self._chosen = chosen
+            self._begin(self.pair)
 
     def _turned(self) -> None:
         """The parameters are on screen: their checkpoints are read."""
@@ -165,16 +179,24 @@ class ComparisonPane(QWidget):
         self._fill()
 
     def _fill(self) -> None:
-        """All rows, once everything was compared."""
-        self.table.setRowCount(len(self.found))
+        """All rows, once everything was compared: sorted as they were, what changed most first at the beginning."""
+        table, header = self.table, self.table.horizontalHeader()
+        column, order = RELATIVE, Qt.SortOrder.DescendingOrder
+        if table.rowCount():
+            column, order = header.sortIndicatorSection(), header.sortIndicatorOrder()
+        table.blockSignals(True)
+        table.setSortingEnabled(False)
+        table.setRowCount(len(self.found))
         for row, one in enumerate(self.found):
-            for column, cell in enumerate(_cells(one)):
-                self.table.setItem(row, column, cell)
-        self.table.setSortingEnabled(True)
-        self.table.sortItems(RELATIVE, Qt.SortOrder.DescendingOrder)
+            for number, cell in enumerate(_cells(one)):
+                table.setItem(row, number, cell)
+        table.setSortingEnabled(True)
+        table.sortItems(column, order)
+        names = [str(item.data(KEY)) for n in range(table.rowCount()) if (item := table.item(n, 0)) is not None]
+        table.setCurrentCell(names.index(self._chosen) if self._chosen in names else 0, 0)
+        table.blockSignals(False)
         self._filter(self.search.text())
-        if self.table.currentRow() < 0 and self.table.rowCount():
-            self.table.setCurrentCell(0, 0)
+        self._show_distributions()
 
     def _compared_so_far(self, name: str) -> ComparedChannel | None:
         """The comparison of a channel; None while parts of it are to be read."""

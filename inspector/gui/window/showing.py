@@ -127,6 +127,7 @@ class Showing(Parts):
         elif self.comparing.pair is not None and self.comparing.source(capture, before) is not self.panels.source:
             self._choose_frame(before)  # tokens came that are to be aligned
         self.comparing.beside.refresh(changed)
+        self.comparing.more()
         self.tree.show_capture(capture)
         self._show_timeline()
         self.sequences.grown(self.comparing.seen(capture), lengths, changed)
