@@ -227,6 +227,13 @@ def test_what_cannot_be_compared_is_said(
     assert "There is no capture" in window.session.sentence and not window.compare.isVisible()
     window.comparing.begin(str(runs / "late.inspect"))
     assert "cannot be compared" in window.compare.said.whole
+    panel = window.panels["states"]
+    reason = f"{STATES}: It has the unit '1' in late.inspect, and 'mV' in one.inspect."
+    assert panel.state == "empty" and reason in panel._empty.text()
+    assert panel._empty.button.isHidden()
+    choose(window, SIDES)
+    assert panel.state == "figure" and window.comparing.beside.twins["states"].panel_at_left.state == "figure"
+    choose(window, CHANGE)
     assert window.comparing.pair.refused[STATES] == ("It has the unit '1' in late.inspect, and 'mV' in one.inspect.")
 
 
