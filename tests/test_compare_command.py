@@ -18,6 +18,7 @@ from inspector.capture import CaptureError, open_capture
 def captures(tmp_path: Path) -> Path:
     capture_of(tmp_path / "a.inspect", frame_of(1), frame_of(2), steps=(10, 20))
     capture_of(tmp_path / "b.inspect", frame_of(3), tokens="abcdefxghijk")
+    (tmp_path / "w.pt").write_bytes(b"PK\3\4")
     return tmp_path
 
 
@@ -43,7 +44,7 @@ def test_other_tokens_are_aligned_and_said_or_refused(captures: Path) -> None:
     assert "6 of 39 not known on one side or the other" in aligned
     refused = call("compare", "a.inspect", "b.inspect", "--no-align", cwd=captures).stdout
     assert "not compared: 2 channels" in refused
-    assert "rnn.l0:h: Their tokens differ from step 6 on: 'g' and 'x'." in refused
+    assert f"  {STATE.name}, {NORM.name}: Their tokens differ from step 6 on: 'g' and 'x'.\n" in refused
 
 
 def test_files_and_json_have_the_numbers(captures: Path) -> None:
@@ -68,7 +69,11 @@ def test_files_and_json_have_the_numbers(captures: Path) -> None:
         (("a.inspect#x", "b.inspect"), "a.inspect#x names no frame: expected PATH or PATH#NUMBER"),
         (("a.inspect", "c.inspect"), "There is no capture at c.inspect."),
         (("a.inspect", "b.inspect", "--out", "f.txt"), "cannot be written as '.txt'; there are .csv, .json, .npz"),
-        (("a.inspect", "b.inspect", "--channel", "x:y"), "There is no channel 'x:y'"),
+        (
+            ("a.inspect", "w.pt"),
+            "w.pt is neither a capture nor a log; inspector run --checkpoint makes a capture of it.",
+        ),
+        (("a.inspect", "b.inspect", "--channel", "x:y"), "x:y is not compared: Neither has it."),
     ],
 )
 def test_what_cannot_be_is_said_in_one_line(captures: Path, arguments: tuple[str, ...], sentence: str) -> None:

@@ -3,6 +3,7 @@ whole has changed."""
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,10 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inspector.capture import Comparison
-from inspector.capture.by_parts import PART_CELLS
+from inspector.capture import Comparison, numbers_along
+from inspector.capture.by_parts import PART_CELLS, parts_of
 
 Array = npt.NDArray[Any]
+ITERATION = "iteration"
 OF_AXES = ("coordinate",)
 """Kinds that number the positions of axes: they are no numbers of a model."""
 
@@ -86,15 +88,23 @@ def compared_channels(both: Comparison) -> list[ComparedChannel]:
 
 def compared_channel(both: Comparison, name: str) -> ComparedChannel:
     """One channel that is compared. Raises CaptureError where it is not, with the reason."""
+    *_, found = part_by_part(both, name)
+    assert found is not None
+    return found
+
+
+def part_by_part(both: Comparison, name: str) -> Iterator[ComparedChannel | None]:
+    """The same with a None after each part that was read, so that a window can go on meanwhile."""
     channel, extent, sums = both.channel(name), both.extent(name), _Sums()
-    for cut in _parts(extent):
+    for cut in parts_of(extent, PART_CELLS):
         _add(both, name, cut, channel.compare == "ratio", sums)
+        yield None
     some = sums.cells > sums.unknown + sums.nonfinite
     first, second = sums.pair
     with np.errstate(all="ignore"):
         largest = float(_ratio(np.float64(first), np.float64(second))) if channel.compare == "ratio" else second - first
     relative = math.sqrt(sums.changes / sums.squares) if sums.squares else (math.inf if sums.changes else 0.0)
-    return ComparedChannel(
+    yield ComparedChannel(
         name, channel.title, channel.compare, "", channel.method if channel.method != "exact" else "", channel.unit,
         channel.dims, extent, largest if some else None, sums.at, place_in_words(both, name, sums.at) if some else "",
         first if some else None, second if some else None, relative if some else None,
@@ -102,14 +112,12 @@ def compared_channel(both: Comparison, name: str) -> ComparedChannel:
     )  # fmt: skip
 
 
-def _parts(extent: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
-    if not extent:
-        yield ()
-        return
-    row = int(np.prod(extent[1:], dtype=object))
-    many = max(1, PART_CELLS // max(1, row))
-    for start in range(0, extent[0], many):
-        yield (slice(start, min(extent[0], start + many)), *(slice(0, n) for n in extent[1:]))
+def npz_of(both: Comparison, found: Sequence[ComparedChannel]) -> bytes:
+    """The differences and ratios of these channels, by their names, as an .npz; NaN where either is not known."""
+    out = io.BytesIO()
+    numbers = {one.name: both.array(one.name) for one in found if one.how in ("difference", "ratio")}
+    np.savez(out, **numbers)  # type: ignore[arg-type]
+    return out.getvalue()
 
 
 def _add(both: Comparison, name: str, cut: tuple[slice, ...], ratio: bool, sums: _Sums) -> None:
@@ -156,6 +164,8 @@ def place_in_words(both: Comparison, name: str, at: Sequence[int]) -> str:
             alignment = both.alignments[domain]
             one, other = int(alignment.first[position]), int(alignment.second[position])
             number = f"{one}" if one == other else f"{one} of the first and {other} of the second"
+        elif dim == ITERATION and (counted := numbers_along(side.view, domain, side.frame)) is not None:
+            number = f"{counted[position]:.15g}"
         told.append(f"{word} {number}" + (f" {label!r}" if label else ""))
     return ", ".join(told)
 

@@ -9,12 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.capture import CaptureError, Reference
+from inspector.capture.by_parts import parts_of
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 BINS = 60
 MOST_CELLS = 1 << 20
-"""Numbers of a side that are sorted; of more of them every k-th is taken, and that is said."""
+"""Numbers of a side that are sorted. Of more of them some are taken, evenly, and that is said."""
+MOST_PARTS = 16
+"""Parts of such a side that are read."""
 DECADES = 3.0
 """A range of positive numbers of at least so many powers of ten is divided on a logarithmic scale."""
 
@@ -25,7 +28,7 @@ class Distributions:
     edges: (k + 1,) of the bins; logarithmic: whether they have equal ratios instead of equal widths.
     first, second: (k,) the share of each side's finite numbers in each bin.
     counts: how many finite numbers each side has; left_out: how many known ones are not finite (NaN or infinite).
-    every: every k-th number of each side was taken (1: all).
+    cells: how many cells each side has; where that is more than MOST_CELLS the counts are of those that were taken.
     ks: the Kolmogorov-Smirnov distance, the largest difference of the two cumulative distributions: 0 to 1.
     wasserstein: the first Wasserstein distance, the area between these, in the unit of the numbers.
     """
@@ -36,19 +39,22 @@ class Distributions:
     second: Floats
     counts: tuple[int, int]
     left_out: tuple[int, int]
-    every: tuple[int, int]
+    cells: tuple[int, int]
     ks: float
     wasserstein: float
 
     @property
     def sentence(self) -> str:
         """The distances and their n."""
-        some = "" if self.every == (1, 1) else f"; every {self.every[0]:,}. and {self.every[1]:,}. number was taken"
+        counts = [
+            f"{count:,} of {cells:,}" if cells > MOST_CELLS else f"{count:,}"
+            for count, cells in zip(self.counts, self.cells, strict=True)
+        ]
         lost = sum(self.left_out)
         without = f"; {lost:,} that are not finite are left out" if lost else ""
         return (
             f"Kolmogorov–Smirnov distance {self.ks:.3g}, Wasserstein distance {self.wasserstein:.3g} "
-            f"(n = {self.counts[0]:,} and {self.counts[1]:,}{some}{without})"
+            f"(n = {counts[0]} and {counts[1]}{without})"
         )
 
 
@@ -67,24 +73,31 @@ def distributions(before: Reference, after: Reference, name: str) -> Distributio
     for side, (numbers, _, _) in zip((before, after), found, strict=True):
         if not len(numbers):
             raise CaptureError(f"No number of {name} is finite in {side.name}.")
-    (one, lost, every), (other, lost_too, every_too) = found
+    (one, lost, cells), (other, lost_too, cells_too) = found
     edges, logarithmic = _edges(one, other)
     first, second = (np.histogram(numbers, edges)[0] / len(numbers) for numbers in (one, other))
     ks, wasserstein = distances(one, other)
     return Distributions(
-        edges, logarithmic, first, second, (len(one), len(other)), (lost, lost_too), (every, every_too), ks, wasserstein
+        edges, logarithmic, first, second, (len(one), len(other)), (lost, lost_too), (cells, cells_too), ks, wasserstein
     )
 
 
 def _numbers(side: Reference, name: str) -> tuple[Floats, int, int]:
-    """(finite numbers, sorted; how many known ones are not finite; every how many-th was taken)."""
-    values = side.view.array(name, side.frame)
-    known = side.view.known(name, side.frame)
-    flat = np.ma.getdata(values)[known].astype(np.float64)
-    every = max(1, -(-len(flat) // MOST_CELLS))
-    flat = flat[::every]
+    """(finite numbers, sorted; how many known ones are not finite; how many cells there are)."""
+    extent = side.view.extent(name, side.frame)
+    cells = int(np.prod(extent, dtype=object))
+    parts = parts_of(extent)
+    if cells > MOST_CELLS:
+        parts = [parts[n] for n in np.unique(np.linspace(0, len(parts) - 1, MOST_PARTS).astype(int))]
+    room = max(1, MOST_CELLS // len(parts)) if parts else 0
+    taken: list[Floats] = []
+    for cut in parts:
+        known = side.view.known(name, side.frame, cut)
+        flat = np.ma.getdata(side.view.block(name, side.frame, cut))[known]
+        taken.append(flat[:: max(1, -(-len(flat) // room))].astype(np.float64))
+    flat = np.concatenate(taken) if taken else np.zeros(0)
     fine = np.isfinite(flat)
-    return np.sort(flat[fine]), int((~fine).sum()), every
+    return np.sort(flat[fine]), int((~fine).sum()), cells
 
 
 def _edges(one: Floats, other: Floats) -> tuple[Floats, bool]:

@@ -47,7 +47,7 @@ from inspector.capture.reader import Capture, open_capture
 from inspector.capture.references import open_reference, split_reference
 from inspector.capture.remaining import left_of, not_computed
 from inspector.capture.side import Side
-from inspector.capture.tables import DamagedError, csv_bytes, export_channel, npz_bytes, write_atomically
+from inspector.capture.tables import DamagedError, csv_bytes, export_channel, write_atomically
 from inspector.capture.target import check_target
 from inspector.capture.writer import Writer
 
@@ -87,7 +87,6 @@ __all__ = [
     "left_of",
     "listed",
     "not_computed",
-    "npz_bytes",
     "numbers_along",
     "open_any",
     "open_capture",

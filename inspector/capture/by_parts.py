@@ -36,3 +36,13 @@ def within(region: tuple[slice, ...], extent: tuple[int, ...]) -> tuple[slice, .
     padded = region + (slice(None),) * (len(extent) - len(region))
     ends = (cut.indices(n)[:2] for cut, n in zip(padded, extent, strict=True))
     return tuple(slice(first, max(first, stop)) for first, stop in ends)
+
+
+def parts_of(extent: tuple[int, ...], most: int = PART_CELLS) -> list[tuple[slice, ...]]:
+    """Regions of whole rows of at most `most` cells, one row at least, that cover an array of that shape."""
+    if not extent:
+        return [()]
+    row = int(np.prod(extent[1:], dtype=object))
+    many = max(1, most // max(1, row))
+    whole = tuple(slice(0, n) for n in extent[1:])
+    return [(slice(start, min(extent[0], start + many)), *whole) for start in range(0, extent[0], many)]

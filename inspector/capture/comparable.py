@@ -72,9 +72,9 @@ def judge(name: str, before: Reference, after: Reference, names: Names | None) -
     """The verdict on one channel. Without `names` these are not compared: the second side is the first one after a
     change of its input or model, and tokens that differ are that change."""
     sides = (before, after)
-    for one, other in (sides, sides[::-1]):
-        if name not in one.view.channels or not one.view.revision(name, one.frame):
-            return Verdict(reason=f"Only {other.name} has it.")
+    having = [side.name for side in sides if name in side.view.channels and side.view.revision(name, side.frame)]
+    if len(having) < len(sides):
+        return Verdict(reason=f"Only {having[0]} has it." if having else "Neither has it.")
     first, second = (side.view.channel(name, side.frame) for side in sides)
     if "separate" in (first.compare, second.compare):
         return Verdict(separate=True)

@@ -152,13 +152,6 @@ def csv_bytes(rows: Iterable[list[str]]) -> bytes:
     return out.getvalue().encode("utf-8", "replace")
 
 
-def npz_bytes(arrays: Mapping[str, Array]) -> bytes:
-    """Arrays by name as one .npz."""
-    out = io.BytesIO()
-    np.savez(out, allow_pickle=False, **arrays)
-    return out.getvalue()
-
-
 def _npy(table: Table) -> bytes:
     if table.known is not None and table.array.dtype.kind != "f":
         missing = int((~table.known).sum())

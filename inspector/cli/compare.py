@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from inspector.analysis.compared_channels import ComparedChannel, compared_channels
-from inspector.capture import CaptureError, Comparison, csv_bytes, export_channel, npz_bytes, write_atomically
+from inspector.analysis.compared_channels import ComparedChannel, compared_channels, npz_of
+from inspector.capture import CaptureError, Comparison, csv_bytes, export_channel, write_atomically
 from inspector.capture import compare as compare_references
 from inspector.cli.columns import width_of
 from inspector.cli.compare_parameters import cell, compare_parameters, may_be_checkpoint, strict
@@ -40,9 +40,14 @@ def compare(first: str, second: str, as_json: bool, channel: str | None, out: st
 
     Of two checkpoint files: the parameters that changed most.
     """
-    if all(map(may_be_checkpoint, (first, second))):
+    checkpoints = [path for path in (first, second) if may_be_checkpoint(path)]
+    if len(checkpoints) == 2:
         compare_parameters(first, second, as_json=as_json, out=out)
         return
+    if checkpoints:
+        raise Fault(
+            f"{checkpoints[0]} is neither a capture nor a log; inspector run --checkpoint makes a capture of it."
+        )
     try:
         with compare_references(first, second, align=not no_align) as both:
             found = [one for one in compared_channels(both) if channel in (None, one.name)]
@@ -98,12 +103,17 @@ def _say(both: Comparison, found: list[ComparedChannel]) -> None:
     refused = [one for one in found if not one.how]
     if refused:
         say(f"not compared: {counted(len(refused), 'channel')}")
-    for one in refused:
-        say(f"  {one.name}: {one.reason}")
+    for reason in dict.fromkeys(one.reason for one in refused):
+        own = [one.name for one in refused if one.reason == reason]
+        say(f"  {_listed(own)}: {reason}")
     apart = [one.name for one in found if one.how == "separate"]
     if apart:
-        more = f" and {len(apart) - MOST_NAMED} more" if len(apart) > MOST_NAMED else ""
-        say(f"read one run at a time: {', '.join(apart[:MOST_NAMED])}{more}")
+        say(f"read one run at a time: {_listed(apart)}")
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"{', '.join(names[:MOST_NAMED])}{more}"
 
 
 def told(one: ComparedChannel) -> str:
@@ -143,7 +153,7 @@ def _write(both: Comparison, found: list[ComparedChannel], channel: str | None, 
     elif suffix == ".json":
         data = json.dumps(as_data(both, found), indent=1).encode()
     else:
-        data = npz_bytes({one.name: both.array(one.name) for one in found if one.how in ("difference", "ratio")})
+        data = npz_of(both, found)
     write_atomically(target, data)
     return target
 

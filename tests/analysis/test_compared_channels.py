@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compared import NORM, SPECTRUM, STATE, capture_of, frame_of, norms, states
+from several_runs import watched
 
 from inspector.analysis import compared_channels as module
 from inspector.analysis.compared_channels import compared_channels
@@ -100,6 +101,17 @@ def test_a_place_among_aligned_steps_has_the_number_of_both_sides(tmp_path: Path
     assert (found.largest, found.unknown, found.cells) == (5.0, 3, 12)
 
 
+def test_a_place_along_iterations_is_their_number(tmp_path: Path) -> None:
+    first, second = (watched(tmp_path / f"{n}.inspect", np.ones(4) * n, every=25) for n in (1, 2))
+    with compare(first, second) as both:
+        found = {one.name: one for one in compared_channels(both)}
+    assert found["training:loss"].place == "iteration 0"
+    assert found["parameters:gradient/norm"].place == "iteration 0, parameter 1 'b'"
+    late = watched(tmp_path / "c.inspect", np.array([1.0, 1.0, 1.0, 9.0]), every=25)
+    with compare(first, late) as both:
+        assert {one.name: one.place for one in compared_channels(both)}["training:loss"] == "iteration 75"
+
+
 # -- distributions
 
 
@@ -140,6 +152,15 @@ def test_histograms_share_bins_and_say_their_n(tmp_path: Path) -> None:
         f"Kolmogorov–Smirnov distance {found.ks:.3g}, Wasserstein distance {found.wasserstein:.3g} "
         "(n = 35 and 60; 1 that are not finite are left out)"
     )
+
+
+def test_of_many_numbers_some_are_taken_and_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inspector.analysis.distributions.MOST_CELLS", 30)
+    paths = [capture_of(tmp_path / f"{n}.inspect", frame_of(n), channels=(STATE,)) for n in (1, 2)]
+    with compare(*paths) as both:
+        found = distributions(both.before, both.after, STATE.name)
+    assert found.cells == (36, 36) and all(10 < n <= 30 for n in found.counts)
+    assert f"n = {found.counts[0]} of 36 and {found.counts[1]} of 36" in found.sentence
 
 
 def test_norms_over_many_decades_have_logarithmic_bins(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from captures import START
 from compared import STATE, capture_of, frame_of
 from opened import opened
 from PySide6.QtWidgets import QApplication, QMessageBox
@@ -15,11 +16,12 @@ from safetensors.numpy import load_file
 
 import inspector
 from inspector.analysis.distributions import distances
-from inspector.capture import open_capture
+from inspector.capture import Writer, open_capture
 from inspector.gui.export.figure_files import save_data
 from inspector.gui.panel.compared import compared_runs
 from inspector.gui.window.compare_bar import CHANGE, SIDES
 from inspector.gui.window.main_window import Window
+from inspector.records import Frame, Labels, Page, RunStop
 from inspector.workspace.samples import find_sample
 
 ONLY = ("states", "output/loss", "jacobian/lag", "jacobian/spectral_norm", "input", "training")
@@ -115,6 +117,8 @@ def test_side_by_side_share_cursor_steps_choices_and_colours(window: Window, qtb
     assert left.plots[0].vb.viewRange()[0] == panel.plots[0].vb.viewRange()[0]
     panel.order.setCurrentIndex(1)
     assert left.order.currentText() == panel.order.currentText() == panel.order.itemText(1)
+    window.choose_theme("Dark" if not window.theme.dark else "Light")
+    assert left.theme is panel.theme is window.theme
     window._read_out()
     headings = [what for what, value in rows_shown(window) if not value]
     assert "States: late.inspect" in headings and "States: early.inspect" in headings
@@ -223,7 +227,39 @@ def test_what_cannot_be_compared_is_said(
     assert "There is no capture" in window.session.sentence and not window.compare.isVisible()
     window.comparing.begin(str(runs / "late.inspect"))
     assert "cannot be compared" in window.compare.said.whole
+    panel = window.panels["states"]
+    reason = f"{STATES}: It has the unit '1' in late.inspect, and 'mV' in one.inspect."
+    assert panel.state == "empty" and reason in panel._empty.text()
+    assert panel._empty.button.isHidden()
+    choose(window, SIDES)
+    assert panel.state == "figure" and window.comparing.beside.twins["states"].panel_at_left.state == "figure"
+    choose(window, CHANGE)
     assert window.comparing.pair.refused[STATES] == ("It has the unit '1' in late.inspect, and 'mV' in one.inspect.")
+
+
+def test_the_other_capture_may_still_be_written(window: Window, qtbot: Any, tmp_path: Path) -> None:
+    arrays = frame_of(1)
+    capture_of(tmp_path / "a.inspect", frame_of(2))
+    with Writer(tmp_path / "b.inspect", START) as writer:
+        writer.write(Frame(index=0))
+        writer.write(Labels("step", tuple("abcdef"), 0))
+        writer.write(STATE)
+        writer.write(Page(STATE.name, 0, (0, 0), arrays[STATE.name][:6]))
+        writer.flush()
+        window.open_capture(str(tmp_path / "a.inspect"))
+        window.comparing.begin(str(tmp_path / "b.inspect"))
+        qtbot.wait(50)
+        assert int(window.panels.source.known(STATE.name).sum()) == 6 * 3
+        writer.write(Labels("step", tuple("ghijkl"), 0, 6))
+        writer.write(Page(STATE.name, 0, (6, 0), arrays[STATE.name][6:]))
+        writer.write(RunStop("done"))
+    qtbot.waitUntil(lambda: int(window.panels.source.known(STATE.name).sum()) == 12 * 3, timeout=5_000)
+    wanted = frame_of(2)[STATE.name] - arrays[STATE.name]
+    pane = window.comparison
+    relative = np.linalg.norm(wanted.astype(float)) / np.linalg.norm(arrays[STATE.name].astype(float))
+    qtbot.waitUntil(lambda: pane.table.item(0, 1) is not None and pane.table.item(0, 1).text() == f"{relative:.3g}",
+                    timeout=10_000)  # fmt: skip
+    qtbot.waitUntil(lambda: np.array_equal(window.panels["states"].data()[STATE.name], wanted), timeout=5_000)
 
 
 def test_a_comparison_goes_on_with_another_capture_and_ends_with_the_window(

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from inspector.analysis.sequence_table import is_column
 from inspector.analysis.warnings_of_shown import is_shown
-from inspector.capture import Capture
+from inspector.capture import Capture, Difference, Pair
 from inspector.gui.panel.availability import why_not
 from inspector.gui.panel.empty_page import refused
 from inspector.gui.state.background import Rest
 from inspector.gui.widgets.cut_label import CutLabel
 from inspector.gui.widgets.plain_text import tooltip
+from inspector.records import Channel, Refusal
 
 COMPUTED = "It was computed in this run, but nothing in this model is of that kind."
 OPEN_ONE = (
@@ -26,12 +27,21 @@ class Concerned(Protocol):
     """The parts of a panel that are used here."""
 
     hint: ClassVar[str]
+    source: Any
     capture: Capture | None
     extra: ClassVar[tuple[str, ...]]
     needs: tuple[tuple[str, ...], ...]
     computed: bool
     remaining: Rest
     of_recurrences: ClassVar[bool]
+
+    @property
+    def differs(self) -> bool:
+        """Whether the difference of two runs is drawn."""
+
+    @classmethod
+    def accepts(cls, channel: Channel) -> bool:
+        """Whether it shows a channel, judged by its kind and dims."""
 
     def concerns(self, name: str) -> bool:
         """Whether a channel that could not be computed would have been shown there."""
@@ -52,7 +62,18 @@ def hint_for(panel: Concerned) -> str:
 def reasons_for(panel: Concerned) -> list[str]:
     """Why channels of a panel are missing: its own, and for a panel of recurrences all of those that are not shown."""
     refusals = panel.capture.refusals if panel.capture is not None else ()
-    return refused(one for one in refusals if panel.concerns(one.channel) or _recurrence(panel, one.channel))
+    return not_compared(panel) + refused(
+        one for one in refusals if panel.concerns(one.channel) or _recurrence(panel, one.channel)
+    )
+
+
+def not_compared(panel: Concerned) -> list[str]:
+    """Why channels that the panel would show of each of two runs cannot be compared."""
+    pair = panel.source
+    if not isinstance(pair, Pair) or isinstance(pair, Difference) or not panel.differs:  # of an edit all is said
+        return []
+    described = {**pair.before.view.channels, **pair.after.view.channels}
+    return refused(Refusal(name, reason) for name, reason in pair.refused.items() if panel.accepts(described[name]))
 
 
 def warnings_for(panel: Concerned) -> list[str]:
@@ -66,6 +87,9 @@ def why_empty(panel: Concerned) -> tuple[list[str], bool]:
     """What the empty page of a panel says, a line each, and whether it offers to compute something."""
     if panel.capture is not None and is_of_many(panel.capture):
         return [OPEN_ONE], False
+    apart = not_compared(panel)
+    if apart:
+        return apart, False
     reasons, offer = _missing(panel)
     rest = panel.remaining
     said = [rest.sentence] if rest.sentence else []

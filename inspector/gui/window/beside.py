@@ -3,8 +3,7 @@ same cursor and steps, with the same choices and colours."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from itertools import chain
+from collections.abc import Callable, Container, Iterable
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Qt
@@ -29,16 +28,13 @@ class Twin(QObject):
         for name in self.names:
             name.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         panel.drawn.connect(self.follow_choices)
-
-    def column(self) -> QWidget:
+        self.column = QWidget()
         """The second panel below its name."""
-        found = QWidget()
-        layout = QVBoxLayout(found)
+        layout = QVBoxLayout(self.column)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         layout.addWidget(self.names[0])
         layout.addWidget(self.panel_at_left, 1)
-        return found
 
     def show(self, sides: tuple[Any, Any]) -> None:
         """Show the first side at the left."""
@@ -50,6 +46,8 @@ class Twin(QObject):
 
     def follow_choices(self) -> None:
         """Choose at the left what is chosen at the right, where that exists there."""
+        if self.panel_at_left.source is None:
+            return
         kinds = (QComboBox, QAbstractButton, QSpinBox, QDoubleSpinBox)
         for kind in kinds:
             own, other = (panel.control_row.findChildren(kind) for panel in (self.panel, self.panel_at_left))
@@ -76,6 +74,8 @@ class Beside:
     def __init__(self, place_of: Callable[[str], PanelPlace], make: Callable[[type[Panel]], Panel]) -> None:
         self._place_of, self._make = place_of, make
         self.twins: dict[str, Twin] = {}
+        """Those that are shown."""
+        self._made: dict[str, Twin] = {}
 
     @property
     def panels(self) -> list[Panel]:
@@ -86,18 +86,19 @@ class Beside:
         """Put a second panel beside each of these, and show both sides in all."""
         for key, panel in panels:
             if key not in self.twins:
-                self.twins[key] = Twin(panel, self._make(type(panel)))
-                self._place_of(key).put_beside(self.twins[key].column(), self.twins[key].names[1])
+                if key not in self._made:
+                    self._made[key] = Twin(panel, self._make(type(panel)))
+                self.twins[key] = twin = self._made[key]
+                twin.panel_at_left.set_theme(panel.theme)
+                self._place_of(key).put_beside(twin.column, twin.names[1])
         for twin in self.twins.values():
             twin.show(sides)
 
     def end(self) -> None:
         """Remove them all."""
         for key, twin in self.twins.items():
-            twin.panel.drawn.disconnect(twin.follow_choices)
             twin.panel_at_left.set_capture(None)
             self._place_of(key).take_beside()
-            twin.deleteLater()
         self.twins = {}
 
     def set_theme(self, theme: Theme) -> None:
@@ -110,9 +111,11 @@ class Beside:
         for panel in self.panels:
             panel.refresh(changed)
 
-    def readouts(self) -> chain[tuple[str, str]]:
-        """The numbers under the cursor of all panels at the left, each under a heading."""
-        shown = [panel for panel in self.panels if panel.state == "figure" and panel.isVisible()]
-        return chain.from_iterable(
-            [(f"{panel.title}: {clean(panel.source.reference.name)}", ""), *panel.labelled_readout()] for panel in shown
-        )
+    def readouts(self, seen: Container[str]) -> list[tuple[str, str]]:
+        """The numbers under the cursor of the panels at the left that are on screen, each under a heading."""
+        rows: list[tuple[str, str]] = []
+        for key, twin in self.twins.items():
+            panel = twin.panel_at_left
+            if key in seen and panel.state == "figure":
+                rows += [(f"{panel.title}: {clean(panel.source.reference.name)}", ""), *panel.labelled_readout()]
+        return rows

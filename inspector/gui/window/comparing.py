@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -18,6 +19,8 @@ from inspector.records import CompareCheckpoints, ParameterChanges
 if TYPE_CHECKING:
     from inspector.gui.window.parts import Parts
 
+AGAIN_SECONDS = 2.0
+"""Between two comparisons of all channels of a run that goes on."""
 LOGS_ARE_ADDED = (
     "What is shown is a log, which has no frames: File ▸ Add run… draws the curves of several runs together."
 )
@@ -33,6 +36,7 @@ class Comparing(QObject):
         self.pair: Pair | None = None
         self._sides: tuple[Side, Side] | None = None
         self._told: object = None
+        self._stale, self._said = False, 0.0
         self.beside = Beside(window.docking.place_of, lambda kind: kind(window.looking, window.steps, window.theme))
         window.compare.chosen.connect(self._chosen)
         window.compare.ended.connect(self.end)
@@ -136,9 +140,24 @@ class Comparing(QObject):
         both = [lengths_of(cast(Capture, side.view), side.frame) for side in reversed(self.pair.sides)]
         return {axis: max(one.get(axis, 0) for one in both) for axis in dict.fromkeys((*both[0], *both[1]))}
 
+    def more(self) -> None:
+        """There are more numbers on one side or the other: what is said of them is said again soon."""
+        self._stale = self.pair is not None
+
     def tick(self) -> None:
-        """The other capture may grow too."""
-        if self.other.grown():
+        """The other capture may grow too; what was said of a run that goes on is said again."""
+        now = time.monotonic()
+        if self._stale and now > self._said + AGAIN_SECONDS and not self.window.session.running:
+            self._stale, self._said = False, now
+            self.settle()
+            self.window.comparison.show_again()
+        shown = self.window.session.capture
+        if shown is None or not self.other.grown():
+            return
+        self.more()
+        if self.source(shown, self.window.frames.current) is not self.window.panels.source:
+            self.show_frame(False)  # it has more tokens now, and they are aligned otherwise
+        else:
             names = frozenset(self.other.capture.channels) if self.other.capture is not None else frozenset()
             for panel in (*self.window.panels.made.values(), *self.beside.panels):
                 panel.refresh(names)

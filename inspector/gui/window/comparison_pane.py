@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
@@ -18,7 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )  # fmt: skip
 
-from inspector.analysis.compared_channels import ComparedChannel, compared_channel
+from inspector.analysis.compared_channels import ComparedChannel, part_by_part
 from inspector.capture import CaptureError, Pair
 from inspector.gui.widgets.cut_label import CutLabel
 from inspector.gui.widgets.plain_text import clean, plain_label
@@ -50,6 +51,10 @@ class ComparisonPane(QWidget):
         self.found: list[ComparedChannel] = []
         self._waiting: list[str] = []
         self._told_at = 0.0
+        self._chosen = ""
+        """The channel that is chosen again once all were compared."""
+        self._going: Iterator[ComparedChannel | None] | None = None
+        """The comparison of the channel that waits first, while it is under way."""
         self.said = CutLabel()
         self.said.setContentsMargins(8, 2, 8, 2)
         self.search = QLineEdit()
@@ -86,7 +91,7 @@ class ComparisonPane(QWidget):
         table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         table.horizontalHeader().setStretchLastSection(True)
         table.currentCellChanged.connect(lambda *_: self._show_distributions())
-        for n, width in enumerate((190, 90, 110, 75, 75)):
+        for n, width in enumerate((180, 105, 110, 75, 75)):
             table.setColumnWidth(n, width)
 
     def _channels(self) -> QWidget:
@@ -119,7 +124,7 @@ class ComparisonPane(QWidget):
 
     def show_pair(self, pair: Pair | None) -> None:
         """Compare the channels of two runs, a few at a time, or none."""
-        self.pair, self.found = pair, []
+        self.pair, self.found, self._going = pair, [], None
         self._timer.stop()
         self.table.setSortingEnabled(False)
         self.table.setRowCount(0)
@@ -131,12 +136,24 @@ class ComparisonPane(QWidget):
             self._waiting = []
             self.said.show_text(NOTHING)
             return
+        self._chosen = ""
+        self._begin(pair)
+
+    def _begin(self, pair: Pair) -> None:
+        self.found, self._going = [], None
         names = dict.fromkeys((*pair.after.view.channels, *pair.before.view.channels))
         self._described = {**pair.before.view.channels, **pair.after.view.channels}
         self._refused, self._apart = pair.refused, set(pair.separate)
         self._waiting = [name for name in names if self._described[name].kind != OF_AXES]
         self._total = len(self._waiting)
         self._timer.start()
+
+    def show_again(self) -> None:
+        """Compare the same two once more: there are more numbers. The chosen channel stays."""
+        chosen = self.current or self._chosen
+        if self.pair is not None and not self._waiting:
+            self._chosen = chosen
+            self._begin(self.pair)
 
     def _turned(self) -> None:
         """The parameters are on screen: their checkpoints are read."""
@@ -147,7 +164,11 @@ class ComparisonPane(QWidget):
     def _go_on(self) -> None:
         end = time.monotonic() + SECONDS
         while self._waiting and time.monotonic() < end:
-            self.found.append(self._compared(self._waiting.pop(0)))
+            found = self._compared_so_far(self._waiting[0])
+            if found is not None:
+                self._waiting.pop(0)
+                self._going = None
+                self.found.append(found)
         if self._waiting:
             if end > self._told_at + TELL_SECONDS:
                 self._told_at = end
@@ -158,18 +179,27 @@ class ComparisonPane(QWidget):
         self._fill()
 
     def _fill(self) -> None:
-        """All rows, once everything was compared."""
-        self.table.setRowCount(len(self.found))
+        """All rows, once everything was compared: sorted as they were, what changed most first at the beginning."""
+        table, header = self.table, self.table.horizontalHeader()
+        column, order = RELATIVE, Qt.SortOrder.DescendingOrder
+        if table.rowCount():
+            column, order = header.sortIndicatorSection(), header.sortIndicatorOrder()
+        table.blockSignals(True)
+        table.setSortingEnabled(False)
+        table.setRowCount(len(self.found))
         for row, one in enumerate(self.found):
-            for column, cell in enumerate(_cells(one)):
-                self.table.setItem(row, column, cell)
-        self.table.setSortingEnabled(True)
-        self.table.sortItems(RELATIVE, Qt.SortOrder.DescendingOrder)
+            for number, cell in enumerate(_cells(one)):
+                table.setItem(row, number, cell)
+        table.setSortingEnabled(True)
+        table.sortItems(column, order)
+        names = [str(item.data(KEY)) for n in range(table.rowCount()) if (item := table.item(n, 0)) is not None]
+        table.setCurrentCell(names.index(self._chosen) if self._chosen in names else 0, 0)
+        table.blockSignals(False)
         self._filter(self.search.text())
-        if self.table.currentRow() < 0 and self.table.rowCount():
-            self.table.setCurrentCell(0, 0)
+        self._show_distributions()
 
-    def _compared(self, name: str) -> ComparedChannel:
+    def _compared_so_far(self, name: str) -> ComparedChannel | None:
+        """The comparison of a channel; None while parts of it are to be read."""
         assert self.pair is not None
         title = self._described[name].title
         if name in self._apart:
@@ -177,7 +207,9 @@ class ComparisonPane(QWidget):
         if name in self._refused:
             return ComparedChannel(name, title, "", self._refused[name])
         try:
-            return compared_channel(self.pair, name)
+            if self._going is None:
+                self._going = part_by_part(self.pair, name)
+            return next(self._going)
         except CaptureError as problem:  # another program has changed a file meanwhile
             return ComparedChannel(name, title, "", str(problem))
 

@@ -111,34 +111,32 @@ class PanelPlace(QWidget):
         self._layout.addWidget(panel)
 
     def put_beside(self, column: QWidget, name: QWidget) -> None:
-        """Show a column of equal width at the left of the panel, and a name above the panel."""
+        """Show a column of equal width at the left of the panel, and a name above the panel: always the same two."""
         assert self._panel is not None
-        right = QWidget()
-        below = QVBoxLayout(right)
-        below.setContentsMargins(0, 0, 0, 0)
-        below.setSpacing(0)
-        below.addWidget(name)
-        below.addWidget(self._panel, 1)
-        self._row = QWidget()
-        row = QHBoxLayout(self._row)
-        row.setContentsMargins(0, 0, 0, 0)
-        for each in (column, right):
-            policy = each.sizePolicy()
-            policy.setHorizontalPolicy(QSizePolicy.Policy.Ignored)
-            each.setSizePolicy(policy)
-            row.addWidget(each, 1)
-        self._layout.addWidget(self._row)
+        if self._row is None:
+            self._row, right = QWidget(), QWidget()
+            self._right = QVBoxLayout(right)
+            self._right.setContentsMargins(0, 0, 0, 0)
+            self._right.setSpacing(0)
+            self._right.addWidget(name)
+            row = QHBoxLayout(self._row)
+            row.setContentsMargins(0, 0, 0, 0)
+            for each in (column, right):
+                policy = each.sizePolicy()
+                policy.setHorizontalPolicy(QSizePolicy.Policy.Ignored)
+                each.setSizePolicy(policy)
+                row.addWidget(each, 1)
+            self._layout.addWidget(self._row)
+        self._right.addWidget(self._panel, 1)
+        self._row.show()
         self._panel.show()
 
     def take_beside(self) -> None:
-        """The panel alone again."""
+        """The panel alone again; the column is hidden, since plots that are released in the wrong order crash."""
         assert self._panel is not None and self._row is not None
         self._layout.addWidget(self._panel)
-        self._layout.removeWidget(self._row)
         self._panel.show()
         self._row.hide()
-        self._row.deleteLater()
-        self._row = None
 
     def lay_out(self, panel: QWidget, size: QSize) -> None:
         """Lay out a panel at a size without showing it."""

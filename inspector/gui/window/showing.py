@@ -14,6 +14,7 @@ from inspector.gui.state.player import Player
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.widgets.plain_text import clean
+from inspector.gui.widgets.theme import Theme
 from inspector.gui.window.comparing import Comparing
 from inspector.gui.window.frame_bar import DIFFERENCE
 from inspector.gui.window.parts import Parts
@@ -44,6 +45,11 @@ class Showing(Parts):
         self.timeline.ranged.connect(self._zoom_training)
         self.timeline.whole.connect(self._whole_training)
         self.tree.place_chosen.connect(lambda place: self.looking.move(place=self._captured_place(place)))
+
+    def apply_theme(self, theme: Theme) -> None:
+        """Other colours everywhere."""
+        super().apply_theme(theme)
+        self.comparing.beside.set_theme(theme)
 
     # -- the capture
 
@@ -121,6 +127,10 @@ class Showing(Parts):
         self.frames.plain.setVisible(self.session.can_run_again)
         if self.frames.current != before:
             self._choose_frame(self.frames.current)
+        elif self.comparing.pair is not None and self.comparing.source(capture, before) is not self.panels.source:
+            self._choose_frame(before)  # tokens came that are to be aligned
+        self.comparing.beside.refresh(changed)
+        self.comparing.more()
         self.tree.show_capture(capture)
         self._show_timeline()
         self.sequences.grown(self.comparing.seen(capture), lengths, changed)
@@ -134,6 +144,7 @@ class Showing(Parts):
         if capture is None:
             return
         if frame == DIFFERENCE:
+            self.comparing.end()
             shown: Any = Difference(capture, capture.frames[0].index, capture.frames[1].index)
         else:
             shown = self.comparing.source(capture, frame) or capture
@@ -221,7 +232,7 @@ class Showing(Parts):
         capture = self.session.capture
         shown = None if capture is None else self.comparing.seen(capture)
         rows = rows_of(shown, self.panels.made, self.docking.seen, self.sequences)
-        self.readout.show_rows([*rows, *self.comparing.beside.readouts()])
+        self.readout.show_rows([*rows, *self.comparing.beside.readouts(self.docking.seen)])
 
     def show_all_steps(self) -> None:
         """The whole of every axis."""
