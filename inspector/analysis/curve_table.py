@@ -58,8 +58,8 @@ def chosen(view: View, patterns: Sequence[str]) -> list[Curve]:
     if not every:
         raise CaptureError(f"{view.start.title} has no curves over training.")
     if not found:
-        some = ", ".join(curve.key for curve in every[:8])
-        raise CaptureError(f"No curve matches {', '.join(patterns)}; there are {some} …")
+        some = ", ".join(curve.key for curve in every[:8]) + (" …" if len(every) > 8 else "")
+        raise CaptureError(f"No curve matches {', '.join(patterns)}; there are {some}.")
     return found
 
 
@@ -76,7 +76,7 @@ def _line(name: str, points: Points, role: str) -> Line:
 
 
 def table_of_curves(view: View, patterns: Sequence[str] = ()) -> CurveTable:
-    """A row for each iteration at which any of the curves has a point, with time, tokens and epoch where they are known.
+    """A row for each iteration at which any of the curves has a point, with time, tokens and epoch where known.
 
     Raises CaptureError where there are no curves, or too many cells.
     """
@@ -84,9 +84,8 @@ def table_of_curves(view: View, patterns: Sequence[str] = ()) -> CurveTable:
     points = {curve.key: points_of(view, curve) for curve in curves}
     at = np.unique(np.concatenate([one.x[one.known & np.isfinite(one.x)] for one in points.values()]))
     if len(at) * len(curves) > MOST_CELLS:
-        raise CaptureError(
-            f"{len(curves):,} curves at {len(at):,} iterations are more than a table holds; choose some."
-        )
+        size = f"{len(curves):,} curves at {len(at):,} iterations"
+        raise CaptureError(f"{size} are more than a table holds; choose some.")
     columns: dict[str, Floats] = {}
     known: dict[str, npt.NDArray[np.bool_]] = {}
     for along in further(view):
@@ -111,7 +110,10 @@ def _placed(
 
 
 def export_curves(view: View, to: Path | str, patterns: Sequence[str] = ()) -> Path:
-    """Write the table as .csv, .json or .parquet by the suffix; cells without a point are empty. Raises CaptureError."""
+    """Write the table as .csv, .json or .parquet by the suffix; cells without a point are empty.
+
+    Raises CaptureError.
+    """
     target = Path(to)
     writer = {".csv": _csv, ".json": _json, ".parquet": _parquet}.get(target.suffix.lower())
     if writer is None:

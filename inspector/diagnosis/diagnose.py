@@ -43,7 +43,10 @@ class Diagnosis:
 
 
 def diagnose(run: Run, frames: Sequence[Frame]) -> Diagnosis:
-    """Ask every rule about every frame, and about the training as a whole where it reads series. What a rule reads is noted, and damage to that means that it has not judged."""
+    """Ask every rule about every frame, and about the training as a whole where it reads series.
+
+    What a rule reads is noted, and damage to that means that it has not judged.
+    """
     answers = [_answer(key, rule, run, frames) for key, rule in RULES.items()]
     found = [finding for answer in answers for finding in answer.findings]
     found.sort(key=lambda finding: (-SEVERITIES.index(finding.severity), finding.frame))

@@ -71,18 +71,18 @@ def test_a_list_of_curves(watched: Path) -> None:
 
 def test_logs_of_several_runs_and_what_is_not_there(tmp_path: Path) -> None:
     for run, first in (("one", 0), ("two", 1)):
-        (tmp_path / run).mkdir()
+        (tmp_path / "runs" / run).mkdir(parents=True)
         rows = [f"{n},{n / 2}" for n in range(first, 6, 2)]
-        (tmp_path / run / "metrics.csv").write_text("\n".join(["step,loss", *rows, ""]))
-    call("export", ".", "--curves", "--to", "c.csv", cwd=tmp_path)
+        (tmp_path / "runs" / run / "metrics.csv").write_text("\n".join(["step,loss", *rows, ""]))
+    call("export", "runs", "--curves", "--to", "c.csv", cwd=tmp_path)
     rows = list(csv.reader((tmp_path / "c.csv").read_text().splitlines()))
     assert rows[0] == ["iteration", "one:loss", "two:loss"] and rows[1:3] == [["0", "0.0", ""], ["1", "", "0.5"]]
-    call("export", ".", "--curves", "--run", "two", "--to", "d.csv", cwd=tmp_path)
+    call("export", "runs", "--curves", "--run", "two", "--to", "d.csv", cwd=tmp_path)
     assert len(list(csv.reader((tmp_path / "d.csv").read_text().splitlines()))) == 4
     assert (
         "No curve matches accuracy; there are one:loss"
-        in called("export", ".", "--curves", "--match", "accuracy", "--to", "e.csv", cwd=tmp_path).stderr
+        in called("export", "runs", "--curves", "--match", "accuracy", "--to", "e.csv", cwd=tmp_path).stderr
     )
-    assert "Cannot write curves as '.png'" in called("export", ".", "--curves", "--to", "e.png", cwd=tmp_path).stderr
+    assert "Cannot write curves as '.png'" in called("export", "runs", "--curves", "--to", "e.png", cwd=tmp_path).stderr
     call("run", "char-gru", "--text", "Alice", "--only", "states", "--out", "s.inspect", cwd=tmp_path)
     assert "has no curves over training" in called("list", "s.inspect", "--curves", cwd=tmp_path).stderr
