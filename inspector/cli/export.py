@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from inspector.analysis.curve_table import chosen, export_curves
 from inspector.analysis.sequence_table import export_table, table_of
 from inspector.capture import Capture, CaptureError, DamagedError, LogView, export_channel, not_computed, summary
 from inspector.capture.logs.view import PLACE
@@ -19,6 +20,8 @@ from inspector.transport.terminal import say
 @click.option("--channel", default=None, help="Data of this channel: .npy .npz .csv .parquet .nc")
 @click.option("--panel", default=None, help="Figure of this panel, by its key or title: .png .svg .pdf")
 @click.option("--sequences", is_flag=True, help="The table of a data set, a row a sequence: .csv .json .parquet")
+@click.option("--curves", is_flag=True, help="Curves over training, a row an iteration: .csv .json .parquet")
+@click.option("--match", multiple=True, metavar="PATTERN", help="With --curves: those whose names match (repeatable).")
 @click.option("--run", default=None, metavar="NAME", help="One of the runs of a log.")
 @click.option("--frame", default=-1, help="Index of the frame; -1 is the newest.")
 @click.option("--place", default="", help="Which place of the model the panel shows.")
@@ -29,6 +32,8 @@ def export(
     channel: str | None,
     panel: str | None,
     sequences: bool,
+    curves: bool,
+    match: tuple[str, ...],
     run: str | None,
     frame: int,
     place: str,
@@ -36,14 +41,17 @@ def export(
     damaged: bool,
 ) -> None:
     """Write the numbers of a channel, of a capture or a log, or a panel's figure to a file."""
-    if (channel is not None) + (panel is not None) + sequences != 1:
+    if (channel is not None) + (panel is not None) + sequences + curves != 1:
         raise Fault(
-            "Say what to export: either --channel NAME (numbers), --panel NAME (a figure) or --sequences (a table)."
+            "Say what to export: either --channel NAME (numbers), --panel NAME (a figure), --sequences or --curves "
+            "(tables)."
         )
     lacking = ""
     try:
         if sequences:
             written, lost = _sequences(capture, frame, to, damaged=damaged)
+        elif curves:
+            written, lost = _curves(capture, run, match, to, damaged=damaged)
         elif channel is not None:
             written, lost = _numbers(capture, run, channel, frame, to, damaged=damaged)
         else:
@@ -84,6 +92,16 @@ def _sequences(path: str, frame: int, to: str, *, damaged: bool) -> tuple[Path, 
         if lost and not damaged:
             raise DamagedError(f"The table is damaged: {lost}")
         return export_table(table, to), lost
+
+
+def _curves(path: str, run: str | None, match: tuple[str, ...], to: str, *, damaged: bool) -> tuple[Path, str]:
+    """Write the table of curves: (the file, what it lacks)."""
+    with opened_any(path, run) as opened:
+        names = {curve.channel.name for curve in chosen(opened, match)}
+        lost = "; ".join(dict.fromkeys(summary(found) for name in names if (found := opened.damage_of(name))))
+        if lost and not damaged:
+            raise DamagedError(f"The curves are damaged: {lost}")
+        return export_curves(opened, to, match), lost
 
 
 def _curve(log: LogView, name: str) -> str:

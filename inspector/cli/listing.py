@@ -12,6 +12,7 @@ from inspector.analysis.sequence_table import as_records, table_of, unit_sentenc
 from inspector.analysis.warnings_of_shown import is_remark
 from inspector.capture import Capture, LogView, left_of, listed
 from inspector.cli.columns import width_of
+from inspector.cli.curve_listing import say_curves
 from inspector.cli.fault import opened_any
 from inspector.cli.log_listing import as_data, say_log
 from inspector.records import Frame, counted, report
@@ -34,9 +35,18 @@ MOST_DAMAGE = 20
     "--check", is_flag=True, help=f"Check all pages for damage, not only the first {CHECKED_BYTES >> 30} GiB."
 )
 @click.option("--run", default=None, metavar="NAME", help="One of the runs of a log.")
-def list_(capture: str, as_json: bool, check: bool, run: str | None) -> None:
+@click.option(
+    "--curves", is_flag=True, help="Curves over training, a line each: points, first, last, smallest, largest."
+)
+@click.option("--match", multiple=True, metavar="PATTERN", help="With --curves: those whose names match (repeatable).")
+def list_(
+    capture: str, as_json: bool, check: bool, run: str | None, curves: bool, match: tuple[str, ...]
+) -> None:  # fmt: skip
     """List the frames and channels of a capture, and its damage; or the runs and curves of a log."""
     with opened_any(capture, run) as opened:
+        if curves:
+            say_curves(opened, match, as_json=as_json)
+            return
         if isinstance(opened, LogView):
             if as_json:
                 click.echo(json.dumps(as_data(opened), indent=1))
