@@ -44,13 +44,15 @@ def memory_gate_of(recurrence: Recurrence) -> MemoryGate | None:
 
 
 def _tested(recurrence: Recurrence) -> MemoryGate | None:
-    block = recurrence.block(0, min(LOOKED_AT, int(recurrence.lengths[0])), slice(0, 1))
+    count = min(LOOKED_AT, int(recurrence.lengths[0]))
+    block = recurrence.block(0, count, slice(0, 1))
+    untouched = ~recurrence.cell.replaced(count)
     gates = {signal: values.double() for signal, values in block.gates.items()}
     if not any(signal.startswith(UNIT) for signal in gates):
         return None
     direct = block.direct()
     for part in _memory_first(recurrence):
-        found = _of_part(block, direct, gates, part)
+        found = _of_part(block, direct, gates, part, untouched)
         if found is not None:
             return found
     return _of_a_cell_within(recurrence)
@@ -75,15 +77,18 @@ class _Step:
         return self.after - gate * self.before
 
 
-def _of_part(block: StepBlock, direct: Tensor | None, gates: Mapping[str, Tensor], part: str) -> MemoryGate | None:
-    """The one gate that is the factor on this part; None where none or several could be."""
+def _of_part(
+    block: StepBlock, direct: Tensor | None, gates: Mapping[str, Tensor], part: str, untouched: Tensor
+) -> MemoryGate | None:
+    """The one gate that is the factor on this part; None where none or several could be. `untouched` (t,): the steps
+    in which no value was replaced."""
     before, after = (block.part(part, states).double() for states in (block.previous, block.following))
     factor = None if direct is None else block.part(part, direct).double()
     fitting = {name: values for name, values in gates.items() if values.shape == before.shape}
     known = torch.isfinite(after) & torch.isfinite(before)
     for values in fitting.values():
         known &= torch.isfinite(values)
-    rows = known.flatten(1).all(1)
+    rows = known.flatten(1).all(1) & untouched
     if not bool(rows.any()):
         return None
     step = _Step(before[rows], after[rows], None if factor is None else factor[rows])

@@ -78,6 +78,10 @@ class Cell(ABC):
         """The factor of the direct path on each part of the state, (b, h), in a step from x (b, i); None: none."""
         return (None,) * len(state)
 
+    def replaced(self, count: int) -> Tensor:
+        """(t,) of the first `count` steps, those in which an edit replaced a value."""
+        return torch.zeros(count, dtype=torch.bool)
+
     @property
     def state_size(self) -> int:
         """Number of entries of the whole state."""

@@ -22,7 +22,7 @@ from inspector.engine.recurrent.traced.record.recorder import EAGER_LOOPS
 from inspector.engine.recurrent.traced.recorded_loops import RecordedLoop, RecordedLoops
 from inspector.engine.trace.emitter import Sink
 from inspector.engine.trace.trace import Trace
-from inspector.records import Edit, Frame, Refusal
+from inspector.records import Edit, Frame, Page, Refusal
 
 PROBES = ("handwritten", "attention")
 """The probe that records an edited run, in which torch's own modules are written out as loops."""
@@ -30,6 +30,10 @@ PROBES = ("handwritten", "attention")
 MISSING = (
     "{} is not found in the edited run, whose modules run step by step, so the edited frame does not show it; the "
     "output and the loss are those of the edited run."
+)
+ABSENT = (
+    "It is not known of the edited run, whose modules run step by step and whose values are replaced at some steps; "
+    "the unedited frame has it."
 )
 OTHER = (
     "The recurrence at {} of the edited run, with {} entries of state, is not one of the unedited run: its Jacobians "
@@ -89,6 +93,8 @@ def perform_with_edits(
 ) -> Trace:
     """Frame 0 is the run as it is, frame 1 the edited one; without a plan there is only the first."""
     first = frame if frame is not None else Frame(index=0, label=batch.title)
+    channels = _Channels(sink)
+    sink = channels if plan is not None and plan.loops is not None else sink
     trace = perform(subject, batch, sink, options, frame=first)
     if plan is None:
         return trace
@@ -104,6 +110,7 @@ def perform_with_edits(
         edited = replace(options, editor=plan.editor, probes=PROBES, places=plan.loops.places, keep=keep)
         after = perform(subject, plan.batch, sink, edited, frame=second)
     _say_what_differs(trace, after, sink, second)
+    _say_what_is_missing(trace, after, channels, (first, second))
     return after
 
 
@@ -117,6 +124,32 @@ def _say_what_differs(before: Trace, after: Trace, sink: Sink, frame: Frame) -> 
             sink.write(Refusal(f"{place}:h", MISSING.format(place), frame.index))
         elif widths.get(place) != edited[place]:
             sink.write(Refusal(f"{place}:h", OTHER.format(place, edited[place]), frame.index))
+
+
+def _say_what_is_missing(before: Trace, after: Trace, channels: _Channels, frames: tuple[Frame, Frame]) -> None:
+    """Refuse what the unedited frame shows of a recurrence that both have and the edited one does not."""
+    places = {one.place for one in before.recurrences} & {one.place for one in after.recurrences}
+    shown, own = (channels.shown.get(frame.index, set()) for frame in frames)
+    for name in sorted(shown - own - channels.refused):
+        if name.partition(":")[0] in places:
+            channels.write(Refusal(name, ABSENT, frames[1].index))
+
+
+class _Channels:
+    """A sink that notes which channels have values in which frame, and which are refused in the edited one."""
+
+    def __init__(self, sink: Sink) -> None:
+        self.sink = sink
+        self.shown: dict[int, set[str]] = {}
+        self.refused: set[str] = set()
+
+    def write(self, record: Any) -> None:
+        """Pass a record on."""
+        if isinstance(record, Page):
+            self.shown.setdefault(record.frame, set()).add(record.channel)
+        elif isinstance(record, Refusal) and record.frame:
+            self.refused.add(record.channel)
+        self.sink.write(record)
 
 
 def editor_of(trace: Trace, edits: Sequence[Edit]) -> Editor:

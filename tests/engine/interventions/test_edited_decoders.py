@@ -16,7 +16,7 @@ from inspector.engine.errors import InputError
 from inspector.engine.interventions.runs import perform_with_edits, plan_edits
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import RunOptions
-from inspector.records import Channel, parse_edit
+from inspector.records import Channel, Page, parse_edit
 
 D = torch.float64
 W, H, T = 3, 4, 7
@@ -185,3 +185,45 @@ def test_what_the_edited_frame_does_not_show_is_refused_there() -> None:
     assert kept.array("head.l0:h", 0).shape == (2, H)
     (refusal,) = [one for one in kept.refusals() if one.channel == "head.l0:h"]
     assert refusal.frame == 1 and "not found in the edited run" in refusal.reason
+
+
+@pytest.mark.parametrize("how", [Feeding, Plain])
+def test_an_edited_decoder_has_its_direct_path_memory_gate_and_timescale(
+    how: type[Feeding], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The direct path of a GRU is its update gate, and 0 for a unit that is held."""
+    monkeypatch.setattr(f"{__name__}.OPTIONS", RunOptions())
+    torch.manual_seed(0)
+    model = how(nn.GRU).double()
+    place, signal = ("dec.l0", "h") if how is Plain else ("model", "state")
+    kept = run(model, f"{place}:{signal}[2]=0.5@2:5")
+    pages = {frame: {one.channel for one in kept.of(Page) if one.frame == frame} for frame in (0, 1)}
+    wanted = {f"{place}:{name}" for name in ("path/direct_norm", "path/direct_share", "gate/memory",
+                                             "gate/update/timescale")}  # fmt: skip
+    assert wanted <= pages[0] & pages[1]
+    x = torch.linspace(-2, 2, T * W, dtype=D).sin().view(T, W)
+    w, u, v, s = (getattr(model.dec, f"{name}_l0") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
+    feed, h = torch.zeros(H, dtype=D), torch.zeros(H, dtype=D)
+    for t in range(T):
+        (r, z, n), (p, q, m) = (w @ torch.cat([x[t], feed]) + v).chunk(3), (u @ h + s).chunk(3)
+        z = torch.sigmoid(z + q)
+        h = (1 - z) * torch.tanh(n + torch.sigmoid(r + p) * m) + z * h
+        direct = z.detach().clone()
+        if t in range(2, 5):
+            direct[2] = 0
+            h = torch.cat([h[:2], h.new_full((1,), 0.5), h[3:]])
+        feed = model.next(h) if how is Feeding else feed
+        size = (2 * H if how is Feeding else H) ** 0.5
+        shown = kept.array(f"{place}:path/direct_norm", 1)[t]
+        np.testing.assert_allclose(shown, float(direct.norm()) / size, rtol=1e-9, err_msg=str(t))
+
+
+def test_what_the_edited_frame_alone_lacks_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.OPTIONS", RunOptions())
+    torch.manual_seed(0)
+    kept = run(Feeding(nn.GRU, num_layers=2).double(), "model:state[2]=0.5@2:5")
+    pages = {frame: {one.channel for one in kept.of(Page) if one.frame == frame} for frame in (0, 1)}
+    missing = {name for name in pages[0] - pages[1] if name.startswith("model:")}
+    refused = {one.channel: one.reason for one in kept.refusals() if one.frame == 1}
+    assert "model:path/direct_norm" in missing and missing <= refused.keys()
+    assert refused["model:path/direct_norm"].startswith("It is not known of the edited run")

@@ -25,6 +25,7 @@ from inspector.engine.recurrent.traced.program.parameter_use import ParameterUse
 from inspector.engine.recurrent.traced.program.slicing import Program
 from inspector.engine.recurrent.traced.program.state_layout import Layout, Part, Steps, grouped
 from inspector.engine.recurrent.traced.program.state_matrices import Piecewise
+from inspector.engine.recurrent.traced.record.recorder import CLAMPS
 from inspector.engine.trace.trace import Recurrence
 
 CHUNK, FEWEST, CHUNK_BYTES = 64, 8, 8 << 20
@@ -66,6 +67,17 @@ class ReplayStep(RecordedStep):
             return False
         self.method = type(self).method + ACROSS
         return True
+
+    def replaced(self, count: int) -> Tensor:
+        """See `Cell.replaced`: what replaces values is a function of its own in the program of these steps.
+
+        Where every step has it, it is the user's own, or cannot be told apart, and no step counts.
+        """
+        found = torch.zeros(count, dtype=torch.bool)
+        for group in self.groups:
+            if any(one.function in CLAMPS for one in group.program.instructions):
+                found[group.numbers[group.numbers < count]] = True
+        return torch.zeros_like(found) if bool(found.all()) else found
 
     def uses(self, find: Callable[[], ParameterUse]) -> None:
         """Set how the step's use of its parameters is found, on the first request; `find` may raise Unsupported."""

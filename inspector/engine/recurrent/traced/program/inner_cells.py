@@ -8,6 +8,7 @@ called for one step is such a cell of one or several layers.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -157,22 +158,34 @@ def fused_within(flow: Flow, state: Sequence[Slot]) -> set[int]:
 
 
 def inner_gates(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
-    """The gates inside the cells that a step calls, recomputed and checked; none where the check fails."""
-    columns: list[list[Op | None]] = []
-    last: list[int] = []
+    """The gates inside the cells that a step calls, recomputed and checked; none where the check fails.
+
+    A cell is known by its weights, and by how often they were used before in the same step: cells may be called at some
+    steps only.
+    """
+    columns: dict[tuple[int, int], list[Op | None]] = {}
+    last: dict[tuple[int, int], int] = {}
     for i, members in flow.twins.members.items():
-        for n, j in enumerate(_numbers(flow, state, i, step_operations() | sequence_operations())):
-            if n == len(columns):
-                columns.append([None] * len(flow.loop.iterations))
-                last.append(j)
+        seen: Counter[int] = Counter()
+        for j in _numbers(flow, state, i, step_operations() | sequence_operations()):
+            weight = _weight(flow.op((i, j)))
+            key = weight, seen[weight]
+            seen[weight] += 1
+            own = columns.setdefault(key, [None] * len(flow.loop.iterations))
+            last[key] = max(j, last.get(key, 0))
             for step, call in zip(members.tolist(), flow.twins.calls(members, j).tolist(), strict=True):
-                columns[n][step] = flow.twins.table.op(call)
+                own[step] = flow.twins.table.op(call)
     return [
-        gate
-        for calls, j in zip(columns, last, strict=True)
-        for layer in _layers(calls)
-        for gate in _opened(layer, j, batch)
+        gate for key, calls in columns.items() for layer in _layers(calls) for gate in _opened(layer, last[key], batch)
     ]
+
+
+def _weight(op: Op) -> int:
+    """The id of a cell's first weight, or of a fused module's; 0 where it is not known."""
+    given = fused_arguments(op)
+    if given is not None:
+        return id(given.weights[0])
+    return id(op.args[2]) if len(op.args) > 2 else 0
 
 
 def _numbers(flow: Flow, state: Sequence[Slot], i: int, names: Container[str]) -> list[int]:

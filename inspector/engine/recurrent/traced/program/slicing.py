@@ -369,6 +369,8 @@ def _instruction(building: _Building, op: Op, masks: list[Tensor]) -> Instructio
 
 def _direct(op: Op, leaves: Sequence[Any]) -> frozenset[int]:
     """Which of an instruction's leaves reach its result elementwise."""
+    if op.traits.kind in (Kind.PIECE, Kind.JOIN) and _is_all(op):
+        return frozenset(k for k, leaf in enumerate(leaves) if leaf is op.inputs[0])
     numbers: dict[int, list[int]] = {}
     for n, tensor in op.operands():
         numbers.setdefault(id(tensor), []).append(n)
@@ -377,6 +379,15 @@ def _direct(op: Op, leaves: Sequence[Any]) -> frozenset[int]:
         k for k, leaf in enumerate(leaves)
         if isinstance(leaf, Tensor) and id(leaf) in numbers and all(n in entrywise for n in numbers[id(leaf)])
     )  # fmt: skip
+
+
+def _is_all(op: Op) -> bool:
+    """Whether a piece is all of a tensor (`state[0]` of one layer), or a tensor is joined with no other."""
+    if len(op.inputs) != 1 or len(op.outputs) != 1 or op.inputs[0].numel() != op.outputs[0].numel():
+        return False
+    given, made = op.inputs[0], op.outputs[0]
+    strides = [[n for n, size in zip(one.stride(), one.shape, strict=True) if size > 1] for one in (given, made)]
+    return op.traits.kind is Kind.JOIN or (given.data_ptr() == made.data_ptr() and strides[0] == strides[1])
 
 
 def _plain(ref: Ref) -> Hashable:

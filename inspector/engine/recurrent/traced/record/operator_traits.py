@@ -141,6 +141,7 @@ def _arithmetic(table: _Table) -> None:
     table.put(Kind.BLEND, "lerp", operands=("input", "end", "weight"), entrywise=EVERY, scales=True)
     table.put(Kind.BLEND, "where", operands=("condition", "input", "other"), entrywise=EVERY, scales=True)
     table.put(Kind.BLEND, "masked_fill", operands=("input", "mask", "value"), entrywise=(0,))
+    table.put(Kind.BLEND, "index_fill", operands=("input", "dim", "index", "value"), entrywise=(0,))
     products = ("input", "tensor1", "tensor2")
     table.put(Kind.BLEND, "addcmul", operands=products, added=(0,), entrywise=EVERY, scales=True)
     table.put(Kind.BLEND, "addcdiv", operands=products, added=(0,), entrywise=(0, 1))
