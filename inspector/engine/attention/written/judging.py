@@ -64,9 +64,10 @@ def verdict(
 
 def is_parameter(tensor: object) -> bool:
     """Whether a tensor is a parameter or a view of one."""
-    if isinstance(tensor, nn.Parameter):
+    if type(tensor) is nn.Parameter or getattr(tensor, "_is_param", False):  # isinstance takes 10 µs here
         return True
-    return isinstance(tensor, Tensor) and isinstance(tensor._base, nn.Parameter)
+    base = tensor._base if isinstance(tensor, Tensor) else None
+    return type(base) is nn.Parameter or getattr(base, "_is_param", False)
 
 
 def may_sum_to_one(weights: Tensor, axis: int) -> bool:
