@@ -156,9 +156,9 @@ class ByHand(WeightedSums):
     def chosen(self, args: Args, kwargs: Kwargs, out: Any) -> None:
         """where(condition, a, b), one of both a constant that forbids."""
         given = masking.arguments(args, kwargs, ("condition", "input", "other"))
-        if len(given) < 3 or not isinstance(out, Tensor):
+        if len(given) < 3 or not isinstance(out, Tensor) or not isinstance(given["condition"], Tensor):
             return
-        condition, one, other = given["condition"], given["input"], given["other"]
+        condition, one, other = given["condition"].bool(), given["input"], given["other"]
         for source, fill, mask in ((one, other, ~condition), (other, one, condition)):
             known = masking.filled(self.facts.of(source), mask, fill, out.shape)
             if known is not None and known.worth:

@@ -22,6 +22,7 @@ MIXING = ("expert", "moe", "router", "mixture")
 
 COMMON = "the values are the same for all sequences of the batch"
 UNUSED = "its result is not multiplied with values and summed over that axis, as that of a classifier or a policy"
+UNSEEN = "how its result is put together with values was not recognised, so there is no map"
 GATE = "it multiplies numbers one by one and nothing is summed: a gate"
 ROUTED = "the largest of it are picked (topk): a router"
 PARAMETERS = "it weighs parameters, not what was computed from the sequence: a mixture"
