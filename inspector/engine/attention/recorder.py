@@ -55,13 +55,23 @@ class AttentionRecorder:
     def __post_init__(self) -> None:
         self.own = ByHand(self.selected, self.where, self.add)
 
+    def looked(self, record: Callable[..., None], concerns: Callable[..., bool]) -> Callable[..., None]:
+        """A handler of a function that may be called at every step: it is called only where that concerns it.
+
+        Inside a torch.func transform tensors have no values to read.
+        """
+        transform = torch._C._functorch.peek_interpreter_stack
+
+        def look(args: Any, kwargs: Any, out: Any) -> None:
+            if transform() is None and concerns(args, out):
+                self.guarded(record, args, kwargs, out)
+
+        return look
+
     def guarded(self, record: Callable[..., None], *arguments: Any) -> None:
         """Call one of the methods below so that nothing it does reaches the user's model."""
         if self.broken or in_backward():
             return
-        by_hand = getattr(record, "__self__", None) is self.own
-        if by_hand and torch._C._functorch.peek_interpreter_stack() is not None:
-            return  # inside a torch.func transform tensors have no values to read
         try:
             with torch.no_grad():
                 record(*arguments)

@@ -127,7 +127,11 @@ class _Mode(SwitchedMode):
     def __init__(self, recorder: AttentionRecorder) -> None:
         super().__init__()
         self._recorder = recorder
-        self.handlers = {id(function): partial(self._handle, handler) for function, handler in _handlers(recorder)}
+        own, self.handlers = recorder.own, {}
+        for function, handler in _handlers(recorder):
+            concerns = own.concerns(handler)
+            look = partial(recorder.guarded, handler) if concerns is None else recorder.looked(handler, concerns)
+            self.handlers[id(function)] = partial(self._handle, look)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -139,7 +143,7 @@ class _Mode(SwitchedMode):
 
     def _handle(self, handler: Handler, args: Any, kwargs: Any, out: Any) -> None:
         if not torch.compiler.is_compiling():
-            self._recorder.guarded(handler, args, kwargs, out)
+            handler(args, kwargs, out)
 
 
 def _handlers(recorder: AttentionRecorder) -> list[tuple[Any, Handler]]:

@@ -102,6 +102,20 @@ def test_a_module_that_says_that_it_attends_is_attention() -> None:
     assert not [text for text in seen.logged() if "not taken" in text]
 
 
+def test_attention_that_is_put_together_in_an_unknown_way_is_listed() -> None:
+    """Weights in overlapping windows of a copy, as of Longformer: what they weigh is not known."""
+
+    class LocalAttention(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            near = F.pad(x, (0, 0, 1, 1)).unfold(1, 3, 1)  # (b, t, d, 3)
+            weights = torch.einsum("btd,btdk->btk", x, near).softmax(-1)
+            return torch.stack([(row * window).sum(-1) for row, window in zip(
+                F.pad(weights, (0, 1))[..., :3].flatten(0, 1), near.flatten(0, 1), strict=True)]).view_as(x)  # fmt: skip
+
+    said = not_taken(LocalAttention().eval(), place="model")
+    assert judging.UNSEEN in said
+
+
 WAYS: list[Callable[[Tensor], Tensor]] = [
     lambda x: torch.sigmoid(x) * x,
     lambda x: (x.cumsum(1) / torch.arange(1, T + 1)[:, None]) @ torch.ones(D, D).to(x),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,44 @@ class ByHand(WeightedSums):
     """The attention of one run that its model computes itself: what makes weights, and what passes them on."""
 
     __slots__ = ()
+
+    def concerns(self, handler: Callable[..., None]) -> Callable[[Any, Any], bool] | None:
+        """When one of the handlers below has anything to do: a function of the arguments and the result of a call that
+        costs next to nothing; None for handlers that are not of this class."""
+        if getattr(handler, "__self__", None) is not self:
+            return None
+        cheap: list[tuple[Callable[[Any, Any], bool], str]] = [
+            (self._known, "passed dropped routed"),
+            (self._keyed, "indexed"),
+            (self._remembered, "summed accumulated"),
+            (self._adds, "added subtracted"),
+            (self._multiplied, "multiplied"),
+            (self._over_positions, "sigmoid"),
+            (self._assigns, "assigned"),
+        ]
+        return next((one for one, names in cheap if handler.__name__ in names.split()), lambda _args, _out: True)
+
+    def _known(self, args: Any, _out: Any) -> bool:
+        return self.facts.knows(args[:2])
+
+    def _keyed(self, args: Any, _out: Any) -> bool:
+        return type(args[1]) is tuple and self.facts.knows(args[1])
+
+    def _remembered(self, args: Any, _out: Any) -> bool:
+        return bool(self.products) and bool(args) and id(args[0]) in self.products
+
+    def _adds(self, args: Any, out: Any) -> bool:
+        return self.facts.knows(args[:2]) or any(masking.may_be_mask(one, out) for one in args[:2])
+
+    def _multiplied(self, args: Any, _out: Any) -> bool:
+        return bool(self.linear.uses) or self.facts.knows(args[:2]) or (len(args) > 1 and _outer(args[0], args[1]))
+
+    def _over_positions(self, _args: Any, out: Any) -> bool:
+        shape = out.shape
+        return self.selected.padded in shape or self.selected.length in shape
+
+    def _assigns(self, args: Any, _out: Any) -> bool:
+        return isinstance(args[1], Tensor) and args[1].dtype == torch.bool
 
     # --- what makes weights
 
@@ -38,7 +77,7 @@ class ByHand(WeightedSums):
         self.weights("softmax", -(args[0] if args else kwargs["input"]).detach(), out, dim)
 
     def sigmoid(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
-        """A sigmoid: most are gates, of which nothing is said."""
+        """A sigmoid over positions: others are gates, of which nothing is said."""
         scores = args[0] if args else kwargs["input"]
         known = self.facts.of(scores)
         origin = Origin("sigmoid", "", "", tuple(out.shape), -1)
@@ -117,9 +156,9 @@ class ByHand(WeightedSums):
     def chosen(self, args: Args, kwargs: Kwargs, out: Any) -> None:
         """where(condition, a, b), one of both a constant that forbids."""
         given = masking.arguments(args, kwargs, ("condition", "input", "other"))
-        if len(given) < 3 or not isinstance(out, Tensor):
+        if len(given) < 3 or not isinstance(out, Tensor) or not isinstance(given["condition"], Tensor):
             return
-        condition, one, other = given["condition"], given["input"], given["other"]
+        condition, one, other = given["condition"].bool(), given["input"], given["other"]
         for source, fill, mask in ((one, other, ~condition), (other, one, condition)):
             known = masking.filled(self.facts.of(source), mask, fill, out.shape)
             if known is not None and known.worth:

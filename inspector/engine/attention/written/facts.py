@@ -7,6 +7,7 @@ layout of such a view. Results that are copies (dropout, a cast, a reshape that 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -87,6 +88,10 @@ class Known:
         if view.shape == self.shape and view.stride() == self.stride and view.storage_offset() == self.offset:
             return self.facts
         facts = self.facts
+        if facts.masked is None and facts.margins is None and facts.clean is None:
+            if not facts.features or view.shape[-1:] == self.shape[-1:]:
+                return facts
+            return replace(facts, features=0)
         return replace(
             facts,
             masked=self._companion(facts.masked, view),
@@ -124,6 +129,14 @@ class FactTable:
         if len(self._known) > RECENT:
             self._forget()
 
+    def knows(self, tensors: Iterable[object]) -> bool:
+        """Whether anything is known of one of these, which need not be tensors."""
+        known = self._known
+        if not known:
+            return False
+        storages = (_storage(one) for one in tensors if isinstance(one, Tensor))
+        return any(storage is not None and storage._cdata in known for storage in storages)
+
     def of(self, tensor: object) -> Facts | None:
         """What is known of a tensor, or None."""
         if not self._known or not isinstance(tensor, Tensor):
@@ -132,7 +145,7 @@ class FactTable:
         known = None if storage is None else self._known.get(storage._cdata)
         if known is None:
             return None
-        return known.seen_by(tensor.detach())
+        return known.seen_by(tensor)
 
     def pass_on(self, source: Tensor, result: object, facts: Facts | None = None) -> None:
         """What is known of one tensor holds for a result of the same shape, or one with its entries in their order."""

@@ -7,7 +7,7 @@ that a model computes are scores.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor
@@ -44,7 +44,8 @@ def constant(value: object) -> float | None:
 
 def added(facts: Facts | None, mask: object, out: Tensor) -> Facts | None:
     """Facts of a sum with another tensor, which may be a mask of zeros and large negative numbers."""
-    if not isinstance(mask, Tensor) or not _may_be_mask(mask, out):
+    activations = facts is not None and facts.features and getattr(mask, "shape", None) == out.shape
+    if activations or not may_be_mask(mask, out):
         return facts
     if not bool(mask.detach().amin() <= LARGE):
         return facts
@@ -73,27 +74,32 @@ def forbidden(facts: Facts | None, scores: Tensor, weights: Tensor) -> Tensor | 
 
     A finite mask that the largest scores reach leaves its keys some weight; those are shown as they are.
     """
-    scores = scores.detach()
+    scores, weights = scores.detach(), weights.detach()
     given = None if facts is None else facts.masked
-    if given is None and not bool(scores.amin() == -torch.inf):
-        return None
-    masked = scores == -torch.inf
-    empty = (weights.detach() == 0) | (masked & weights.detach().isnan())
-    if given is not None:
-        masked = masked | given
-    return masked & empty if bool(masked.any()) else None
+    if not bool(scores.amin() == -torch.inf):
+        return None if given is None else given & (weights == 0)
+    infinite = scores == -torch.inf
+    empty = (weights == 0) | (infinite & weights.isnan())
+    return (infinite if given is None else infinite | given) & empty
 
 
 def finite(facts: Facts | None, scores: Tensor) -> bool:
     """Whether masked scores are finite numbers."""
     if facts is None or facts.masked is None:
         return False
-    return bool((scores.detach().isfinite() & facts.masked).any())
+    scores = scores.detach()
+    return bool(scores.amin() > -torch.inf) or bool(((scores > -torch.inf) & facts.masked).any())
 
 
-def _may_be_mask(mask: Tensor, out: Tensor) -> bool:
+def may_be_mask(mask: object, out: Tensor) -> TypeGuard[Tensor]:
     """Whether it is worth reading: activations that have a gradient, and parameters, are no masks."""
-    if not mask.is_floating_point() or mask.numel() == 0 or mask.is_meta or is_parameter(mask):
+    if (
+        not isinstance(mask, Tensor)
+        or not mask.is_floating_point()
+        or mask.numel() == 0
+        or mask.is_meta
+        or is_parameter(mask)
+    ):
         return False
     return not mask.requires_grad or mask.shape != out.shape
 

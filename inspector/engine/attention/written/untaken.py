@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from inspector.engine.attention.written.facts import Origin
-from inspector.engine.attention.written.judging import UNUSED
+from inspector.engine.attention.written.judging import ATTENDING, UNSEEN, UNUSED
 from inspector.records import counted
 
 MOST = 40
@@ -18,10 +18,16 @@ def lines(origins: Iterable[Origin]) -> list[str]:
     groups: dict[tuple[str, str], list[Origin]] = {}
     for origin in origins:
         if not origin.taken and origin.kind in ("softmax", "linear"):
-            groups.setdefault((origin.place, origin.reason or UNUSED), []).append(origin)
+            groups.setdefault((origin.place, origin.reason or _unknown(origin)), []).append(origin)
     said = [_line(place, reason, group) for (place, reason), group in groups.items()]
     rest = len(said) - MOST
     return said if rest <= 0 else [*said[:MOST], f"{counted(rest, 'further place')} with a softmax likewise."]
+
+
+def _unknown(origin: Origin) -> str:
+    """The reason where nothing was seen of what became of it."""
+    named = any(word in f"{origin.place}.{origin.module}".lower() for word in ATTENDING)
+    return UNSEEN if named else UNUSED
 
 
 def _line(place: str, reason: str, group: list[Origin]) -> str:
