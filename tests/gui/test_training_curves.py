@@ -341,3 +341,27 @@ def test_a_training_that_inspector_watches_is_drawn(tmp_path: Path) -> None:
         panel.along.setCurrentIndex(panel.along.findText("time"))
         assert panel.state == "figure"
         stage.close()
+
+
+@pytest.mark.parametrize(
+    ("value", "log", "limits"),
+    [(11.0, False, (9.9, 12.1)), (0.0, False, (-1.0, 1.0)), (100.0, True, (1.5, 2.5))],
+    ids=["number", "zero", "logarithm"],
+)
+def test_a_constant_curve_is_a_line_in_the_middle(
+    tmp_path: Path, value: float, log: bool, limits: tuple[float, float]
+) -> None:
+    """Its rounding is not drawn over the whole height."""
+    values = np.full(40, value) * (1 + 1e-8 * np.arange(40))
+    with Writer(tmp_path / "c.inspect", RunStart(run="r", title="t")) as writer:
+        writer.write(Frame(index=0, step=0))
+        put(writer, "training:loss", "series", ("iteration",), values, title="loss")
+        writer.write(RunStop("done"))
+    with open_capture(tmp_path / "c.inspect") as capture:
+        stage = Stage(capture, (1000, 700))
+        panel = stage.panel("training")
+        assert isinstance(panel, Training)
+        if log:
+            panel.scale.setCurrentIndex(panel.scale.findText("logarithmic"))
+        assert panel.shown[0].vb.viewRange()[1] == pytest.approx(limits, abs=1e-4)
+        stage.close()

@@ -45,6 +45,11 @@ class Series:
         return self.points.y
 
 
+CONSTANT = 1e-6
+"""A curve that varies by less than this share of its size is drawn as constant: float32 rounds to 6e-8 of it.
+Counter-example: the last digits of a time in seconds since 1970, whose curve is then a flat line."""
+
+
 class SeriesPlot:
     """A plot, its legend, and the line at the frame that is shown; its lines are made once and used again.
 
@@ -146,7 +151,9 @@ class SeriesPlot:
         return one.x[inside], logarithm(one.y[inside]) if self.log else one.y[inside]
 
     def _fit(self, low: float, high: float) -> None:
-        room = max(0.06 * (high - low), 1e-3 * abs(high), 1e-9)
+        room = 0.06 * (high - low)
+        if high - low <= CONSTANT * abs(high):  # a line in the middle, not its rounding over the whole height
+            room = 0.5 if self.log else 0.1 * abs(high) or 1.0
         bottom, top = low - room, high + room
         if self.plot.vb.viewRange()[1] != [bottom, top]:
             self.plot.vb.setYRange(bottom, top, padding=0)
