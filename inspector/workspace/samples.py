@@ -68,7 +68,8 @@ def samples_folder() -> Path | None:
 
 def list_samples() -> list[Sample]:
     """Every sample model, by row of the systems table, then by name; those of other packages follow."""
-    return [*own_samples(), *samples_elsewhere()[0]]
+    own = own_samples()
+    return [*own, *samples_elsewhere(own)[0]]
 
 
 def own_samples() -> list[Sample]:
@@ -80,11 +81,14 @@ def own_samples() -> list[Sample]:
     return sorted(found, key=lambda sample: (int(sample.row.lstrip("S") or 0), sample.name))
 
 
-def samples_elsewhere() -> tuple[list[Sample], list[str]]:
-    """Samples of other packages, and a message for each entry point that has none, or has a name that is taken."""
+def samples_elsewhere(own: Sequence[Sample] | None = None) -> tuple[list[Sample], list[str]]:
+    """Samples of other packages, and a message for each entry point that has none, or has a name that is taken.
+
+    `own`: what `own_samples` gave, where that is known.
+    """
     found: dict[str, Sample] = {}
     broken: list[str] = []
-    taken = {sample.name for sample in own_samples()}
+    taken = {sample.name for sample in (own_samples() if own is None else own)}
     for point in entry_points(group="inspector.samples"):
         file = _file_of(point.module)
         sample = read_sample(file, point.module.rpartition(".")[0]) if file is not None else None

@@ -16,7 +16,7 @@ from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QDoubleSpinBox, QLineEdit, QSpinBox, QWidget
 
-from inspector.capture import open_capture
+from inspector.capture import Capture, open_capture
 from inspector.gui.export.figure_files import picture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panel.base import Panel
@@ -40,6 +40,13 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setattr(sys, "excepthook", note)
     yield found
     assert not found
+
+
+@pytest.fixture(scope="module")
+def any_opened(any_capture: Path) -> Iterator[Capture]:
+    """Opened once for all panels, which only read it."""
+    with open_capture(any_capture) as capture:
+        yield capture
 
 
 def use_controls(panel: Panel) -> None:
@@ -124,22 +131,21 @@ def draws(panel: Panel, stage: Stage) -> None:
 
 @pytest.mark.parametrize("key", sorted(PANELS))
 def test_every_panel_draws_every_capture_and_takes_every_control(
-    request: pytest.FixtureRequest, any_capture: Path, key: str, qapp: QApplication
+    request: pytest.FixtureRequest, any_opened: Capture, key: str, qapp: QApplication
 ) -> None:
     """Each in one theme, and each panel in both, in turns: what a theme changes does not depend on the numbers."""
     case: str = request.node.callspec.params["any_capture"]
     theme = (LIGHT, DARK)[(sorted(PANELS).index(key) + len(case)) % 2]
-    with open_capture(any_capture) as capture:
-        stage = Stage(capture, SIZES[0], theme)
-        panel = stage.panel(key)
-        draws(panel, stage)
-        if case != "normal":  # "broken" is the same with NaN and infinities in it
-            use_controls(panel)
-        use_marks(panel)
-        panel.resize(*SIZES[1])
-        use_mouse_and_keys(panel)
-        low, high = stage.steps.bounds
-        for bounds in ((low, low + 1), (np.mean((low, high)), high), (low, high)):
-            stage.steps.set(*bounds)
-            check(panel)
-        stage.close()
+    stage = Stage(any_opened, SIZES[0], theme)
+    panel = stage.panel(key)
+    draws(panel, stage)
+    if case != "normal":  # "broken" is the same with NaN and infinities in it
+        use_controls(panel)
+    use_marks(panel)
+    panel.resize(*SIZES[1])
+    use_mouse_and_keys(panel)
+    low, high = stage.steps.bounds
+    for bounds in ((low, low + 1), (np.mean((low, high)), high), (low, high)):
+        stage.steps.set(*bounds)
+        check(panel)
+    stage.close()

@@ -274,13 +274,14 @@ def test_every_layer_of_a_module_can_be_edited(kind: Any, options: dict[str, Any
     torch.manual_seed(0)
     rnn = kind(3, 4, batch_first=True, **options).double()
     x = torch.randn(batch, 6, 3, dtype=D)
-    for layer in range(options["num_layers"]):
-        for side in ["", ".reverse"] if options.get("bidirectional") else [""]:
-            place = f"rnn.l{layer}{side}"
-            kept = run(OnlyOutput(rnn), x, f"{place}:h[1]=0.25@2")
-            after = kept.array(f"{place}:h", 1)[:, 1]
-            changed = after[2:] if not side else after[:-2]
-            torch.testing.assert_close(changed, torch.full_like(changed, 0.25))
+    sides = ["", ".reverse"] if options.get("bidirectional") else [""]
+    places = [f"rnn.l{layer}{side}" for layer in range(options["num_layers"]) for side in sides]
+    values = {place: 0.25 + n / 64 for n, place in enumerate(places)}  # each its own: a layer is not taken for another
+    kept = run(OnlyOutput(rnn), x, *(f"{place}:h[1]={value}@2" for place, value in values.items()))
+    for place, value in values.items():
+        after = kept.array(f"{place}:h", 1)[:, 1]
+        changed = after[:-2] if place.endswith(".reverse") else after[2:]
+        torch.testing.assert_close(changed, torch.full_like(changed, value))
 
 
 class NamedS(nn.Module):
