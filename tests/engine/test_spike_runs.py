@@ -163,6 +163,26 @@ def test_a_model_that_answers_once_and_arguments_that_are_no_tensors(tmp_path: P
         assert origin.steps is not None and np.isnan(origin.steps[:-1]).all() and origin.steps[-1] == pytest.approx(1)
 
 
+def test_samples_whose_gradient_is_not_finite_are_named(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = nn.RNN(2, 3, batch_first=True)
+    optimizer = torch.optim.SGD(model.parameters(), 1e-4)
+    with inspector.watch(model, optimizer, tmp_path / "run.inspect", every=1):
+        for n in range(30):
+            output = model(torch.randn(5, 4, 2))[0]
+            root = (output - output.detach()).square().sum(-1)[3, 2].sqrt() if n == 29 else 0.0
+            loss = output.square().mean() + root
+            loss.backward()  # the root of 0 has no gradient
+            optimizer.step()
+            optimizer.zero_grad()
+    kept = tmp_path / "run.inspect" / "spikes" / "0001.safetensors"
+    with inspector.run(nn.RNN(2, 3, batch_first=True), spike=kept, out=tmp_path / "again.inspect") as capture:
+        origin = read_origin(capture)
+        assert capture.status == "done" and origin.sample == 3
+        said = "the gradient is not finite in 1 of 5 samples: 3; of sample 3 at 1 loss step: 2"
+        assert (origin_verdict(origin).word, origin_verdict(origin).sentence) == ("not finite", said)
+
+
 def test_the_command_runs_a_kept_iteration_and_says_what_made_it(tmp_path: Path) -> None:
     from commands import called
 
