@@ -135,6 +135,38 @@ def test_what_does_not_fit_is_refused_with_the_reason(tmp_path: Path) -> None:
     assert VOCABULARY and loss_of
 
 
+GOOD = {"call 0/form": {"args": {"tuple": [{"tensor": None}]}, "kwargs": {"dict": {}}}}
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [], {"1": []}, {"1": {"call 0/form": 3}}, {"1": {"call 0/form": {"args": {"list": "abc"}}}},
+        {"1": {"call 0/form": {"args": {"tuple": [{"other": "object"}]}, "kwargs": {"dict": {}}}}},
+        {"1": {**GOOD, "call 0/module": "no.such.module"}}, {"1": {**GOOD, "call 0/module": 7}},
+        {"1": {**GOOD, "call 0/autocast": {"cpu": "save"}}}, {"1": {**GOOD, "call 0/autocast": {"moon": "bfloat16"}}},
+    ],
+)  # fmt: skip
+def test_a_file_from_elsewhere_is_read_as_data(calls: Any, tmp_path: Path) -> None:
+    """What it describes is done or refused; a failure of the model's ends with its sentence."""
+    import json
+
+    from safetensors.torch import save_file
+
+    from inspector.engine.errors import ModelError
+
+    model = nn.RNN(2, 3, batch_first=True)
+    named = {f"before/{name}": one.detach().clone() for name, one in model.named_parameters()}
+    named["iteration 1/call 0/args/0"] = torch.randn(2, 4, 2)
+    named["iteration 1/call 0/output gradient"] = torch.randn(2, 4, 3)
+    named["iteration 1/call 0/random"] = torch.zeros(3, dtype=torch.uint8)  # no state of a generator
+    about = {"iteration": 1, "text": "x", "parameters before the step": True, "calls": calls, "strides": {"a": [1]}}
+    save_file(named, tmp_path / "0001.safetensors", metadata={"inspector": json.dumps(about)})
+    with pytest.raises((InputError, ModelError)) as refused:
+        inspector.run(model, spike=tmp_path / "0001.safetensors", out=tmp_path / "again.inspect")
+    assert len(str(refused.value).splitlines()) == 1
+
+
 def test_a_model_that_answers_once_and_arguments_that_are_no_tensors(tmp_path: Path) -> None:
     class Last(nn.Module):
         def __init__(self) -> None:
