@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from inspector.analysis.verdict import Verdict
 from inspector.capture import Capture
 from inspector.capture.view import View
+from inspector.records import counted
 
 Floats = npt.NDArray[np.float64]
 SAMPLES, STEPS = "spike:samples", "spike:steps"
@@ -19,6 +21,7 @@ CHECK, SAMPLE = "spike:check", "spike:sample"
 """Scalars: the largest relative difference from the gradient norms that were recorded, and the sample that is shown."""
 KIND = "spike"
 MOST = 0.5
+MOST_LISTED = 8
 EQUAL = 1e-3
 """Relative difference from the recorded norms up to which it is the same step: other kernels round otherwise."""
 
@@ -26,17 +29,22 @@ EQUAL = 1e-3
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Shares of samples (b,) and of the loss steps of the sample that is shown (t,), the norms by source step (s,) of
-    the loss step with the largest share; None where there are none."""
+    the loss step with the largest share; None where there are none. `broken` samples and `broken_steps` of the one that
+    is shown have a gradient that is not finite."""
 
     samples: Floats | None = None
     steps: Floats | None = None
     sources: Floats | None = None
     sample: int = 0
     check: float = math.nan
+    broken: tuple[int, ...] = ()
+    broken_steps: tuple[int, ...] = ()
 
 
 def origin_verdict(origin: Origin) -> Verdict:
-    """One sentence: "one" where one sample has more than half of the gradient, else "several", or "unknown"."""
+    """One sentence; "one" where one sample has more than half of the gradient, "several", "not finite" or "unknown"."""
+    if origin.broken:
+        return _broken(origin)
     if origin.samples is None or not np.isfinite(origin.samples).any():
         why = "which sample made the gradient cannot be told: the output has no samples, or is not finite"
         return Verdict("unknown", why)
@@ -57,6 +65,19 @@ def origin_verdict(origin: Origin) -> Verdict:
     return Verdict(word, ", ".join(said), numbers)
 
 
+def _broken(origin: Origin) -> Verdict:
+    count = len(origin.samples) if origin.samples is not None else 0
+    said = f"the gradient is not finite in {len(origin.broken)} of {counted(count, 'sample')}: {_listed(origin.broken)}"
+    steps = origin.broken_steps
+    if steps:
+        said += f"; of sample {origin.sample} at {counted(len(steps), 'loss step')}: {_listed(steps)}"
+    return Verdict("not finite", said, {"sample": float(origin.sample), "samples": float(len(origin.broken))})
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers[:MOST_LISTED])) + (" …" if len(numbers) > MOST_LISTED else "")
+
+
 def check_sentence(check: float) -> str:
     """Whether it is the step that was made."""
     if math.isnan(check):
@@ -72,18 +93,21 @@ def check_sentence(check: float) -> str:
 def read_origin(view: Capture, frame: int = -1) -> Origin:
     """Of a capture of such a run. Raises CaptureError."""
     scalars = {one.name: one.value for one in view.scalars if frame in (-1, one.frame)}
-    samples, steps = _share(view, SAMPLES, frame), _share(view, STEPS, frame)
+    (samples, broken), (steps, broken_steps) = _shares(view, SAMPLES, frame), _shares(view, STEPS, frame)
     sources = None
     if steps is not None and np.isfinite(steps).any():
         sources = _sources(view, int(np.nanargmax(steps)), frame)
-    return Origin(samples, steps, sources, int(scalars.get(SAMPLE, 0)), scalars.get(CHECK, math.nan))
+    sample, check = int(scalars.get(SAMPLE, 0)), scalars.get(CHECK, math.nan)
+    return Origin(samples, steps, sources, sample, check, broken, broken_steps)
 
 
-def _share(view: View, name: str, frame: int) -> Floats | None:
+def _shares(view: View, name: str, frame: int) -> tuple[Floats | None, tuple[int, ...]]:
+    """(shares, the parts whose gradient is not finite)."""
     if name not in view.channels:
-        return None
-    found: Floats = view.array(name, frame)[STATISTICS.index("share")].astype(np.float64)
-    return found
+        return None, ()
+    table = np.asarray(view.array(name, frame), dtype=np.float64)
+    broken = np.flatnonzero(np.isinf(table[STATISTICS.index("norm")]))
+    return table[STATISTICS.index("share")], tuple(int(n) for n in broken)
 
 
 def _sources(view: View, step: int, frame: int) -> Floats | None:

@@ -22,6 +22,7 @@ imported or executed.
     curves                      the curves over training that a view has, and their points
     over_frames                 one number of a channel for each frame, along the iterations
     tables, pack                numbers for other programs; one file to mail
+    control                     what windows ask of a training that writes a capture; `spike_files`: what it kept
     remaining                   what a run had chosen and has not computed
     logs                        logs that other tools wrote, as a view too; `opening`: a capture or a log at a path
 

@@ -135,6 +135,38 @@ def test_what_does_not_fit_is_refused_with_the_reason(tmp_path: Path) -> None:
     assert VOCABULARY and loss_of
 
 
+GOOD = {"call 0/form": {"args": {"tuple": [{"tensor": None}]}, "kwargs": {"dict": {}}}}
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [], {"1": []}, {"1": {"call 0/form": 3}}, {"1": {"call 0/form": {"args": {"list": "abc"}}}},
+        {"1": {"call 0/form": {"args": {"tuple": [{"other": "object"}]}, "kwargs": {"dict": {}}}}},
+        {"1": {**GOOD, "call 0/module": "no.such.module"}}, {"1": {**GOOD, "call 0/module": 7}},
+        {"1": {**GOOD, "call 0/autocast": {"cpu": "save"}}}, {"1": {**GOOD, "call 0/autocast": {"moon": "bfloat16"}}},
+    ],
+)  # fmt: skip
+def test_a_file_from_elsewhere_is_read_as_data(calls: Any, tmp_path: Path) -> None:
+    """What it describes is done or refused; a failure of the model's ends with its sentence."""
+    import json
+
+    from safetensors.torch import save_file
+
+    from inspector.engine.errors import ModelError
+
+    model = nn.RNN(2, 3, batch_first=True)
+    named = {f"before/{name}": one.detach().clone() for name, one in model.named_parameters()}
+    named["iteration 1/call 0/args/0"] = torch.randn(2, 4, 2)
+    named["iteration 1/call 0/output gradient"] = torch.randn(2, 4, 3)
+    named["iteration 1/call 0/random"] = torch.zeros(3, dtype=torch.uint8)  # no state of a generator
+    about = {"iteration": 1, "text": "x", "parameters before the step": True, "calls": calls, "strides": {"a": [1]}}
+    save_file(named, tmp_path / "0001.safetensors", metadata={"inspector": json.dumps(about)})
+    with pytest.raises((InputError, ModelError)) as refused:
+        inspector.run(model, spike=tmp_path / "0001.safetensors", out=tmp_path / "again.inspect")
+    assert len(str(refused.value).splitlines()) == 1
+
+
 def test_a_model_that_answers_once_and_arguments_that_are_no_tensors(tmp_path: Path) -> None:
     class Last(nn.Module):
         def __init__(self) -> None:
@@ -161,6 +193,26 @@ def test_a_model_that_answers_once_and_arguments_that_are_no_tensors(tmp_path: P
         origin = read_origin(capture)
         assert origin.sample == 1 and origin.check < 1e-5
         assert origin.steps is not None and np.isnan(origin.steps[:-1]).all() and origin.steps[-1] == pytest.approx(1)
+
+
+def test_samples_whose_gradient_is_not_finite_are_named(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = nn.RNN(2, 3, batch_first=True)
+    optimizer = torch.optim.SGD(model.parameters(), 1e-4)
+    with inspector.watch(model, optimizer, tmp_path / "run.inspect", every=1):
+        for n in range(30):
+            output = model(torch.randn(5, 4, 2))[0]
+            root = (output - output.detach()).square().sum(-1)[3, 2].sqrt() if n == 29 else 0.0
+            loss = output.square().mean() + root
+            loss.backward()  # the root of 0 has no gradient
+            optimizer.step()
+            optimizer.zero_grad()
+    kept = tmp_path / "run.inspect" / "spikes" / "0001.safetensors"
+    with inspector.run(nn.RNN(2, 3, batch_first=True), spike=kept, out=tmp_path / "again.inspect") as capture:
+        origin = read_origin(capture)
+        assert capture.status == "done" and origin.sample == 3
+        said = "the gradient is not finite in 1 of 5 samples: 3; of sample 3 at 1 loss step: 2"
+        assert (origin_verdict(origin).word, origin_verdict(origin).sentence) == ("not finite", said)
 
 
 def test_the_command_runs_a_kept_iteration_and_says_what_made_it(tmp_path: Path) -> None:

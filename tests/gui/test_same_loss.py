@@ -64,6 +64,24 @@ def test_a_loss_that_is_logged_now_and_then_does_not_take_points_away(tmp_path: 
         assert losses(panel) == ["loss"] and len(panel.points["training:loss"].x) == 30
 
 
+def test_what_a_library_logs_is_the_same_up_to_its_rounding(tmp_path: Path) -> None:
+    path = trained(
+        tmp_path / "a.inspect",
+        lambda watcher, loss, n: watcher.log(**{"loss (logged)": round(loss.item(), 4)}) if n % 2 == 0 else None,
+        every=1,
+    )  # fmt: skip
+    with shown(path) as panel:
+        assert losses(panel) == ["loss"] and len(panel.points["training:loss"].x) == 30
+    path = trained(
+        tmp_path / "b.inspect",
+        lambda watcher, loss, n: watcher.log(**{"loss (logged)": loss.item() + (n > 20)}),
+        every=1,
+    )
+    with shown(path) as panel:
+        assert losses(panel) == ["loss", "loss (logged)"] and panel.groups[0] == "loss"
+        assert panel.points["training:logged[loss (logged)]"].x.tolist() == list(range(21, 31))
+
+
 def test_another_loss_is_told_apart_where_it_differs(tmp_path: Path) -> None:
     """As where the mean over processes is found, and the loop logs its own."""
     path = trained(tmp_path / "a.inspect", lambda watcher, loss, n: None, every=1)

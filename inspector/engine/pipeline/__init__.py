@@ -9,6 +9,7 @@ Made of these:
 
     own_run       a run that the app makes itself: seeded, one backward pass, the model unchanged afterwards
     watched_call  a call that a user's own loop makes, as one frame
+    batches       from the input of a request to the batch that is run
     options       the options of a run, as one frozen record
     frames, results, starting   the records at the beginning of a frame; outputs and losses; the beginning of a run
     kept_trace    a trace stored for later analysis, and how much memory it may take

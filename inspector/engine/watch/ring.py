@@ -19,6 +19,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from inspector.engine.model.batch import Batch
 from inspector.engine.model.uncompiled import original
 from inspector.engine.watch.activations import first_tensor
 from inspector.engine.watch.call_form import form_of, tensors_in
@@ -146,6 +147,21 @@ class Ring(Measure):
                 for key, value in state.items() if column is not None else ():
                     if isinstance(value, Tensor):
                         yield f"optimizer/{self.parameters.names[column or 0]}/{key}", local(value)
+
+    def newest_sequence(self) -> Batch | None:
+        """The first sequence that the model was last called on; None where it was called on none, or on more than that.
+
+        One tensor, (b, t) ids or (b, t, i) numbers, is taken for a batch of sequences; of a top-level module that takes
+        (t, b, i) it is none.
+        """
+        given = {} if not self._ring else self._ring[-1].tensors
+        inputs = [one for name, one in given.items() if name.startswith(("call 0/args", "call 0/kwargs"))]
+        time_major = isinstance(self._model, nn.RNNBase) and not self._model.batch_first
+        if len(inputs) != 1 or time_major:
+            return None
+        shown = inputs[0][:1]
+        fits = shown.dim() == (3 if shown.is_floating_point() else 2) and not shown.is_complex()
+        return Batch(shown, torch.full((1,), shown.shape[1])) if fits and shown.shape[1] else None
 
     def keep(self, folder: Path, iteration: int, text: str) -> Path | None:
         """Write what the ring holds to a file, on a thread of its own; None where there is nothing, or too many."""

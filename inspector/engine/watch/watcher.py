@@ -22,6 +22,7 @@ from inspector.engine.pipeline.starting import start_of
 from inspector.engine.watch.attachment import Attachment
 from inspector.engine.watch.core import Core, optimizers_of
 from inspector.engine.watch.frame_limit import DEFAULT
+from inspector.engine.watch.free_path import free_path, own_path
 from inspector.engine.watch.measure import Found, Moment
 from inspector.engine.watch.optimizer_settings import described
 from inspector.engine.watch.orders import Orders, Reading, Test
@@ -29,7 +30,7 @@ from inspector.engine.watch.pace import Pace
 from inspector.engine.watch.parameters import Parameters, inner
 from inspector.engine.watch.pausing import Pausing
 from inspector.engine.watch.presets import Settings, measures_of
-from inspector.engine.watch.probing import Prober, wanted
+from inspector.engine.watch.probing import Prober, Wanted, wanted
 from inspector.engine.watch.ranks import longest_wait, ranks_of, several
 from inspector.engine.watch.ring import Ring
 from inspector.engine.watch.spikes import Spikes
@@ -95,8 +96,16 @@ class Watcher:
             self._break_when(asked)
 
     def _frame_now(self, iteration: int, text: str) -> int:
-        """A frame of the model as it is now; -1 where nothing is probed."""
-        return -1 if self._prober is None else self._prober.at_pause(iteration, text)
+        """A frame of the model as it is now, without a probe on the newest sequence; -1 where there is none."""
+        if self._prober is not None:
+            return self._prober.at_pause(iteration, text)
+        newest = None if self._ring is None or self._core.ranks.sharded else self._ring.newest_sequence()
+        if newest is None:
+            return -1
+        recording = self._sink.begin()
+        prober = Prober(inner(self._model), Wanted(newest), self._settings.cost, self._core.pace, recording)
+        prober.frames = recording.frames
+        return prober.at_pause(iteration, text)
 
     def _commit(self) -> None:
         self._sink.begin().writer.flush()
@@ -349,21 +358,6 @@ def _close(this: weakref.ref[Watcher]) -> None:
     if watcher is not None:
         last = getattr(sys, "last_value", None)
         watcher._end(last if isinstance(last, BaseException) else None)
-
-
-def own_path(path: Path) -> Path:
-    """The path of this process: processes that train models of their own write captures of their own."""
-    rank = dist.get_rank() if several() else 0
-    return path if not rank else path.with_name(f"{path.name.removesuffix(path.suffix)}-process-{rank}{path.suffix}")
-
-
-def free_path(path: Path) -> Path:
-    """The path, or with a number where it exists: a training that is started again replaces nothing."""
-    if not path.exists():
-        return path
-    stem, suffix = path.name.removesuffix(path.suffix), path.suffix
-    numbered = (path.with_name(f"{stem}-{n}{suffix}") for n in range(2, 100_000))
-    return next(one for one in numbered if not one.exists())
 
 
 def watch(

@@ -23,7 +23,7 @@ from inspector.gui.panel.curve_plots import in_order
 from inspector.gui.panel.exact import exact_at, why_not_known
 from inspector.gui.panel.iteration_maps import Shown
 from inspector.gui.panel.labelled import coordinates
-from inspector.gui.panel.same_loss import LOGGED, SameLoss
+from inspector.gui.panel.same_loss import SameLoss
 from inspector.gui.widgets.long_series import LongSeries
 from inspector.records import Channel
 
@@ -56,7 +56,7 @@ class TrainingData:
             found = self._points[key] = LongSeries()  # a log may have gone back; its numbers are in memory
         points = points_of(capture, curve, along, frame, found.rows)
         kept = points.known | points.damaged
-        apart = self._same.apart if curve.key == LOGGED else None
+        apart = self._same.apart.get(curve.key)
         if apart is not None:
             first = found.rows
             kept[: max(0, len(apart) - first)] &= apart[first : first + len(kept)]

@@ -272,3 +272,15 @@ def test_something_not_finite_breaks(tmp_path: Path) -> None:
         assert watcher.error is None
     (one,) = events(path, "paused")
     assert one.iteration == 5 and "became NaN or infinite" in one.text
+
+
+def test_without_a_probe_the_frame_is_of_the_sequence_that_was_trained_on(tmp_path: Path) -> None:
+    def attach(model: nn.Module, optimizer: Any) -> Any:
+        return inspector.watch(model, optimizer, tmp_path / "run.inspect", break_on="iteration 7", pause_timeout=0.1)
+
+    assert train(Case(model="gru"), 12, attach) == train(Case(model="gru"), 12)
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        (paused,) = [one for one in capture.events if one.kind == "paused"]
+        assert capture.frames[paused.frame].step == 7 and paused.frame == 1
+        assert capture.array("rnn.l0:h", paused.frame).shape == (6, 8)
+        assert not [log.text for log in capture.logs if "failed" in log.text] and not capture.damage

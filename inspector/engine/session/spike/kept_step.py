@@ -71,7 +71,10 @@ def read_step(path: Path) -> KeptStep:
         raise InputError(f"{path} is no iteration that a watched training kept ({_line(problem)}).") from None
     named = {name: _laid_out(one, about.get("strides"), name) for name, one in named.items()}
     iteration = int(about["iteration"])
-    calls = _calls(about, named, iteration)
+    try:
+        calls = _calls(about, named, iteration)
+    except (RuntimeError, ValueError, TypeError, AttributeError) as problem:
+        raise InputError(f"{path.name} describes no calls of a model ({_line(problem)}).") from None
     if not calls:
         raise InputError(f"{path.name} kept no call of the model in iteration {iteration}: nothing can be run again.")
     exact = about.get("parameters before the step") is True

@@ -15,7 +15,7 @@ from torch import Tensor
 from inspector.analysis.chronology import chronology_at
 from inspector.analysis.spike_origin import CHECK, KIND, SAMPLE, SAMPLES, STATISTICS, STEPS, check_sentence
 from inspector.capture import Capture, CaptureError, open_capture
-from inspector.engine.errors import InputError, ModelError, model_error
+from inspector.engine.errors import CancelledError, InputError, ModelError, model_error
 from inspector.engine.hooks.isolation import unchanged
 from inspector.engine.model.subject import Subject
 from inspector.engine.pipeline import RunOptions, chosen_quantities, perform
@@ -101,9 +101,9 @@ class SpikeRun:
                 at = max(range(len(found)), key=lambda n: sizes[n] if math.isfinite(sizes[n]) else math.inf)
                 replay, whole, of_sample = found[at]
                 steps = of_sample(whole.samples.largest) if whole.samples is not None else None
-        except (InputError, ModelError, CaptureError):
+        except (InputError, ModelError, CaptureError, CancelledError):
             raise
-        except RuntimeError as fault:
+        except Exception as fault:
             raise model_error(fault, f"The iteration of {self.subject.name}") from fault
         self._total = total
         return replay, whole, steps

@@ -24,8 +24,8 @@ MOST_SAMPLES, MOST_STEPS = 128, 256
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Of each part (n,) float64 its gradient's norm, its share, and the norm of the gradient at the output; NaN where
-    it was not computed."""
+    """Of each part (n,) float64 its gradient's norm (infinite where that is not finite), its share, and the norm of the
+    gradient at the output; NaN where it was not computed."""
 
     norm: Tensor
     share: Tensor
@@ -58,59 +58,81 @@ def shares_of(replay: Replay, check: Callable[[], None]) -> tuple[Whole, Callabl
     `check` is called between backward passes and may raise. Raises InputError.
     """
     named = {name: one for name, one in replay.model.named_parameters() if one.requires_grad}
-    parameters = list(named.values())
     with torch.enable_grad():
-        output = replay.output()
-        terms = replay.terms(output)
+        cut = Cut(replay, list(named.values()), check)
+    total = dict(zip(named, cut.whole, strict=True))
+    if cut.cells is None:
+        return Whole(total, None), lambda sample: None
+    samples = torch.eye(len(cut.carries), dtype=torch.bool, device=cut.carries.device)
+    sizes = torch.where(cut.carries, cut.sizes, 0.0).norm(dim=1).cpu()
+    every = list(range(len(samples)))
+    return Whole(
+        total, cut.parts([one[:, None] for one in samples], every, sizes, cut.whole, MOST_SAMPLES)
+    ), cut.of_sample
+
+
+class Cut:
+    """The output of a call made again, and the gradients of pieces of it: each by a backward pass whose gradient at
+    the output is 0 outside of the piece, so that what is not finite in one piece is in no other.
+
+    Attributes:
+        whole: the gradient of each parameter. cells: ⟨1, y⟩ by sample and step (b, t) of a stand-in for the output, by
+            which the entries of a piece are found; None where the output has no samples. carries: where there is a
+            loss. sizes: the norm of the gradient at the output, infinite where that is not finite.
+    """
+
+    def __init__(self, replay: Replay, parameters: Sequence[Tensor], check: Callable[[], None]) -> None:
+        self._parameters, self._check = parameters, check
+        self._output = replay.output()
         kept = replay.call.gradient
         assert kept is not None
-        scaled = kept.to(output.device) / replay.scale
-        whole = _gradient((output * scaled).sum(), parameters)
-    total = dict(zip(named, whole, strict=True))
-    if terms is None:
-        return Whole(total, None), lambda sample: None
-    sizes = _sizes(terms, output, kept, replay)
+        self._at_output = kept.to(self._output.device) / replay.scale
+        self.whole = self._gradient(self._at_output)
+        self._entries = torch.zeros_like(self._output, requires_grad=True)
+        self.cells = replay.by_step(self._entries)
+        if self.cells is None:
+            return
+        ones, squares = (
+            replay.by_step(one) for one in (torch.ones_like(self._output), self._at_output.double().square())
+        )
+        assert ones is not None and squares is not None
+        self.carries = ~ones.isnan()
+        self.sizes = torch.where(self.carries, squares.sqrt().nan_to_num(math.inf, posinf=math.inf), math.nan)
 
-    def of_sample(sample: int) -> Parts:
-        own = terms[sample]
-        carried = torch.nonzero(~own.detach().isnan()).flatten().tolist()
-        reference = _gradient(own[carried].sum(), parameters)
-        return _parts(own, carried, sizes[sample], reference, parameters, MOST_STEPS, check)
+    def of_sample(self, sample: int) -> Parts:
+        """The parts of one sample by step of the loss."""
+        row = torch.zeros_like(self.carries)
+        row[sample] = True
+        steps = torch.eye(row.shape[1], dtype=torch.bool, device=row.device)
+        carried = torch.nonzero(self.carries[sample]).flatten().tolist()
+        return self.parts([row & one for one in steps], carried, self.sizes[sample].cpu(), self.of(row), MOST_STEPS)
 
-    by_sample = torch.where(terms.isnan(), 0.0, terms).sum(1)
-    samples = _parts(by_sample, list(range(len(terms))), sizes.nan_to_num(0.0).norm(dim=1), whole, parameters,
-                     MOST_SAMPLES, check)  # fmt: skip
-    return Whole(total, samples), of_sample
+    def of(self, piece: Tensor) -> list[Tensor]:
+        """The gradient of each parameter by the cells of a piece (b, t)."""
+        assert self.cells is not None
+        with torch.enable_grad():
+            total = torch.where(self.carries & piece, self.cells, 0.0).sum()
+            (inside,) = torch.autograd.grad(total, self._entries, retain_graph=True)
+        return self._gradient(torch.where(inside != 0, self._at_output, 0.0))
 
+    def _gradient(self, at_output: Tensor) -> list[Tensor]:
+        found = torch.autograd.grad(
+            self._output, self._parameters, at_output, retain_graph=True, allow_unused=True
+        )  # fmt: skip
+        return [torch.zeros_like(p) if one is None else one for p, one in zip(self._parameters, found, strict=True)]
 
-def _sizes(terms: Tensor, output: Tensor, gradient: Tensor, replay: Replay) -> Tensor:
-    """(b, t) norm of the gradient at the output; NaN where a step has no loss."""
-    squares = replay.by_step((gradient.double() / replay.scale).square().to(output.device))
-    found = terms.new_zeros(terms.shape, dtype=torch.float64) if squares is None else squares.sqrt()
-    return torch.where(terms.isnan() & found.isnan(), float("nan"), found).cpu()
-
-
-def _gradient(value: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:
-    found = torch.autograd.grad(value, parameters, retain_graph=True, allow_unused=True)
-    return [torch.zeros_like(p) if one is None else one for p, one in zip(parameters, found, strict=True)]
-
-
-def _parts(
-    values: Tensor, which: Sequence[int], sizes: Tensor, whole: Sequence[Tensor], parameters: Sequence[Tensor],
-    most: int, check: Callable[[], None],
-) -> Parts:  # fmt: skip
-    """The parts numbered in `which`, at most so many of them, those with the largest gradient at the output."""
-    norm, share = (torch.full((len(values),), math.nan, dtype=torch.float64) for _ in range(2))
-    total = sum(float(one.double().square().sum()) for one in whole)
-    order = sorted(which, key=lambda n: -_known(float(sizes[n])))[:most]
-    for n in order:
-        check()
-        own = _gradient(values[n], parameters)
-        norm[n] = math.sqrt(sum(float(one.double().square().sum()) for one in own))
-        product = sum(float((one.double() * other.double()).sum()) for one, other in zip(own, whole, strict=True))
-        share[n] = product / total if total > 0 and math.isfinite(total) else math.nan
-    return Parts(norm, share, sizes, tuple(order))
-
-
-def _known(size: float) -> float:
-    return math.inf if math.isnan(size) else size
+    def parts(
+        self, pieces: Sequence[Tensor], which: Sequence[int], sizes: Tensor, whole: Sequence[Tensor], most: int
+    ) -> Parts:
+        """Those numbered in `which`, at most so many of them, those with the largest gradient at the output."""
+        norm, share = (torch.full((len(pieces),), math.nan, dtype=torch.float64) for _ in range(2))
+        total = sum(float(one.double().square().sum()) for one in whole)
+        order = sorted(which, key=lambda n: -float(sizes[n]))[:most]
+        for n in order:
+            self._check()
+            own = self.of(pieces[n])
+            size = math.sqrt(sum(float(one.double().square().sum()) for one in own))
+            norm[n] = math.inf if math.isnan(size) else size  # NaN is what was not computed
+            product = sum(float((one.double() * other.double()).sum()) for one, other in zip(own, whole, strict=True))
+            share[n] = product / total if total > 0 and math.isfinite(total) else math.nan
+        return Parts(norm, share, sizes, tuple(order))

@@ -1,0 +1,24 @@
+"""Where a watched training writes: a path of its own process, that nothing else is at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch.distributed as dist
+
+from inspector.engine.watch.ranks import several
+
+
+def own_path(path: Path) -> Path:
+    """The path of this process: processes that train models of their own write captures of their own."""
+    rank = dist.get_rank() if several() else 0
+    return path if not rank else path.with_name(f"{path.name.removesuffix(path.suffix)}-process-{rank}{path.suffix}")
+
+
+def free_path(path: Path) -> Path:
+    """The path, or with a number where it exists: a training that is started again replaces nothing."""
+    if not path.exists():
+        return path
+    stem, suffix = path.name.removesuffix(path.suffix), path.suffix
+    numbered = (path.with_name(f"{stem}-{n}{suffix}") for n in range(2, 100_000))
+    return next(one for one in numbered if not one.exists())
