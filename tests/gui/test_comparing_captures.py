@@ -230,7 +230,9 @@ def test_what_cannot_be_compared_is_said(
     panel = window.panels["states"]
     reason = f"{STATES}: It has the unit '1' in late.inspect, and 'mV' in one.inspect."
     assert panel.state == "empty" and reason in panel._empty.text()
-    assert panel._empty.button.isHidden()
+    assert panel._empty.button.isHidden() and panel._empty.text().endswith(
+        "Side by side shows what each of the two runs has."
+    )
     choose(window, SIDES)
     assert panel.state == "figure" and window.comparing.beside.twins["states"].panel_at_left.state == "figure"
     choose(window, CHANGE)
