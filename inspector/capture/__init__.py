@@ -20,6 +20,7 @@ imported or executed.
     compare, references         a comparison of what is given by path, by `PATH#FRAME` or opened
     coordinates                 numbers of the positions along an axis (iterations)
     curves                      the curves over training that a view has, and their points
+    together                    the curves of several captures and logs as one view
     over_frames                 one number of a channel for each frame, along the iterations
     tables, pack                numbers for other programs; one file to mail
     control                     what windows ask of a training that writes a capture; `spike_files`: what it kept

@@ -113,6 +113,11 @@ def test_side_by_side_share_cursor_steps_choices_and_colours(window: Window, qtb
     assert left.row.bar._ticks() == panel.row.bar._ticks()
     window.looking.move(step=3, unit=2)
     assert left.plots[0]._line.value() == panel.plots[0]._line.value() == 3
+    qtbot.wait(50)
+    ranges = [one.trace.vb.viewRange()[1] for one in (left, panel)]
+    both = np.concatenate([values(runs, name)[:, 2] for name in ("early", "late")])
+    assert ranges[0] == ranges[1] and ranges[0][0] <= both.min() and ranges[0][1] >= both.max()
+    assert left.row.plot.vb.viewRange()[1] == [-0.5, values(runs, "early").shape[1] - 0.5]
     window.steps.set(2, 9)
     assert left.plots[0].vb.viewRange()[0] == panel.plots[0].vb.viewRange()[0]
     panel.order.setCurrentIndex(1)
@@ -230,7 +235,9 @@ def test_what_cannot_be_compared_is_said(
     panel = window.panels["states"]
     reason = f"{STATES}: It has the unit '1' in late.inspect, and 'mV' in one.inspect."
     assert panel.state == "empty" and reason in panel._empty.text()
-    assert panel._empty.button.isHidden()
+    assert panel._empty.button.isHidden() and panel._empty.text().endswith(
+        "Side by side shows what each of the two runs has."
+    )
     choose(window, SIDES)
     assert panel.state == "figure" and window.comparing.beside.twins["states"].panel_at_left.state == "figure"
     choose(window, CHANGE)

@@ -134,3 +134,11 @@ def test_what_has_no_curves_is_refused_and_what_cannot_be_read_is_said(
     qtbot.wait(50)
     assert "bad.inspect" in window.session.sentence and window.session.capture is not None
     assert window.session.capture.path.name == "a.inspect"
+
+
+def test_runs_that_grow_are_followed(window: Window, qtbot: Any, paths: list[str]) -> None:
+    panel = together(window, qtbot, paths)
+    logged(Path(paths[2]), 40)
+    qtbot.waitUntil(lambda: len(lines(panel, "loss")["log.jsonl: train/loss"].x) == 40, timeout=10_000)
+    np.testing.assert_array_equal(lines(panel, "loss")["log.jsonl: train/loss"].y, 1 / np.arange(1, 41))
+    np.testing.assert_array_equal(lines(panel, "loss")["a: loss"].y, ONE)

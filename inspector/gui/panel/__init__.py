@@ -11,6 +11,7 @@ cursor, numbers to be saved.
     empty_page, availability   what is missing, why, and how to get it
     axis_choice   which of several step axes is shown
     run_toggle    which channels have data; which part of a difference of two runs can be shown
+    compared      names of two runs in titles and files; `baseline`: one of several runs that are drawn together
     labelled      rows of a table by their names
     edit_trigger  double-click on a row that can be clamped
 

@@ -73,9 +73,7 @@ class Panel(KeyMoves):
         self.source: Any = None
         """The view to be shown: the capture, or the difference of two of its frames."""
         self._second: int | None = None
-        self.side = 1
-        """Of two runs whose numbers do not subtract the one that is shown: 0 the first, 1 the second."""
-        self._drawn = 0
+        self.side, self._drawn = 1, 0  # of two runs that do not subtract the one that is shown: 1 is the second
         self.plots: list[StepPlot] = []
         self.read: set[tuple[str, int]] = set()  # (channel, frame) of all from which the figure was drawn
         self.marked = Marks(self)
@@ -205,7 +203,7 @@ class Panel(KeyMoves):
     # -- capture and refreshing
 
     def set_capture(self, capture: Capture | None) -> None:
-        """Show another capture, or none; for a difference of two frames the second where nothing can be subtracted."""
+        """Show another capture, or none; of a difference of two the second where nothing can be subtracted."""
         self.source, self.side = capture, 1
         self.capture, self._second = readable(capture, self.accepts)
         self.one_run.offer(capture, self._second)
@@ -217,9 +215,8 @@ class Panel(KeyMoves):
 
     @Slot(int)
     def _turn_to(self, side: int) -> None:
-        self.side = side
-        self.capture = (self.source.first_capture, self.source.capture)[side]
-        self._second = (self.source.first, self.source.second)[side]
+        self.side, self.capture = side, self.source.sides[side].view
+        self._second = self.source.sides[side].frame
         self.redraw()
 
     def reset(self) -> None:

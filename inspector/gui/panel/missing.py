@@ -15,6 +15,7 @@ from inspector.gui.widgets.plain_text import tooltip
 from inspector.records import Channel, Refusal
 
 COMPUTED = "It was computed in this run, but nothing in this model is of that kind."
+BOTH = "Side by side shows what each of the two runs has."
 OPEN_ONE = (
     "This run is of many sequences, and what belongs to a single one is not computed in it: open one "
     "(double-click it in Sequences)."
@@ -89,7 +90,7 @@ def why_empty(panel: Concerned) -> tuple[list[str], bool]:
         return [OPEN_ONE], False
     apart = not_compared(panel)
     if apart:
-        return apart, False
+        return [*apart, BOTH], False
     reasons, offer = _missing(panel)
     rest = panel.remaining
     said = [rest.sentence] if rest.sentence else []

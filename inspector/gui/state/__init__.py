@@ -2,6 +2,7 @@
 
 session      the user's requests; built on work (the present activity) and answers (handling of the worker's records)
 connection   the worker, opening the model that is open or being opened, shown the capture and the run that made it
+compared_with   what the capture that is shown is compared with; runs_opening: several runs, to be drawn together
 cursor       step, place, unit, head: moved by any panel, followed by all
 step_axes    which step axes a capture has, their lengths and their names
 step_range   the steps in view, of every axis

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QObject, Qt
+from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QDoubleSpinBox, QLabel, QSpinBox, QVBoxLayout, QWidget
 
 from inspector.gui.widgets.plain_text import clean, plain_label
@@ -28,6 +28,10 @@ class Twin(QObject):
         for name in self.names:
             name.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         panel.drawn.connect(self.follow_choices)
+        self._soon = QTimer(self, interval=0, singleShot=True)
+        self._soon.timeout.connect(self.share_axes)
+        for changed in (panel.drawn, another.drawn, panel.looking.moved, panel.steps.changed):
+            changed.connect(self._soon_again)
         self.column = QWidget()
         """The second panel below its name."""
         layout = QVBoxLayout(self.column)
@@ -44,6 +48,27 @@ class Twin(QObject):
             self.panel_at_left.set_capture(sides[0])
         self.follow_choices()
 
+    def _soon_again(self, *_: object) -> None:
+        if self.panel_at_left.source is not None:
+            self._soon.start()
+
+    def share_axes(self) -> None:
+        """Curves of both have one vertical range, where they have the same axis; maps have a row for each unit."""
+        if self.panel_at_left.source is None:
+            return
+        own, other = (_plots(panel) for panel in (self.panel, self.panel_at_left))
+        for place in own.keys() & other.keys():
+            plots = (own[place], other[place])
+            if not _alike(*plots):
+                continue
+            for plot in plots:
+                plot.vb.updateAutoRange()
+            ranges = [plot.vb.viewRange()[1] for plot in plots]
+            low, high = min(one[0] for one in ranges), max(one[1] for one in ranges)
+            for plot, one in zip(plots, ranges, strict=True):
+                if one != [low, high]:
+                    plot.vb.setYRange(low, high, padding=0)
+
     def follow_choices(self) -> None:
         """Choose at the left what is chosen at the right, where that exists there."""
         if self.panel_at_left.source is None:
@@ -53,6 +78,19 @@ class Twin(QObject):
             own, other = (panel.control_row.findChildren(kind) for panel in (self.panel, self.panel_at_left))
             for mine, its in zip(own, other, strict=False):
                 _copy(mine, its)
+
+
+def _plots(panel: Panel) -> dict[tuple[int, int], Any]:
+    """The plots of a figure that are shown, by row and column."""
+    items = panel.figure.ci.items
+    return {cells[0]: item for item, cells in items.items() if hasattr(item, "vb") and item.isVisible()}
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether the vertical axes of two plots count the same in the same way."""
+    axes = [plot.getAxis("left") for plot in (one, other)]
+    same = type(axes[0]) is type(axes[1]) and axes[0].labelText == axes[1].labelText
+    return same and not one.vb.yInverted() and not other.vb.yInverted()
 
 
 def _copy(mine: Any, its: Any) -> None:
