@@ -23,7 +23,7 @@ HERE = FOLDER / "trainings"
 SHARED = ("__init__", "plan", "recall")
 QUANTITIES = (
     "input", "states", "gates", "output/loss", "gradients", "jacobian/spectral_norm", "jacobian/spectral_radius",
-    "jacobian/lag", "units", "saturation",
+    "jacobian/lag", "gradient/lag_map", "units", "saturation", "health",
 )  # fmt: skip
 """What each frame has: enough to see what is wrong, in a file that can be mailed."""
 
