@@ -34,6 +34,7 @@ LARGE = "its gradient did not fit into the memory for the comparison with the mo
 HOOKED = "a hook (register_hook) changed the gradient of {}, and what single steps contribute does not have that change"
 FAILED = "its gradient could not be compared with the model's own ({})"
 BESIDE = "it also acts on this state through other values that the loop carries from step to step"
+FED = "what it is given was computed with it"
 EARLIER = "{} uses it too, and may act on this state"
 DIFFERS = (
     "summed over all its steps it differs by {:.3g} of the gradient of {} that the model's own backward pass gave: the "
@@ -92,23 +93,35 @@ def as_ran(recurrence: Recurrence) -> Recurrence:
 def acting_elsewhere(recurrence: Recurrence) -> dict[str, str]:
     """{parameter of the cell: why it also acts on the states by ways that are no part of their steps}.
 
-    That is known where the loop carries other values beside the state; a recurrence before this one that uses the same
-    parameter may feed it where what this one is given needs a gradient. Counter-example: two sequences that are
-    embedded, and read one after the other by one module with a new state, are independent.
+    That is known where the loop carries other values beside the state, and where autograd's graph of what it is given
+    could be searched. Else a recurrence before this one that uses the same parameter may feed it where what this one is
+    given needs a gradient. Counter-example: two loops of one's own over two embedded sequences are independent.
     """
     found = dict.fromkeys(recurrence.cell.parameters().keys() & recurrence.beside, BESIDE)
     run = recurrence.run
     if run is None or recurrence.weights is None or not recurrence.followed_input:
         return found
-    own = {name: run.parameter_of(value) for name, value in recurrence.weights().items()}
+    own = _parameters_of(run, recurrence)
     for one in run.recurrences:
         if one is recurrence or one.ran is recurrence:
             break
-        live = one.weights() if one.weights is not None else {}
-        theirs = {id(run.parameter_of(live[name])) for name in one.cell.parameters() if name in live}
-        shared = [name for name in recurrence.cell.parameters() if id(own.get(name)) in theirs and name in own]
+        theirs = set().union(*_parameters_of(run, one).values())
+        shared = [name for name, parameters in own.items() if parameters & theirs]
         found |= {name: EARLIER.format(one.place) for name in shared if name not in found}
-    return found
+    if recurrence.upstream is None:
+        return found
+    fed = {name: found.get(name, FED) for name, parameters in own.items() if parameters & recurrence.upstream}
+    return {name: why for name, why in found.items() if why == BESIDE} | fed
+
+
+def _parameters_of(run: RunGradients, recurrence: Recurrence) -> dict[str, set[int]]:
+    """{weight of the cell: ids of the parameters of the model that it is, or is made of}."""
+    live = recurrence.weights() if recurrence.weights is not None else {}
+    made = run.made()
+    return {
+        name: {id(run.parameter_of(value))} if value.is_leaf else set(map(id, _leaves(value, made)))
+        for name, value in live.items() if name in recurrence.cell.parameters()
+    }  # fmt: skip
 
 
 def differing(found: Tensor, expected: Tensor, floor: float = 0.0) -> float:

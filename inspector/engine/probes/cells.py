@@ -133,6 +133,7 @@ class _Recorder(CallRecorder):
             torch.zeros(columns, dtype=torch.int64), sent_at=time.monotonic(),
         )  # fmt: skip
         chain.followed = any(one.requires_grad for one in given)
+        chain.upstream.add(given)
         chains.append(chain)
         return chain
 

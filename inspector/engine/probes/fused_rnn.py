@@ -34,6 +34,7 @@ from inspector.engine.recurrent.traced.record.values import storage_of
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
+from inspector.engine.trace.upstream import Upstream
 from inspector.engine.wording import error_text
 
 MOST_CHAINS = 64
@@ -81,6 +82,9 @@ class _Recorder(CallRecorder):
         chain, last = self.open.get(place, (None, []))
         goes_on = chain is not None and stack.directions == 1 and call.continues(chain.calls[-1], initial, last)
         call.followed = fed.requires_grad or (not goes_on and any(one.requires_grad for one in initial))
+        search = Upstream()
+        search.add((fed, *(() if goes_on else initial)))
+        call.upstream = search.found()
         if not goes_on and self.counts.get(place, 0) == MOST_CHAINS:
             self.more.setdefault(place, set()).add(call.memory)
             self.open.pop(place, None)

@@ -16,6 +16,7 @@ from inspector.engine.recurrent.fused.calls import connected_parts
 from inspector.engine.recurrent.verification import against_bound, allowed_error, distance, judge, largest
 from inspector.engine.trace.run_gradients import Weights
 from inspector.engine.trace.trace import Recurrence
+from inspector.engine.trace.upstream import Upstream
 
 CHUNK = 512
 """Steps whose gradients are separated at once."""
@@ -40,7 +41,7 @@ class CellCallChain:
         linked: True while every state given had the values of the one returned before.
         cuts: step → for each part whether its gradient flows on to the step before (it was not detached in between).
         without: (step, part) of returned states that need no gradient.
-        followed: an input, or the state before the first step, needs a gradient.
+        followed: an input, or the state before the first step, needs a gradient; upstream: what they are made of.
         asked: outputs whose gradient was requested, with their versions.
     """
 
@@ -65,6 +66,7 @@ class CellCallChain:
     asked: list[tuple[Tensor, int]] = field(default_factory=list)
     gradients: dict[tuple[int, int], Tensor] = field(default_factory=dict)
     followed: bool = False
+    upstream: Upstream = field(default_factory=Upstream)
     sent: int = 0
     sent_at: float = 0.0
 
@@ -112,6 +114,7 @@ class CellCallChain:
         self.alive = rows
         self.counts = self.counts + rows
         self.followed |= x.requires_grad
+        self.upstream.add([x])
         self.x.append(rows_of(x).detach()[self.cut].clone())
         self.copied = tuple(rows_of(part).detach().clone() for part in made)
         self.states.append(tuple(part[self.cut] for part in self.copied))
@@ -149,7 +152,7 @@ def recurrence_of(chain: CellCallChain, lengths: Tensor) -> Recurrence:
     check = _check(cell, x, states, counts, resolution(dtype, device))
     found = Recurrence(
         chain.place, type(chain.module).__name__, cell, x, states, real.clone(), check=check, base=chain.base,
-        weights=chain.live, followed_input=chain.followed,
+        weights=chain.live, followed_input=chain.followed, upstream=chain.upstream.found(),
     )  # fmt: skip
     found.cuts = {
         step: _joined(cell, kept) for step, kept in chain.cuts.items() if step < steps and not all(kept)

@@ -67,6 +67,8 @@ class Recurrence:
     known: tuple[Tensor, ...] = ()
     followed_input: bool = True
     """What the steps are given, or begin with, needs a gradient: parameters may act on the states through it."""
+    upstream: frozenset[int] | None = None
+    """Ids of the leaves of autograd's graph that its inputs and its first state are made of; None: not known."""
     beside: frozenset[str] = frozenset()
     """Names of parameters that act on the states through other values that their loop carries from step to step."""
     ahead: str = ""

@@ -37,6 +37,7 @@ class FusedCall:
         connected: parts of the given initial state from which gradients can flow into the computation before the call.
         memory: a number for the memory of its output, as long as something else refers to that.
         followed: its input needed a gradient, or the state that it begins a sequence with.
+        upstream: ids of the leaves of autograd's graph from which these were computed; None: not known.
         watched: tensors stored by reference, and those whose gradient is requested, with their versions at the call.
     """
 
@@ -55,6 +56,7 @@ class FusedCall:
     gradients: dict[str, Tensor] = field(default_factory=dict)
     memory: int = 0
     followed: bool = False
+    upstream: frozenset[int] | None = None
     device: torch.device = CPU
 
     def overwritten(self) -> bool:

@@ -186,9 +186,14 @@ def _direction(chain: CallChain, plain: Unfolded, below: Tensor, layer: int, dir
     recurrence = Recurrence(
         name, class_name(chain.module), cell, x, found.states, lengths.clone(), reverse, check, base=plain.base,
         known=known, weights=partial(model_weights, chain.family, chain.module, layer, direction),
-        followed_input=any(call.followed for call in chain.calls),
+        followed_input=any(call.followed for call in chain.calls), upstream=_upstream(chain),
     )  # fmt: skip
     return _Opened(recurrence, given)
+
+
+def _upstream(chain: CallChain) -> frozenset[int] | None:
+    found = [call.upstream for call in chain.calls]
+    return None if None in found else frozenset().union(*(one for one in found if one is not None))
 
 
 def _resolution(call: FusedCall, plain: Unfolded) -> float:
