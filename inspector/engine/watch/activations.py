@@ -162,8 +162,8 @@ def first_tensor(output: Any) -> Tensor | None:
 
 def spaced(values: Tensor) -> Tensor:
     """At most MOST_ENTRIES entries: every n-th row of the last axis, n chosen to share no factor with the axis before
-    it, so that all its positions take part; of long rows every n-th entry. A view, of one or two axes; of a tensor with gaps in memory
-    that of its first sample."""
+    it, so that all its positions take part; of long rows every n-th entry. A view, of one or two axes; of a tensor
+    with gaps in memory that of its first sample."""
     if not values.is_contiguous():
         values = values[0] if values.dim() > 1 and values.numel() > MOST_ENTRIES else values
         values = values.contiguous()
