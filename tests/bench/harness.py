@@ -24,23 +24,25 @@ TURN = 0.02
 """Seconds that a turn lasts at least: a short call is repeated, as it is in a run, so that caches are as they are there."""
 
 
-def interleave(functions: dict[str, Callable[[], object]], rounds: int = 7) -> dict[str, float]:
+def interleave(
+    functions: dict[str, Callable[[], object]], rounds: int = 7, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, float]:
     """Median seconds of each function over rounds in which all take turns; one round before that does not count."""
     taken: dict[str, list[float]] = {name: [] for name in functions}
     for number in range(rounds + 1):
         for name, function in functions.items():
-            seconds = _turn(function)
+            seconds = _turn(function, clock)
             if number:
                 taken[name].append(seconds)
     return {name: statistics.median(values) for name, values in taken.items()}
 
 
-def _turn(function: Callable[[], object]) -> float:
-    began, calls = time.perf_counter(), 0
+def _turn(function: Callable[[], object], clock: Callable[[], float]) -> float:
+    began, calls = clock(), 0
     while True:
         function()
         calls += 1
-        seconds = time.perf_counter() - began
+        seconds = clock() - began
         if seconds >= TURN:
             return seconds / calls
 

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import QFileDialog, QMessageBox, QPushButton
 
 from inspector.capture import Writer, open_capture
 from inspector.engine.registries import QUANTITIES
+from inspector.engine.trace.work import Work
 from inspector.gui.export.figure_files import save_figure
 from inspector.gui.panel.empty_page import compute_text
 from inspector.gui.panel.missing import why_empty
@@ -316,7 +317,7 @@ def test_a_run_does_not_wait_for_it_and_nothing_is_lost(qtbot: Any, monkeypatch:
 
 def test_over_the_budget_the_figure_has_a_line_with_a_button(qtbot: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     radius = QUANTITIES["jacobian/spectral_radius"]
-    monkeypatch.setitem(QUANTITIES._entries, "jacobian/spectral_radius", replace(radius, work=lambda _run: 1e14))
+    monkeypatch.setitem(QUANTITIES._entries, "jacobian/spectral_radius", replace(radius, work=lambda _run: Work(1e14)))
     with opened(qtbot) as window:
         begin_sample(window, qtbot)
         finish(window, qtbot)
@@ -334,7 +335,7 @@ def test_saving_names_what_is_not_computed_and_offers_to_compute_it(
     qtbot: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     radius = QUANTITIES["jacobian/spectral_radius"]
-    monkeypatch.setitem(QUANTITIES._entries, "jacobian/spectral_radius", replace(radius, work=lambda _run: 1e14))
+    monkeypatch.setitem(QUANTITIES._entries, "jacobian/spectral_radius", replace(radius, work=lambda _run: Work(1e14)))
     questions: list[str] = []
     answers = [WITHOUT, "Cancel", FIRST]
 
@@ -384,7 +385,7 @@ def test_a_comparison_and_a_capture_from_disk_say_what_is_not_computed(
     qtbot: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     radius = QUANTITIES["jacobian/spectral_radius"]
-    monkeypatch.setitem(QUANTITIES._entries, "jacobian/spectral_radius", replace(radius, work=lambda _run: 1e14))
+    monkeypatch.setitem(QUANTITIES._entries, "jacobian/spectral_radius", replace(radius, work=lambda _run: Work(1e14)))
     with opened(qtbot) as window:
         begin_sample(window, qtbot)
         finish(window, qtbot)

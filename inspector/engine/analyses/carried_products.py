@@ -80,7 +80,7 @@ class Carried(Starts):
         if self.exact or moved.dtype != torch.float32:
             norms = frobenius_norms(moved, (1, 2))
         if not self.exact:
-            squares = torch.linalg.vector_norm(moved, dim=2, dtype=torch.float64).square_()
+            squares = torch.linalg.vector_norm(moved.double(), dim=2).square_()
             self._squares[at, some] = squares
             if moved.dtype == torch.float32:
                 norms = squares.sum(1).sqrt_()

@@ -38,7 +38,7 @@ def _closed(block: StepBlock, rows: Tensor, at: int) -> Tensor:
 def frobenius_norms(moved: Tensor, axes: tuple[int, int]) -> Tensor:
     """√ Σ x² over two of three axes, (n,) of what is left, in float64; squares can neither vanish nor overflow."""
     if moved.dtype == torch.float32:  # its squares fit float64
-        plain: Tensor = torch.linalg.vector_norm(moved, dim=axes, dtype=torch.float64)
+        plain: Tensor = torch.linalg.vector_norm(moved.double(), dim=axes)  # faster than given a dtype, the same bits
         return plain
     largest = moved.abs().amax(axes, keepdim=True)
     safe = torch.where((largest > 0) & torch.isfinite(largest), largest, torch.ones_like(largest))

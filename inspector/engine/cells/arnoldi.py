@@ -150,5 +150,5 @@ def _solved_twice(system: Tensor, start: Tensor) -> Tensor:
 
 def _norms(vectors: Tensor) -> Tensor:
     """Lengths of (n, s) in float64: squares of float32 neither vanish nor overflow."""
-    found: Tensor = torch.linalg.vector_norm(vectors, dim=1, dtype=torch.float64)
+    found: Tensor = torch.linalg.vector_norm(vectors.double(), dim=1)
     return found

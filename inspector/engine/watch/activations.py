@@ -10,18 +10,23 @@ from torch import Tensor, nn
 
 from inspector.engine.cells.family import sequence_family
 from inspector.engine.watch.measure import Measure, Moment
-from inspector.engine.watch.parameters import local
+from inspector.engine.watch.parameters import Parameters, local
 from inspector.engine.watch.tables import About
 
 ZERO = "modules:activation/zero"
 MEAN = "modules:activation/mean_abs"
 BAD = "modules:activation/non_finite"
 STATE = "modules:state/norm"
+FEWEST_ROWS = 8
+"""Rows of an output that are looked at, at least; of longer ones single entries are."""
+ROWS = 32
+"""Calls whose entries are summed together: two megabytes of float32."""
 MOST_ENTRIES = 16_384
 """Entries of an output that are looked at: all up to so many, else that many evenly spaced ones."""
 _BY_MODULE = ("module", "module")
 _METHOD = (
-    f"of at most {MOST_ENTRIES:,} evenly spaced entries of the output, over all calls of the iteration in training mode"
+    f"of at most {MOST_ENTRIES:,} entries in evenly spaced rows of the output, over all calls of the iteration in "
+    "training mode"
 )
 
 
@@ -42,33 +47,76 @@ class Activations(Measure):
         ),
     )  # fmt: skip
 
+    _rooms: dict[tuple[torch.device, torch.dtype], list[Tensor]]
+
+    def __init__(self, parameters: Parameters) -> None:
+        super().__init__(parameters)
+        self._rooms = {}
+
     def called(self, moment: Moment, place: str, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         """Add a call."""
         values = first_tensor(output)
         if values is None or not values.is_floating_point() or not values.numel():
             return
         part = spaced(local(values))
-        size = torch.linalg.vector_norm(part, 1, dtype=torch.float32)
-        zero = part.numel() - torch.count_nonzero(part)
-        if size.device.type == "cpu" and bool(size.isfinite()):
-            bad = torch.zeros((), dtype=torch.int64)
-        else:
-            bad = (~part.isfinite()).sum()
-        sums = torch.stack([zero.to(torch.float32), size, bad.to(torch.float32)])
-        held: dict[str, tuple[Tensor, int]] = moment.extra.setdefault(ZERO, {})
-        before = held.get(place)
-        held[place] = (
-            sums if before is None else before[0] + sums,
-            part.numel() + (0 if before is None else before[1]),
-        )
+        kept: dict[tuple[torch.device, torch.dtype], _Copies] = moment.extra.setdefault(ZERO, {})
+        kind = part.device, part.dtype
+        if kind not in kept:
+            kept[kind] = _Copies(self._rooms.setdefault(kind, []))
+        kept[kind].take(place, part)
 
     def ends(self, moment: Moment) -> None:
         """Shares and means."""
-        held: dict[str, tuple[Tensor, int]] = moment.extra.pop(ZERO, {})
-        for place, (sums, count) in held.items():
-            column = self.column("module", place)
-            for table, value in zip((ZERO, MEAN, BAD), sums / count, strict=True):
-                moment.pack.add(table, (column,), value)
+        kept: dict[tuple[torch.device, torch.dtype], _Copies] = moment.extra.pop(ZERO, {})
+        for copies in kept.values():
+            places, shares = copies.shares()
+            columns = [self.column("module", place) for place in places]
+            for table, values in zip((ZERO, MEAN, BAD), shares.unbind(1), strict=True):
+                moment.pack.add(table, columns, values)
+
+
+class _Copies:
+    """Entries of the outputs of an iteration's calls, of one device and dtype: rows of a room that is used again."""
+
+    def __init__(self, rooms: list[Tensor]) -> None:
+        self.rooms, self.places, self.counts = rooms, list[str](), list[int]()
+        self._sums: list[Tensor] = []
+
+    def take(self, place: str, part: Tensor) -> None:
+        """A call; what was copied is summed when the room is full."""
+        at, count = len(self.places) % ROWS, part.numel()
+        if not at and self.places:
+            self._sums.append(self._summed(ROWS))
+        if not self.rooms:
+            self.rooms.append(part.new_zeros(ROWS, MOST_ENTRIES))
+        row = self.rooms[0][at]
+        row[:count].view(part.shape).copy_(part)
+        if count < MOST_ENTRIES:
+            row[count:].zero_()
+        self.places.append(place)
+        self.counts.append(count)
+
+    def shares(self) -> tuple[list[str], Tensor]:
+        """(places, (place, 3) share of zeros, mean |a|, share of entries that are not finite)."""
+        rows = torch.cat([*self._sums, self._summed((len(self.places) - 1) % ROWS + 1)])
+        counts = torch.tensor(self.counts, dtype=rows.dtype, device=rows.device)
+        rows = torch.cat((rows, counts[:, None]), 1)
+        rows[:, 0] -= MOST_ENTRIES - counts  # what is behind the entries
+        names = list(dict.fromkeys(self.places))
+        if len(names) < len(rows):
+            which = torch.tensor([names.index(place) for place in self.places], device=rows.device)
+            rows = rows.new_zeros(len(names), 4).index_add_(0, which, rows)
+        return names, rows[:, :3] / rows[:, 3:]
+
+    def _summed(self, count: int) -> Tensor:
+        """(n, 3) zeros, Σ |a|, entries that are not finite, of so many rows of the room."""
+        rows = self.rooms[0][:count]
+        sizes = torch.linalg.vector_norm(rows, 1, dim=1, dtype=torch.float32)
+        zeros = MOST_ENTRIES - torch.count_nonzero(rows, dim=1)
+        bad = torch.zeros_like(sizes)
+        if rows.device.type != "cpu" or not bool(sizes.isfinite().all()):
+            bad = (~rows.isfinite()).sum(1).to(torch.float32)
+        return torch.stack((zeros.to(torch.float32), sizes, bad), 1)
 
 
 class States(Measure):
@@ -113,12 +161,21 @@ def first_tensor(output: Any) -> Tensor | None:
 
 
 def spaced(values: Tensor) -> Tensor:
-    """At most MOST_ENTRIES entries: every n-th, n chosen to share no factor with the last axis, so that all its
-    positions take part. Of a tensor with gaps in memory the first sample."""
+    """At most MOST_ENTRIES entries: every n-th row of the last axis, n chosen to share no factor with the axis before
+    it, so that all its positions take part; of long rows every n-th entry. A view, of one or two axes; of a tensor
+    with gaps in memory that of its first sample."""
     if not values.is_contiguous():
         values = values[0] if values.dim() > 1 and values.numel() > MOST_ENTRIES else values
         values = values.contiguous()
-    step = -(-values.numel() // MOST_ENTRIES)
-    while step > 1 and math.gcd(step, values.shape[-1]) > 1:
+    width = values.shape[-1] if values.dim() > 1 else values.numel()
+    if values.numel() <= MOST_ENTRIES or width > MOST_ENTRIES // FEWEST_ROWS:
+        return values.view(-1)[:: apart(-(-values.numel() // MOST_ENTRIES), width)]
+    rows = values.view(-1, width)
+    return rows[:: apart(-(-len(rows) // (MOST_ENTRIES // width)), values.shape[-2])]
+
+
+def apart(step: int, size: int) -> int:
+    """The step, or the next one that shares no factor with the size."""
+    while step > 1 and math.gcd(step, size) > 1:
         step += 1
-    return values.view(-1)[::step]
+    return step

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from inspector.engine.watch.gradients import BY_PARAMETER
-from inspector.engine.watch.in_cache import fits, quotients
+from inspector.engine.watch.in_cache import MOST, SPACED, fits, quotients
 from inspector.engine.watch.measure import Measure, Moment
 from inspector.engine.watch.pack import Values
 from inspector.engine.watch.parameters import Parameters, local
@@ -19,6 +19,7 @@ from inspector.engine.watch.tables import About
 
 ROOT_V = "parameters:adam/root_v"
 RMS = "parameters:adam/rms"
+_SOME = f"exact up to {MOST:,} entries, else (float32, CPU) of {MOST // SPACED} evenly spaced pieces of {SPACED:,}"
 
 
 class AdamState(Measure):
@@ -29,13 +30,13 @@ class AdamState(Measure):
         About(
             name=ROOT_V, title="Adam: RMS of √v", scale="log", column=BY_PARAMETER,
             formula="sqrt(mean of v / (1 − β₂ᵗ)), v the second moment after the step",
-            source="Kingma & Ba 2015",
+            source="Kingma & Ba 2015", method=_SOME,
         ),
         About(
             name=RMS, title="Adam: RMS of g / √v", scale="log", column=BY_PARAMETER,
             formula="sqrt(mean of g² / max(v̂, ε²)), v̂ = v / (1 − β₂ᵗ); above 2.3 v is out of date",
             source="Wortsman et al. 2023, arXiv 2304.13013 (StableAdamW)",
-            method="exact but for ε, which counts as ε / √(1 − β₂ᵗ); with the gradient after clipping",
+            method=f"{_SOME}; ε counts as ε / √(1 − β₂ᵗ); with the gradient after clipping",
         ),
     )  # fmt: skip
 

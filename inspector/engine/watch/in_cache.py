@@ -14,6 +14,9 @@ from torch import Tensor
 
 PIECE = 65_536
 """Entries of a piece: 256 kB, which the second-level cache of a core holds."""
+MOST, SPACED = 16_384, 4096
+"""Entries of a tensor that quotients are looked at, and of a piece of a larger one. Counter-example: of a table of
+embeddings with few rows in use the pieces may see other shares of these than there are."""
 
 
 def fits(*lists: Sequence[Tensor]) -> bool:
@@ -40,24 +43,39 @@ def differences(before: Sequence[Tensor], after: Sequence[Tensor]) -> tuple[Tens
 
 
 def quotients(seconds: Sequence[Tensor], gradients: Sequence[Tensor], least: Sequence[float]) -> tuple[Tensor, Tensor]:
-    """(Σ v, Σ g² / max(v, least²)), (p,) float64 each, of second moments v and gradients g."""
-    room = torch.empty(PIECE)
-    sums = []
-    for second, gradient, smallest in zip(seconds, gradients, least, strict=True):
-        total = relative = 0.0
-        for v, g in pieces(second, gradient):
-            part = torch.sqrt(v, out=room[: len(v)])
-            total += float(torch.dot(part, part))
-            part.clamp_min_(smallest)
-            torch.div(g, part, out=part)
-            relative += float(torch.dot(part, part))
-        sums.append((total, relative))
-    return _columns(sums)
+    """(Σ v, Σ g² / max(v, least²)), (p,) float64 each, of second moments v and gradients g.
+
+    Of tensors of more than MOST entries from evenly spaced pieces, as sums over all entries.
+    """
+    counts = [min(MOST, one.numel()) for one in seconds]
+    whole = torch.tensor([one.numel() / count for one, count in zip(seconds, counts, strict=True)], dtype=torch.float64)
+    roots = torch.cat([part for one in seconds for part in some(one)]).sqrt_()
+    total = _squares(roots.split(counts))
+    if len(set(least)) == 1:
+        roots.clamp_min_(least[0])
+    else:
+        torch._foreach_clamp_min_(list(roots.split(counts)), list(least))
+    quotient = torch.cat([part for one in gradients for part in some(one)]).div_(roots)
+    return total * whole, _squares(quotient.split(counts)) * whole
+
+
+def _squares(parts: Sequence[Tensor]) -> Tensor:
+    found: Tensor = torch.stack(torch._foreach_norm(list(parts))).double().square_()
+    return found
 
 
 def pieces(a: Tensor, b: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Both tensors, cut into pieces side by side."""
     return zip(a.view(-1).split(PIECE), b.view(-1).split(PIECE), strict=True)
+
+
+def some(one: Tensor) -> list[Tensor]:
+    """All of MOST entries, else evenly spaced pieces of as many, the first and the last among them."""
+    count, flat = one.numel(), one.view(-1)
+    if count <= MOST:
+        return [flat]
+    last = MOST // SPACED - 1
+    return [flat[start : start + SPACED] for start in (n * (count - SPACED) // last for n in range(last + 1))]
 
 
 def _columns(sums: Sequence[tuple[float, float]]) -> tuple[Tensor, Tensor]:

@@ -124,7 +124,8 @@ def _one_segment(
     item = one.item
     x = item.x[segment.start : segment.stop]
     states = item.states[segment.start : segment.stop + 1]
-    block = item.all_samples(segment.start, segment.stop)
+    alone = states.shape[1] == 1
+    block = item.cell.block(x, states[:-1], states[1:]) if alone else item.all_samples(segment.start, segment.stop)
     delta, to_input, first = sweep(block, arriving, inputs=below or column is not None)
     assert item.delta is not None
     item.delta[segment.start : segment.stop] = delta
