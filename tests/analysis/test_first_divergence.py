@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.attention
 from commands import call, called
 from diverging import diverged, run
 
@@ -237,3 +238,36 @@ def test_a_model_that_raises_has_its_operations_until_then(tmp_path: Path) -> No
     with inspector.open_capture(path) as capture:
         assert any("later" in one.reason for one in capture.refusals)
         assert capture.extent("operations:name")[0] > 10
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_a_kernel_that_returns_memory_to_work_with(tmp_path: Path, training: bool) -> None:
+    """oneDNN's LSTM returns bytes of which some are whatever was there."""
+    lstm = ("nn.GRU(16, 16, batch_first=True)", "nn.LSTM(16, 16, batch_first=True)")
+    paths = [run(tmp_path, name, lstm, training=training) for name in ("a", "b")]
+    junk = [torch.randn(50_000) for _ in range(20)]  # other memory is free the next time
+    del junk
+    found = diverged(paths[0], run(tmp_path, "c", lstm, training=training))
+    assert found.operations is not None and found.operations.word == "identical", found.lines()
+
+
+def test_another_kernel_is_rounding(tmp_path: Path) -> None:
+    """Attention by blocks or written out; an LSTM by oneDNN or step by step."""
+    attention = (
+        "h = self.norm(h)",
+        "h = self.norm(torch.nn.functional.scaled_dot_product_attention(h[:, None], h[:, None], h[:, None])[:, 0])",
+    )
+    lstm = ("nn.GRU(16, 16, batch_first=True)", "nn.LSTM(16, 16, batch_first=True)")
+    a = run(tmp_path, "a", attention, lstm)
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        found = diverged(a, run(tmp_path, "b", attention, lstm))
+    assert found.operations is not None and found.operations.word == "none", found.lines()
+    assert found.operations.numbers["largest"] < 1e-4
+
+    before = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        found = diverged(a, run(tmp_path, "c", attention, lstm))
+    finally:
+        torch._C._set_mkldnn_enabled(before)
+    assert found.operations is not None and found.operations.word == "none", found.lines()
