@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -271,3 +272,36 @@ def test_another_kernel_is_rounding(tmp_path: Path) -> None:
     finally:
         torch._C._set_mkldnn_enabled(before)
     assert found.operations is not None and found.operations.word == "none", found.lines()
+
+
+def test_lines_that_moved_and_other_names_of_files_are_no_difference(folder: Path, plain: Path) -> None:
+    moved = ("    def forward(self, x):", "    # one more line\n\n    def forward(self, x):")
+    found = diverged(plain, run(folder, "moved", moved))
+    assert found.operations is not None and found.operations.word == "identical", found.lines()
+
+
+def test_deterministic_algorithms_and_memory_that_was_not_set(tmp_path: Path) -> None:
+    """With deterministic algorithms torch fills new memory with NaN; what is in it before it is written says nothing."""
+    buffered = (
+        "h, _ = self.rnn(x)",
+        "out, _ = self.rnn(x); h = torch.empty(out.shape); h.copy_(out); h = h + torch.empty_like(out).zero_()",
+    )
+    a = run(tmp_path, "a", buffered)
+    torch.use_deterministic_algorithms(True)
+    try:
+        found = diverged(a, run(tmp_path, "b", buffered))
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert found.operations is not None and not found.differs, found.lines()
+
+
+def test_a_damaged_recording_is_not_compared(tmp_path: Path, plain: Path) -> None:
+    copy = tmp_path / "copy.inspect"
+    shutil.copytree(plain, copy)
+    (pages,) = copy.glob("pages-*.bin")
+    data = bytearray(pages.read_bytes())
+    for at in range(100, len(data), 700):
+        data[at] ^= 0xFF
+    pages.write_bytes(data)
+    told = called("diverge", str(plain), str(copy), cwd=tmp_path)
+    assert told.code == 2 and "has of operations is not whole, so it cannot be compared" in told.stderr
