@@ -21,7 +21,7 @@ NOTHING = (
     "with inspector.watch(…, fingerprints=True)"
 )
 DOUBT = (
-    "wrong where a distance, known from 16 random signs, is off by more than a factor of three (one in a million), "
+    "wrong where a distance, known from 16 random signs, is off by more than a factor of three (four in a million), "
     "where an operation amplifies the change that it got more than the one unit of rounding that was tried, and where "
     "what is not recorded differs (views, code that is no tensor operation)"
 )

@@ -2,7 +2,7 @@
 
 Linear ones: Σ_i w_i x_i with signs w_i = ±1. For two tensors x, y of the same shape the difference of such sums is
 w·(x − y), whose mean square over signs is ‖x − y‖²: with 16 of them ‖x − y‖ is known to within a factor of three
-(chi-squared with 16 degrees of freedom: one in a million is further off), however x and y were computed. The signs
+(chi-squared with 16 degrees of freedom: four in a million are further off), however x and y were computed. The signs
 come from integer arithmetic, so that they are the same on every machine and in every version of torch and NumPy.
 
 Johnson & Lindenstrauss 1984; with signs: Achlioptas 2003; their sum of squares: Alon, Matias & Szegedy 1996.
