@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import torch.nn.attention
 from commands import call, called
 from diverging import diverged, run
 
@@ -237,3 +239,69 @@ def test_a_model_that_raises_has_its_operations_until_then(tmp_path: Path) -> No
     with inspector.open_capture(path) as capture:
         assert any("later" in one.reason for one in capture.refusals)
         assert capture.extent("operations:name")[0] > 10
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_a_kernel_that_returns_memory_to_work_with(tmp_path: Path, training: bool) -> None:
+    """oneDNN's LSTM returns bytes of which some are whatever was there."""
+    lstm = ("nn.GRU(16, 16, batch_first=True)", "nn.LSTM(16, 16, batch_first=True)")
+    paths = [run(tmp_path, name, lstm, training=training) for name in ("a", "b")]
+    junk = [torch.randn(50_000) for _ in range(20)]  # other memory is free the next time
+    del junk
+    found = diverged(paths[0], run(tmp_path, "c", lstm, training=training))
+    assert found.operations is not None and found.operations.word == "identical", found.lines()
+
+
+def test_another_kernel_is_rounding(tmp_path: Path) -> None:
+    """Attention by blocks or written out; an LSTM by oneDNN or step by step."""
+    attention = (
+        "h = self.norm(h)",
+        "h = self.norm(torch.nn.functional.scaled_dot_product_attention(h[:, None], h[:, None], h[:, None])[:, 0])",
+    )
+    lstm = ("nn.GRU(16, 16, batch_first=True)", "nn.LSTM(16, 16, batch_first=True)")
+    a = run(tmp_path, "a", attention, lstm)
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        found = diverged(a, run(tmp_path, "b", attention, lstm))
+    assert found.operations is not None and found.operations.word == "none", found.lines()
+    assert found.operations.numbers["largest"] < 1e-4
+
+    before = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        found = diverged(a, run(tmp_path, "c", attention, lstm))
+    finally:
+        torch._C._set_mkldnn_enabled(before)
+    assert found.operations is not None and found.operations.word == "none", found.lines()
+
+
+def test_lines_that_moved_and_other_names_of_files_are_no_difference(folder: Path, plain: Path) -> None:
+    moved = ("    def forward(self, x):", "    # one more line\n\n    def forward(self, x):")
+    found = diverged(plain, run(folder, "moved", moved))
+    assert found.operations is not None and found.operations.word == "identical", found.lines()
+
+
+def test_deterministic_algorithms_and_memory_that_was_not_set(tmp_path: Path) -> None:
+    """With deterministic algorithms torch fills new memory with NaN; what is in it before it is written says nothing."""
+    buffered = (
+        "h, _ = self.rnn(x)",
+        "out, _ = self.rnn(x); h = torch.empty(out.shape); h.copy_(out); h = h + torch.empty_like(out).zero_()",
+    )
+    a = run(tmp_path, "a", buffered)
+    torch.use_deterministic_algorithms(True)
+    try:
+        found = diverged(a, run(tmp_path, "b", buffered))
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert found.operations is not None and not found.differs, found.lines()
+
+
+def test_a_damaged_recording_is_not_compared(tmp_path: Path, plain: Path) -> None:
+    copy = tmp_path / "copy.inspect"
+    shutil.copytree(plain, copy)
+    (pages,) = copy.glob("pages-*.bin")
+    data = bytearray(pages.read_bytes())
+    for at in range(100, len(data), 700):
+        data[at] ^= 0xFF
+    pages.write_bytes(data)
+    told = called("diverge", str(plain), str(copy), cwd=tmp_path)
+    assert told.code == 2 and "has of operations is not whole, so it cannot be compared" in told.stderr

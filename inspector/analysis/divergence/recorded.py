@@ -98,7 +98,10 @@ def operations_of(view: View, frame: int = -1) -> list[Made]:
 def _read(view: View, frame: int) -> list[Made]:
 
     def array(word: str) -> npt.NDArray[Any]:
-        return np.ma.getdata(view.array(f"{OPERATIONS}:{word}", frame))
+        numbers = view.array(f"{OPERATIONS}:{word}", frame)
+        if not view.known(f"{OPERATIONS}:{word}", frame).all():
+            raise ValueError(f"{word} is damaged or was not written to its end")
+        return np.ma.getdata(numbers)
 
     def texts(word: str) -> list[str]:
         names = view.labels(f"{OPERATIONS} {word}", frame)

@@ -21,7 +21,7 @@ NOTHING = (
     "with inspector.watch(…, fingerprints=True)"
 )
 DOUBT = (
-    "wrong where a distance, known from 16 random signs, is off by more than a factor of three (one in a million), "
+    "wrong where a distance, known from 16 random signs, is off by more than a factor of three (four in a million), "
     "where an operation amplifies the change that it got more than the one unit of rounding that was tried, and where "
     "what is not recorded differs (views, code that is no tensor operation)"
 )
@@ -229,15 +229,18 @@ def _parting(one: Parting) -> str:
     by = f"by {one.relative:.2g} of its norm, where rounding explains {one.explained:.2g}"
     match one.word:
         case "start":
-            return f"{one.name}{more} differs before the first step, {by}"
+            return f"{one.name}{more} differ{'' if one.others else 's'} before the first step, {by}"
         case "batch":
             return f"{at}: the batch is another one (its hash differs), with the same weights up to rounding"
         case "gradient":
-            return f"{at}: the gradient of {one.name}{more} differs {by}; the weights and batches before agree"
+            whose = f"{'gradients' if one.others else 'gradient'} of {one.name}{more}"
+            how = f"differ{'' if one.others else 's'} {by}"
+            return f"{at}: the {whose} {how}; the weights and batches before agree"
         case "settings":
             return f"{at}: the optimizer's {one.name}{more} is {one.a:.6g} in A and {one.b:.6g} in B"
         case "weight":
-            return f"{at}: the weight {one.name}{more} differs after the step {by}; gradients and settings agree"
+            how = f"differ{'' if one.others else 's'} after the step {by}"
+            return f"{at}: the weight {one.name}{more} {how}; gradients and settings agree"
     what = "the loss" if one.word == "loss" else one.name
     share = f"{one.relative:.2g}, where rounding explains {one.explained:.2g}"
     return f"{at}: {what} is {one.a:.9g} in A and {one.b:.9g} in B, relative difference {share}"

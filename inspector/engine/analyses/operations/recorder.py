@@ -31,6 +31,8 @@ INPUTS, OUTPUTS = 8, 4
 LONGEST = 200
 UNSET = frozenset(("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize_"))
 """What these return is whatever was in the memory."""
+WORKING = ("mkldnn_rnn", "_cudnn_rnn", "miopen_rnn", "_scaled_dot_product", "_flash_attention", "_efficient_attention")
+"""These also return memory that their backward pass works with, or states of generators, as whole numbers."""
 OVERWRITES = frozenset((
     "copy_", "fill_", "zero_", "bernoulli_", "normal_", "uniform_", "random_", "exponential_", "log_normal_", "cauchy_",
     "geometric_",
@@ -165,10 +167,13 @@ class OperationRecorder(TorchDispatchMode):
         for one in outputs:
             self._unset.discard(memory(one))
             self._wrote[memory(one)] = len(self.operations)
-        outputs = outputs[:OUTPUTS]
-        done.outputs = [self.values.row(one) for one in outputs]
-        other = [one for one in tree_leaves(moved) if isinstance(one, Tensor)][:OUTPUTS]
-        done.response = distances(other, outputs) if moved is not None else [NONE] * len(outputs)
+        spare = [n for n, one in enumerate(outputs) if done.name.startswith(WORKING) and not one.is_floating_point()]
+        self._unset |= {memory(outputs[n]) for n in spare}
+        told = [n for n in range(len(outputs)) if n not in spare][:OUTPUTS]
+        done.outputs = [self.values.row(outputs[n]) for n in told]
+        other = [one for one in tree_leaves(moved) if isinstance(one, Tensor)]
+        distance = distances(other, outputs) if moved is not None else [NONE] * len(outputs)
+        done.response = [distance[n] for n in told]
         self.operations.append(done)
 
 
