@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-from written_attention import SAMPLE, T, Written, chain, inputs, plain_softmax, ran
+from written_attention import SAMPLE, D, T, Written, chain, inputs, plain_softmax, ran
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -329,6 +329,36 @@ def test_a_cache_of_keys_with_one_query_a_call(way: str) -> None:
     x = long()
     seen = chain(Cached(way).eval(), plain_softmax(dots(x), CAUSAL), x, place="model")
     assert f"{T} calls" in seen.method
+
+
+def test_multi_query_heads_with_a_cache_are_heads_and_not_queries() -> None:
+    """(b, h, k) weights and (b, k, d) values in each call: the rows are heads."""
+    x = long()
+
+    def forward(x: Tensor) -> Tensor:
+        out = []
+        for t in range(x.shape[1]):
+            kept = heads(x)[:, 0, : t + 1]
+            weights = torch.einsum("bhd,bkd->bhk", heads(x)[:, :, t], kept).softmax(-1)
+            out.append(torch.einsum("bhk,bkd->bhd", weights, kept).flatten(1))
+        return torch.stack(out, 1)
+
+    own = x[SAMPLE].unflatten(-1, (A, -1)).transpose(0, 1)
+    chain(forward, plain_softmax(own @ own[0].T, CAUSAL), x)
+
+
+def test_a_loop_over_the_batch_is_refused_and_a_common_memory_is_shown() -> None:
+    """Weights (q, k) of as many queries as sequences: whose they are is not known."""
+    x = inputs(b=T)
+
+    def one_by_one(x: Tensor) -> Tensor:
+        return torch.stack([(one @ one.T).softmax(-1) @ one for one in x])
+
+    seen = ran(Written(one_by_one).eval(), x)
+    assert "the sequences have no axis" in seen.sink.refusals()["inner:attention"]
+    memory, project = torch.linspace(-1, 1, 9 * D, dtype=torch.float64).reshape(9, D), nn.Linear(D, D).double()
+    expected = plain_softmax(x[SAMPLE] @ memory.T)[None]
+    chain(lambda x: (x @ memory.T).softmax(-1) @ project(memory), expected, x, domains=("step", "source step"))
 
 
 def test_two_layers_of_attention_in_one_module_are_two_maps() -> None:

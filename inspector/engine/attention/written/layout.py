@@ -132,9 +132,20 @@ def _batch_axis(selected: SelectedSample, contraction: Contraction, roles: Roles
         return exact[0]
     if first in roles.shared and left.size(first) % selected.batch == 0:
         return first
-    if not roles.shared and first in roles.queries and left.size(first) == selected.batch:
-        return first  # values that all sequences have in common: a memory
+    if (
+        not roles.shared
+        and first in roles.queries
+        and left.size(first) == selected.batch
+        and _memory(selected, left, roles)
+    ):
+        return first
     raise Unsupported(COMMON if not roles.shared else NO_BATCH.format(_sizes(left, roles.shared), selected.batch))
+
+
+def _memory(selected: SelectedSample, left: Operand, roles: Roles) -> bool:
+    """Whether values without a batch may be a memory that all sequences have in common. Not where weights (q, k) are as
+    many as positions: those may be of one sequence, in a loop over the batch."""
+    return len(left.axes) > 2 or math.prod(map(left.size, roles.keys)) not in (selected.padded, selected.length)
 
 
 def _sizes(operand: Operand, axes: str) -> str:
