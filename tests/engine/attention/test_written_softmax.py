@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 from collections.abc import Callable
 
 import pytest
 import torch
 import torch.nn.functional as F
+from attending import probed
 from torch import Tensor, nn
 from written_attention import SAMPLE, B, D, T, Written, chain, inputs, plain_softmax, ran
 
@@ -216,3 +219,46 @@ def test_padding_is_cut_off_where_nobody_looks_at_it() -> None:
 
     expected = plain_softmax(x[SAMPLE, :4] @ W @ x[SAMPLE, :4].mT)[None]
     chain(forward, expected, x, lengths=lengths)
+
+
+@pytest.mark.parametrize("train", [True, False])
+def test_gradients_and_the_graph_are_as_without_watching(train: bool) -> None:
+    """Every way, with gradients: the same numbers bit by bit, and the same maps."""
+
+    def run(way: Callable[[Tensor], Tensor], watched: bool) -> tuple[Tensor, Tensor]:
+        torch.manual_seed(3)
+        x = inputs().requires_grad_()
+
+        def dropping(x: Tensor) -> Tensor:
+            return way(F.dropout(x, 0.1, training=train))
+
+        y = probed(Written(dropping), x, look_at=SAMPLE)[0] if watched else dropping(x)
+        y.square().sum().backward()
+        assert x.grad is not None
+        return y.detach(), x.grad
+
+    ways = [way for name, way in USES.items() if "in place" not in name]  # autograd needs what that overwrites
+    for way in (*ways, *POOLS.values()):
+        plain, watched = run(way, False), run(way, True)
+        assert all(torch.equal(a, b) for a, b in zip(plain, watched, strict=True))
+    x = inputs().requires_grad_()
+    _, seen = probed(Written(USES["einsum"]), x, look_at=SAMPLE)
+    assert seen[0].weights is not None and not seen[0].weights.requires_grad
+
+
+def test_what_is_watched_is_freed_afterwards() -> None:
+    """Neither weights nor values are held once the model has returned and the map is dropped."""
+    made: list[weakref.ref[Tensor]] = []
+
+    def forward(x: Tensor) -> Tensor:
+        weights = scores(x).softmax(-1)
+        values = 2 * x
+        made.extend(weakref.ref(one) for one in (weights, values))
+        product = weights.unsqueeze(-1) * values.unsqueeze(1)
+        made.append(weakref.ref(product))
+        return product.sum(2)
+
+    with torch.no_grad():
+        probed(Written(forward), inputs())
+    gc.collect()
+    assert [one() for one in made] == [None] * 3
