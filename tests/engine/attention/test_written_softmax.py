@@ -10,7 +10,9 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
-from attending import probed
+from attending import probed, weights_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor, nn
 from written_attention import SAMPLE, B, D, T, Written, chain, inputs, plain_softmax, ran
 
@@ -157,6 +159,49 @@ def test_heads_in_any_place() -> None:
     }
     for way in ways.values():
         chain(way, expected, x)
+
+
+def test_as_many_heads_as_sequences_are_said_to_be_ambiguous() -> None:
+    x = inputs(b=2, t=5, d=8)
+    own = x[SAMPLE].unflatten(-1, (2, 4))
+    expected = plain_softmax(torch.einsum("qad,kad->aqk", own, own))
+    seen = chain(lambda x: weigh("bqad,bkad->baqk", "baqk,bkad->bqad", x), expected, x)
+    assert "2 axes have 2 entries, of which the first is taken for the batch" in seen.method
+    other = chain(lambda x: weigh("bqad,bkad->baqk", "baqk,bkad->bqad", x), *third())
+    assert "taken for the batch" not in other.method
+
+
+def third() -> tuple[Tensor, Tensor]:
+    x = inputs(b=3, t=5, d=8)
+    own = x[SAMPLE].unflatten(-1, (2, 4))
+    return plain_softmax(torch.einsum("qad,kad->aqk", own, own)), x
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    weights=st.permutations("baqk"), values=st.permutations("bakd"), out=st.permutations("baqd"),
+    b=st.sampled_from([1, 2, 5]), first=st.booleans(), seed=st.integers(0, 99),
+)  # fmt: skip
+def test_axes_in_any_order(
+    weights: list[str], values: list[str], out: list[str], b: int, first: bool, seed: int
+) -> None:
+    """A weighted sum with its axes in any order gives the map of the sample, or none."""
+    torch.manual_seed(seed)
+    sizes = {"b": b, "a": 3, "q": 4, "k": 6, "d": 7}
+    raw = torch.randn([sizes[axis] for axis in "baqk"], dtype=torch.float64)
+    value = torch.randn([sizes[axis] for axis in values], dtype=torch.float64)
+    names = "".join(weights)
+
+    def forward(x: Tensor) -> Tensor:
+        own = torch.einsum(f"baqk->{names}", raw).contiguous().softmax(names.index("k"))
+        one, two = (names, own), ("".join(values), value)
+        left, right = (one, two) if first else (two, one)
+        return torch.einsum(f"{left[0]},{right[0]}->{''.join(out)}", left[1], right[1])
+
+    with torch.no_grad():
+        _, seen = probed(Written(forward), torch.zeros(b, 6, 1), look_at=b - 1)
+    assert len(seen) == 1 and seen[0].check is not None and seen[0].check.passed
+    torch.testing.assert_close(weights_of(seen[0], b - 1), plain_softmax(raw[b - 1]))
 
 
 def weigh(score: str, use: str, x: Tensor) -> Tensor:
