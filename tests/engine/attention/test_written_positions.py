@@ -9,9 +9,14 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
+from listed import Listed
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from written_attention import SAMPLE, D, T, Written, chain, inputs, plain_softmax, ran
+
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.pipeline.options import RunOptions
+from inspector.engine.pipeline.own_run import perform
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -372,3 +377,21 @@ def test_two_layers_of_attention_in_one_module_are_two_maps() -> None:
     assert {"inner:attention", "inner.1:attention"} <= seen.sink.names()
     own = x[SAMPLE].unflatten(-1, (A, -1)).transpose(0, 1)
     torch.testing.assert_close(seen.map, plain_softmax(own @ own.mT), atol=1e-6, rtol=2**-10)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's own, when its compiler is loaded
+def test_flex_attention_that_is_compiled_runs_uncompiled_and_is_shown() -> None:
+    compiled = torch.compile(flex_attention)
+    x = long().float()
+
+    def forward(x: Tensor) -> Tensor:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            y = compiled(heads(x), heads(x), heads(x), block_mask=BLOCKS["causal"])
+        assert isinstance(y, Tensor)
+        return y.transpose(1, 2).flatten(2)
+
+    batch, sink = Batch(x, torch.full((len(x),), T), look_at=SAMPLE), Listed()
+    perform(Subject(Written(forward).eval()), batch, sink, RunOptions(only=["attention/maps"]))
+    found = torch.from_numpy(sink.array("inner:attention").astype("float64"))
+    torch.testing.assert_close(found, plain_softmax(dots(x.double()), CAUSAL), atol=2e-6, rtol=2**-10)
