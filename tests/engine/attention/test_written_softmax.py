@@ -104,11 +104,33 @@ POOLS: dict[str, Callable[[Tensor], Tensor]] = {
     "values transposed": lambda x: x.transpose(1, 2).bmm(F.softmax(pooled(x), 1).unsqueeze(2)).squeeze(2),
     "einsum": lambda x: torch.einsum("btd,bt->bd", x, F.softmax(pooled(x), 1)),
     "matmul": lambda x: (F.softmax(pooled(x), 1)[:, None] @ x)[:, 0],
+    "one by one": lambda x: sum(pieces(x), torch.zeros_like(x[:, 0])),
+    "one by one, in place": lambda x: added_up(x),
+    "one by one, time first": lambda x: one_by_one_of_rows(x),
     "time first": lambda x: (F.softmax(pooled(x.transpose(0, 1)), 0)[..., None] * x.transpose(0, 1)).sum(0),
     "exp over sum": lambda x: (written_out(pooled(x))[..., None] * x).sum(1),
     "log_softmax and exp": lambda x: (F.log_softmax(pooled(x), 1).exp()[..., None] * x).sum(1),
     "a dot product of each sequence": lambda x: torch.stack([F.softmax(pooled(x), 1)[:, None] @ x], 0)[0, :, 0],
 }
+
+
+def pieces(x: Tensor) -> list[Tensor]:
+    weights = F.softmax(pooled(x), 1)
+    return [weights[:, i : i + 1] * x[:, i] for i in range(x.shape[1])]
+
+
+def added_up(x: Tensor) -> Tensor:
+    weights, out = F.softmax(pooled(x), 1), torch.zeros_like(x[:, 0])
+    for i in range(x.shape[1]):
+        out += weights[:, i].unsqueeze(-1) * x[:, i]
+    return out
+
+
+def one_by_one_of_rows(x: Tensor) -> Tensor:
+    weights, out = F.softmax(pooled(x.transpose(0, 1)), 0), torch.zeros_like(x[:, 0])
+    for i in range(x.shape[1]):
+        out = out + x[:, i] * weights[i][:, None]
+    return out
 
 
 @pytest.mark.parametrize("way", POOLS)
