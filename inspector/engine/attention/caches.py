@@ -48,6 +48,7 @@ def joined_calls(selected: SelectedSample, attentions: list[Attention]) -> list[
     """Attentions of one module, in order, those that are rows of one map as one Attention. Others are unchanged."""
     if len(attentions) < 2:
         return attentions
+    attentions = _heads_of_one_query(attentions)
     calls = [_Call.of(attention) for attention in attentions]
     if not crosses(attentions[0].place):
         runs = _caches(calls)
@@ -58,6 +59,30 @@ def joined_calls(selected: SelectedSample, attentions: list[Attention]) -> list[
     if same and (growing or len({call.rows.keys for call in calls}) == 1):
         return [_as_one(calls, f"one row of each of {len(calls)} calls", calls[-1].rows.keys, "position", None)]
     return attentions
+
+
+def _heads_of_one_query(attentions: list[Attention]) -> list[Attention]:
+    """Calls (h, k) of several rows whose keys grow by one a call: the rows are heads that share their keys and values
+    (multi-query attention with a cache), since a cache gets as many keys as there are queries."""
+    shapes = [None if one.weights is None else one.weights.shape for one in attentions]
+    first = shapes[0]
+    if first is None or first[1] != 1 or first[2] < 2 or any(one is None for one in shapes):
+        return attentions
+    growing = all(
+        after is not None and after[1:] == (1, first[2], first[3] + number) for number, after in enumerate(shapes)
+    )
+    return [_turned(one) for one in attentions] if growing else attentions
+
+
+def _turned(attention: Attention) -> Attention:
+    """Queries as heads."""
+    assert attention.weights is not None and attention.mask is not None
+    mask = attention.mask.expand(attention.weights.shape)
+    margins = None if attention.margins is None else attention.margins.transpose(1, 2)
+    return replace(
+        attention, weights=attention.weights.transpose(1, 2), mask=mask.transpose(1, 2), margins=margins,
+        queries_from="position", keys_from="position", called_with=1,
+    )  # fmt: skip
 
 
 def _caches(calls: list[_Call]) -> list[list[_Call]]:

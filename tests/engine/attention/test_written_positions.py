@@ -9,9 +9,14 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
+from listed import Listed
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-from written_attention import SAMPLE, T, Written, chain, inputs, plain_softmax, ran
+from written_attention import SAMPLE, D, T, Written, chain, inputs, plain_softmax, ran
+
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.pipeline.options import RunOptions
+from inspector.engine.pipeline.own_run import perform
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -331,6 +336,36 @@ def test_a_cache_of_keys_with_one_query_a_call(way: str) -> None:
     assert f"{T} calls" in seen.method
 
 
+def test_multi_query_heads_with_a_cache_are_heads_and_not_queries() -> None:
+    """(b, h, k) weights and (b, k, d) values in each call: the rows are heads."""
+    x = long()
+
+    def forward(x: Tensor) -> Tensor:
+        out = []
+        for t in range(x.shape[1]):
+            kept = heads(x)[:, 0, : t + 1]
+            weights = torch.einsum("bhd,bkd->bhk", heads(x)[:, :, t], kept).softmax(-1)
+            out.append(torch.einsum("bhk,bkd->bhd", weights, kept).flatten(1))
+        return torch.stack(out, 1)
+
+    own = x[SAMPLE].unflatten(-1, (A, -1)).transpose(0, 1)
+    chain(forward, plain_softmax(own @ own[0].T, CAUSAL), x)
+
+
+def test_a_loop_over_the_batch_is_refused_and_a_common_memory_is_shown() -> None:
+    """Weights (q, k) of as many queries as sequences: whose they are is not known."""
+    x = inputs(b=T)
+
+    def one_by_one(x: Tensor) -> Tensor:
+        return torch.stack([(one @ one.T).softmax(-1) @ one for one in x])
+
+    seen = ran(Written(one_by_one).eval(), x)
+    assert "the sequences have no axis" in seen.sink.refusals()["inner:attention"]
+    memory, project = torch.linspace(-1, 1, 9 * D, dtype=torch.float64).reshape(9, D), nn.Linear(D, D).double()
+    expected = plain_softmax(x[SAMPLE] @ memory.T)[None]
+    chain(lambda x: (x @ memory.T).softmax(-1) @ project(memory), expected, x, domains=("step", "source step"))
+
+
 def test_two_layers_of_attention_in_one_module_are_two_maps() -> None:
     x = long()
 
@@ -342,3 +377,21 @@ def test_two_layers_of_attention_in_one_module_are_two_maps() -> None:
     assert {"inner:attention", "inner.1:attention"} <= seen.sink.names()
     own = x[SAMPLE].unflatten(-1, (A, -1)).transpose(0, 1)
     torch.testing.assert_close(seen.map, plain_softmax(own @ own.mT), atol=1e-6, rtol=2**-10)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's own, when its compiler is loaded
+def test_flex_attention_that_is_compiled_runs_uncompiled_and_is_shown() -> None:
+    compiled = torch.compile(flex_attention)
+    x = long().float()
+
+    def forward(x: Tensor) -> Tensor:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            y = compiled(heads(x), heads(x), heads(x), block_mask=BLOCKS["causal"])
+        assert isinstance(y, Tensor)
+        return y.transpose(1, 2).flatten(2)
+
+    batch, sink = Batch(x, torch.full((len(x),), T), look_at=SAMPLE), Listed()
+    perform(Subject(Written(forward).eval()), batch, sink, RunOptions(only=["attention/maps"]))
+    found = torch.from_numpy(sink.array("inner:attention").astype("float64"))
+    torch.testing.assert_close(found, plain_softmax(dots(x.double()), CAUSAL), atol=2e-6, rtol=2**-10)

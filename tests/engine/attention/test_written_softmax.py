@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 from collections.abc import Callable
 
 import pytest
 import torch
 import torch.nn.functional as F
+from attending import probed, weights_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor, nn
 from written_attention import SAMPLE, B, D, T, Written, chain, inputs, plain_softmax, ran
 
@@ -99,11 +104,33 @@ POOLS: dict[str, Callable[[Tensor], Tensor]] = {
     "values transposed": lambda x: x.transpose(1, 2).bmm(F.softmax(pooled(x), 1).unsqueeze(2)).squeeze(2),
     "einsum": lambda x: torch.einsum("btd,bt->bd", x, F.softmax(pooled(x), 1)),
     "matmul": lambda x: (F.softmax(pooled(x), 1)[:, None] @ x)[:, 0],
+    "one by one": lambda x: sum(pieces(x), torch.zeros_like(x[:, 0])),
+    "one by one, in place": lambda x: added_up(x),
+    "one by one, time first": lambda x: one_by_one_of_rows(x),
     "time first": lambda x: (F.softmax(pooled(x.transpose(0, 1)), 0)[..., None] * x.transpose(0, 1)).sum(0),
     "exp over sum": lambda x: (written_out(pooled(x))[..., None] * x).sum(1),
     "log_softmax and exp": lambda x: (F.log_softmax(pooled(x), 1).exp()[..., None] * x).sum(1),
     "a dot product of each sequence": lambda x: torch.stack([F.softmax(pooled(x), 1)[:, None] @ x], 0)[0, :, 0],
 }
+
+
+def pieces(x: Tensor) -> list[Tensor]:
+    weights = F.softmax(pooled(x), 1)
+    return [weights[:, i : i + 1] * x[:, i] for i in range(x.shape[1])]
+
+
+def added_up(x: Tensor) -> Tensor:
+    weights, out = F.softmax(pooled(x), 1), torch.zeros_like(x[:, 0])
+    for i in range(x.shape[1]):
+        out += weights[:, i].unsqueeze(-1) * x[:, i]
+    return out
+
+
+def one_by_one_of_rows(x: Tensor) -> Tensor:
+    weights, out = F.softmax(pooled(x.transpose(0, 1)), 0), torch.zeros_like(x[:, 0])
+    for i in range(x.shape[1]):
+        out = out + x[:, i] * weights[i][:, None]
+    return out
 
 
 @pytest.mark.parametrize("way", POOLS)
@@ -154,6 +181,49 @@ def test_heads_in_any_place() -> None:
     }
     for way in ways.values():
         chain(way, expected, x)
+
+
+def test_as_many_heads_as_sequences_are_said_to_be_ambiguous() -> None:
+    x = inputs(b=2, t=5, d=8)
+    own = x[SAMPLE].unflatten(-1, (2, 4))
+    expected = plain_softmax(torch.einsum("qad,kad->aqk", own, own))
+    seen = chain(lambda x: weigh("bqad,bkad->baqk", "baqk,bkad->bqad", x), expected, x)
+    assert "2 axes have 2 entries, of which the first is taken for the batch" in seen.method
+    other = chain(lambda x: weigh("bqad,bkad->baqk", "baqk,bkad->bqad", x), *third())
+    assert "taken for the batch" not in other.method
+
+
+def third() -> tuple[Tensor, Tensor]:
+    x = inputs(b=3, t=5, d=8)
+    own = x[SAMPLE].unflatten(-1, (2, 4))
+    return plain_softmax(torch.einsum("qad,kad->aqk", own, own)), x
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    weights=st.permutations("baqk"), values=st.permutations("bakd"), out=st.permutations("baqd"),
+    b=st.sampled_from([1, 2, 5]), first=st.booleans(), seed=st.integers(0, 99),
+)  # fmt: skip
+def test_axes_in_any_order(
+    weights: list[str], values: list[str], out: list[str], b: int, first: bool, seed: int
+) -> None:
+    """A weighted sum with its axes in any order gives the map of the sample, or none."""
+    torch.manual_seed(seed)
+    sizes = {"b": b, "a": 3, "q": 4, "k": 6, "d": 7}
+    raw = torch.randn([sizes[axis] for axis in "baqk"], dtype=torch.float64)
+    value = torch.randn([sizes[axis] for axis in values], dtype=torch.float64)
+    names = "".join(weights)
+
+    def forward(x: Tensor) -> Tensor:
+        own = torch.einsum(f"baqk->{names}", raw).contiguous().softmax(names.index("k"))
+        one, two = (names, own), ("".join(values), value)
+        left, right = (one, two) if first else (two, one)
+        return torch.einsum(f"{left[0]},{right[0]}->{''.join(out)}", left[1], right[1])
+
+    with torch.no_grad():
+        _, seen = probed(Written(forward), torch.zeros(b, 6, 1), look_at=b - 1)
+    assert len(seen) == 1 and seen[0].check is not None and seen[0].check.passed
+    torch.testing.assert_close(weights_of(seen[0], b - 1), plain_softmax(raw[b - 1]))
 
 
 def weigh(score: str, use: str, x: Tensor) -> Tensor:
@@ -216,3 +286,46 @@ def test_padding_is_cut_off_where_nobody_looks_at_it() -> None:
 
     expected = plain_softmax(x[SAMPLE, :4] @ W @ x[SAMPLE, :4].mT)[None]
     chain(forward, expected, x, lengths=lengths)
+
+
+@pytest.mark.parametrize("train", [True, False])
+def test_gradients_and_the_graph_are_as_without_watching(train: bool) -> None:
+    """Every way, with gradients: the same numbers bit by bit, and the same maps."""
+
+    def run(way: Callable[[Tensor], Tensor], watched: bool) -> tuple[Tensor, Tensor]:
+        torch.manual_seed(3)
+        x = inputs().requires_grad_()
+
+        def dropping(x: Tensor) -> Tensor:
+            return way(F.dropout(x, 0.1, training=train))
+
+        y = probed(Written(dropping), x, look_at=SAMPLE)[0] if watched else dropping(x)
+        y.square().sum().backward()
+        assert x.grad is not None
+        return y.detach(), x.grad
+
+    ways = [way for name, way in USES.items() if "in place" not in name]  # autograd needs what that overwrites
+    for way in (*ways, *POOLS.values()):
+        plain, watched = run(way, False), run(way, True)
+        assert all(torch.equal(a, b) for a, b in zip(plain, watched, strict=True))
+    x = inputs().requires_grad_()
+    _, seen = probed(Written(USES["einsum"]), x, look_at=SAMPLE)
+    assert seen[0].weights is not None and not seen[0].weights.requires_grad
+
+
+def test_what_is_watched_is_freed_afterwards() -> None:
+    """Neither weights nor values are held once the model has returned and the map is dropped."""
+    made: list[weakref.ref[Tensor]] = []
+
+    def forward(x: Tensor) -> Tensor:
+        weights = scores(x).softmax(-1)
+        values = 2 * x
+        made.extend(weakref.ref(one) for one in (weights, values))
+        product = weights.unsqueeze(-1) * values.unsqueeze(1)
+        made.append(weakref.ref(product))
+        return product.sum(2)
+
+    with torch.no_grad():
+        probed(Written(forward), inputs())
+    gc.collect()
+    assert [one() for one in made] == [None] * 3

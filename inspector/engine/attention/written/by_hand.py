@@ -46,7 +46,11 @@ class ByHand(WeightedSums):
         return bool(self.products) and bool(args) and id(args[0]) in self.products
 
     def _adds(self, args: Any, out: Any) -> bool:
-        return self.facts.knows(args[:2]) or any(masking.may_be_mask(one, out) for one in args[:2])
+        return (
+            bool(self.pieces.sums)
+            or self.facts.knows(args[:2])
+            or any(masking.may_be_mask(one, out) for one in args[:2])
+        )
 
     def _multiplied(self, args: Any, _out: Any) -> bool:
         return bool(self.linear.uses) or self.facts.knows(args[:2]) or (len(args) > 1 and _outer(args[0], args[1]))
@@ -187,6 +191,10 @@ class ByHand(WeightedSums):
             self._plus(args[0], other if plain or not isinstance(other, Tensor) else -other.detach(), out)
 
     def _plus(self, one: Any, two: Any, out: Tensor) -> None:
+        if self.pieces.sums:
+            found = self.pieces.plus(one, two, out)
+            if found is not None:
+                self.weighs(found)
         for source, mask in ((one, two), (two, one)):
             known = self.facts.of(source)
             if not isinstance(source, Tensor):
@@ -220,6 +228,9 @@ class ByHand(WeightedSums):
         if known.origin is not None and not known.origin.reason:
             known.origin.reason = judging.GATE if left.shape == right.shape else judging.PIECES
         self._remember(left, right, out)
+        for piece, value in ((left, right), (right, left)):
+            if isinstance(piece, Tensor) and isinstance(value, Tensor):
+                self.pieces.product(piece, value, out)
 
     def layer(self, args: Args, kwargs: Kwargs, out: Any) -> None:
         """A linear layer: its last axis has a weight of its own for each position."""

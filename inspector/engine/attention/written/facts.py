@@ -137,6 +137,12 @@ class FactTable:
         storages = (_storage(one) for one in tensors if isinstance(one, Tensor))
         return any(storage is not None and storage._cdata in known for storage in storages)
 
+    def whole(self, part: Tensor) -> Known | None:
+        """What is known of the memory of which a tensor is a part; None where it is all of it."""
+        storage = _storage(part) if self._known else None
+        known = None if storage is None else self._known.get(storage._cdata)
+        return known if known is not None and part.numel() < known.shape.numel() else None
+
     def of(self, tensor: object) -> Facts | None:
         """What is known of a tensor, or None."""
         if not self._known or not isinstance(tensor, Tensor):

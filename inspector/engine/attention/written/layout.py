@@ -16,6 +16,7 @@ from inspector.engine.errors import Unsupported
 
 COMMON = "its values are the same for all sequences of the batch, or the sequences have no axis"
 NO_BATCH = "its common axes of {} entries are no batch of {} sequences"
+TAKEN = "{} axes have {} entries, of which the first is taken for the batch"
 ROUNDING = 32.0
 """Allowed error of a sum of products, in rounding errors of the largest product: sums run in another order here."""
 
@@ -62,9 +63,12 @@ class Layout:
 
     def note(self) -> str:
         """What a reader must know of several windows of the sample on the batch axis; without an axis of heads, that
-        one has the heads."""
+        one has the heads. And that several axes may be the batch."""
         if not self.batch or not self.heads:
             return ""
+        alike = [axis for axis in self.heads if self.contraction.left.size(axis) == self.selected.batch > 1]
+        if alike and self.contraction.left.size(self.batch) == self.selected.batch:
+            return TAKEN.format(len(alike) + 1, self.selected.batch)
         heads = math.prod(map(self.contraction.left.size, self.heads))
         return self.selected.window_note(self.contraction.left.size(self.batch), heads)
 
@@ -132,9 +136,20 @@ def _batch_axis(selected: SelectedSample, contraction: Contraction, roles: Roles
         return exact[0]
     if first in roles.shared and left.size(first) % selected.batch == 0:
         return first
-    if not roles.shared and first in roles.queries and left.size(first) == selected.batch:
-        return first  # values that all sequences have in common: a memory
+    if (
+        not roles.shared
+        and first in roles.queries
+        and left.size(first) == selected.batch
+        and _memory(selected, left, roles)
+    ):
+        return first
     raise Unsupported(COMMON if not roles.shared else NO_BATCH.format(_sizes(left, roles.shared), selected.batch))
+
+
+def _memory(selected: SelectedSample, left: Operand, roles: Roles) -> bool:
+    """Whether values without a batch may be a memory that all sequences have in common. Not where weights (q, k) are as
+    many as positions: those may be of one sequence, in a loop over the batch."""
+    return len(left.axes) > 2 or math.prod(map(left.size, roles.keys)) not in (selected.padded, selected.length)
 
 
 def _sizes(operand: Operand, axes: str) -> str:

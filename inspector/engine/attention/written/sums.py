@@ -25,6 +25,7 @@ from inspector.engine.attention.written.contraction import (
 from inspector.engine.attention.written.facts import Facts, FactTable, Origin
 from inspector.engine.attention.written.layout import Layout, lay_out
 from inspector.engine.attention.written.linear import LinearAttention
+from inspector.engine.attention.written.pieces import Pieces
 from inspector.engine.errors import Unsupported
 from inspector.engine.trace.trace import Attention
 
@@ -48,8 +49,12 @@ class WeightedSums:
     origins: list[Origin] = field(default_factory=list)
     facts: FactTable = field(default_factory=FactTable)
     products: dict[int, tuple[weakref.ref[Tensor], Tensor, Tensor]] = field(default_factory=dict)
+    pieces: Pieces = field(init=False)
     linear: LinearAttention = field(default_factory=LinearAttention)
     bytes: int = 0
+
+    def __post_init__(self) -> None:
+        self.pieces = Pieces(self.facts)
 
     def product(self, args: Args, kwargs: Kwargs, out: Any) -> None:
         """matmul, bmm and the like."""
