@@ -16,8 +16,8 @@ from scipy.stats import kendalltau
 
 Floats = npt.NDArray[np.float64]
 BLOCKS = 20
-LEAST = 100
-"""Points from which a trend is judged: 5 in each block."""
+LEAST = 60
+"""Points from which a trend is judged: 3 in each block."""
 WINDOW = 50
 
 
@@ -67,6 +67,16 @@ def trend_of(x: Floats, y: Floats) -> Trend | None:
         falls=_ordered(blocks, "less"),
         rises=_ordered(after, "greater") if len(after) > 4 else 1.0,
     )
+
+
+def is_flat(trend: Trend, share: float, p: float) -> bool:
+    """Whether a loss stays where it was: it fell by no more than a share of its size (or its spread), in an order that
+    chance makes with a probability of at least `p`, and it did not rise by more either."""
+    gained = trend.first - min(trend.best, trend.last)
+    room = max(share * abs(trend.first), trend.spread)
+    # where it rises by more it has diverged, which is another rule
+    stays = trend.last - trend.best <= max(4 * trend.spread, share * abs(trend.first))
+    return gained <= room and stays and trend.falls >= p
 
 
 def _ordered(blocks: Floats, alternative: str) -> float:

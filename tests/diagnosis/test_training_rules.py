@@ -13,7 +13,8 @@ import pytest
 import inspector
 from inspector.capture import Writer, open_any, open_capture
 from inspector.diagnosis import RULES, Diagnosis, Settings, diagnose
-from inspector.records import Channel, Finding, Labels, Page, RunStart, RunStop
+from inspector.records import Channel, Finding, Frame, Labels, Page, RunStart, RunStop
+from inspector.workspace.trainings import find_training
 
 Floats = npt.NDArray[np.float64]
 N = 400
@@ -89,7 +90,7 @@ def test_a_healthy_training_is_left_alone_and_it_is_said_who_looked(tmp_path: Pa
     }
     found = judged(tmp_path / "a.inspect", falling(), tables, about=about)
     assert found.findings == ()
-    training = {key for key, rule in RULES.items() if rule.scope == "training"}
+    training = {key for key, rule in RULES.items() if rule.scope == "training" and rule.reads != ("lag",)}
     assert training <= set(found.asked) and not training & set(found.silent)
 
 
@@ -140,7 +141,7 @@ def test_parameters_that_never_had_a_number_have_no_column(tmp_path: Path) -> No
 
 def test_too_few_iterations_prove_nothing(tmp_path: Path) -> None:
     tables = {"parameters:gradient/norm": ones(1.0, np.nan, 1.0)[:9], "parameters:update/norm": ones(0.0, 0.0, 0.0)[:9]}
-    found = judged(tmp_path / "a.inspect", falling()[:99] * 0 + 1, tables)
+    found = judged(tmp_path / "a.inspect", falling()[:59] * 0 + 1, tables)
     assert found.findings == ()
 
 
@@ -289,6 +290,69 @@ def test_steps_too_small_or_too_large(tmp_path: Path) -> None:
     found = of(judged(tmp_path / "a.inspect", tables={"parameters:update/ratio": ones(1e-7, 0.3, 0.5)}), "step-size")
     assert [(f.place, f.severity) for f in found] == [("a.weight", "info"), ("b.weight", "info")]
     assert "less than 1e-05" in found[0].message and "more than 0.1" in found[1].message
+
+
+RECORDED = {
+    "training-vanishing": ["plateau warning", "reach-through-time warning"],
+    "training-exploding": ["reach-through-time warning"],
+    "training-dead-units": ["dead-activations warning"],
+    "training-spike": ["loss-spike info"],
+    "training-healthy": [],
+}
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_each_recorded_training_is_named_for_what_it_has(name: str) -> None:
+    """Real trainings: each illness is found, the twin that learns is left alone."""
+    with open_capture(find_training(name).capture) as capture:
+        found = diagnose(capture, capture.frames)
+    assert sorted(f"{one.rule} {one.severity}" for one in found.findings) == RECORDED[name] and not found.broken
+
+
+@pytest.mark.parametrize(
+    ("products", "loss", "clipped", "said"),
+    [
+        ([1, 1e-1, 1e-2, 1e-4], "flat", False, "warning: the loss does not fall, and of a change of the state 0.0001"),
+        ([1, 1e-1, 1e-2, 1e-4], "falls", False, ""),
+        ([1, 0.9, 0.8, 0.7], "flat", False, ""),
+        (
+            [1, 10, 100, 2000],
+            "falls",
+            False,
+            "warning: a change of the state is 2e+03 times as large after 3 steps, and no",
+        ),
+        (
+            [1, 10, 100, 2000],
+            "falls",
+            True,
+            "info: a change of the state is 2e+03 times as large after 3 steps; the grad",
+        ),
+        ([1, 10, 100, 500], "flat", False, ""),
+        ([1, np.nan, np.nan, np.nan], "flat", False, ""),
+    ],
+)
+def test_reach_through_time(tmp_path: Path, products: list[float], loss: str, clipped: bool, said: str) -> None:
+    norms = ones(1.0, 0.5 if clipped else 1.0)
+    with Writer(tmp_path / "a.inspect", RunStart(run="r", title="t")) as writer:
+        writer.write(Frame(index=0, label="iteration 0"))
+        writer.write(series("training:loss", ("iteration",), "loss"))
+        writer.write(Page("training:loss", 0, (0,), falling() if loss == "falls" else 2.08 + 0.01 * NOISE))
+        writer.write(series("training:gradient_norm", ("iteration", "statistic"), "gradient norm"))
+        writer.write(Page("training:gradient_norm", 0, (0, 0), norms))
+        name, statistics = "rnn.l0:jacobian/lag", ("p10", "median")
+        writer.write(
+            Channel(
+                name=name, kind="lag", dims=("statistic", "lag"), shape=(2, 4), dtype="float64",
+                labels={"statistic": statistics},
+            )
+        )  # fmt: skip
+        writer.write(Page(name, 0, (0, 0), np.array([[0.0] * 4, products])))
+        writer.write(RunStop("done"))
+    with open_capture(tmp_path / "a.inspect") as capture:
+        found = of(diagnose(capture, capture.frames), "reach-through-time")
+    assert [f"{one.severity}: {one.message}".startswith(said) and one.place for one in found] == (
+        ["rnn.l0"] if said else []
+    )
 
 
 def test_no_sample_training_is_accused_of_anything() -> None:

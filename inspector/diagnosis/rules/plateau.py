@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from inspector.analysis.loss_trend import Trend, trend_of
+from inspector.analysis.loss_trend import is_flat, trend_of
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import line_of, table_of
 from inspector.records import Finding
@@ -29,7 +29,7 @@ class Plateau:
     needs = ()
     limits = (
         Limit("share", 0.02, "Two per cent of its size: what trainspotter calls a plateau."),
-        Limit("p", 0.2, "So weak a trend is not told from none by a rank test over twenty blocks."),
+        Limit("p", 0.05, "A rank test over twenty blocks sees no trend: the usual level."),
         Limit("ratio", 1e-6, "An update of less than a millionth of the weight a step: 1e-3 is usual (Karpathy)."),
     )
     reference = "Mann 1945; Kendall 1975 (rank test of a trend)"
@@ -38,7 +38,7 @@ class Plateau:
         """At most one."""
         loss = line_of(run, "loss")
         trend = trend_of(loss.x, loss.y) if loss is not None else None
-        if loss is None or trend is None or not self._flat(run, trend):
+        if loss is None or trend is None or not is_flat(trend, run.limit("share"), run.limit("p")):
             return
         reason, evidence = self._reason(run)
         yield Finding(
@@ -51,13 +51,6 @@ class Plateau:
             remedy="See whether one batch can be learned, whether the gradient reaches as far back as the task needs "
             "(a probe with influence), and whether the step size is near the largest that works.",
         )  # fmt: skip
-
-    def _flat(self, run: Run, trend: Trend) -> bool:
-        gained = trend.first - min(trend.best, trend.last)
-        small = gained <= run.limit("share") * abs(trend.first) or gained <= trend.spread
-        # where it rises by more it has diverged, which is another rule
-        stays = trend.last - trend.best <= max(4 * trend.spread, run.limit("share") * abs(trend.first))
-        return small and stays and trend.falls >= run.limit("p")
 
     def _reason(self, run: Run) -> tuple[str, tuple[str, ...]]:
         table = table_of(run, RATIO)

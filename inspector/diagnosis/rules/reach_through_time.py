@@ -1,0 +1,119 @@
+"""A training that does not learn, or has no clipping, and a state that forgets or amplifies what it held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from inspector.analysis.lag_norms import centre_of
+from inspector.analysis.loss_trend import is_flat, trend_of
+from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.series import line_of, table_of
+from inspector.records import Finding
+
+SIGNAL = "jacobian/lag"
+NORMS = "training:gradient_norm"
+VANISHED = (
+    "Gates that stay open (a forget bias of 1 or more), skip connections through time, an orthogonal recurrent matrix, "
+    "or attention carry a gradient that far; another learning rate does not."
+)
+EXPLODED = (
+    "Clip the gradient by its norm, begin with recurrent weights whose largest singular value is near 1, or use gates."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The products of the step Jacobians of a layer in the newest frame: the first lag at which their median is beyond
+    a limit (`lag`), that median, and how many lags there are."""
+
+    channel: str
+    place: str
+    frame: int
+    lag: int
+    value: float
+    lags: int
+
+
+class ReachThroughTime:
+    """Reads products of Jacobians of the probe's newest frame, together with the loss or with clipping.
+
+    A short reach alone is no illness: the task may need no more. So a vanishing product counts only where the loss does
+    not fall, and an exploding one is only information where the gradient is clipped. Counter-example: a loss that does
+    not fall for another reason, in a net that need not look back so far; the finding says up to where it looks.
+    """
+
+    id = "IN305"
+    title = "Gradients vanish or explode through time"
+    summary = "The loss does not fall and the state keeps nothing for long, or its products of Jacobians explode."
+    trust: Trust = "statistical"
+    scope: Scope = "training"
+    reads = ("lag",)
+    needs = ("jacobian/lag",)
+    limits = (
+        Limit("small", 1e-3, "A thousandth of a change is left: the app's horizon."),
+        Limit("large", 1e3, "A change is a thousand times as large: the app's horizon."),
+        Limit("share", 0.02, "As for plateau: less of a fall is none."),
+        Limit("p", 0.05, "As for plateau."),
+    )
+    reference = "Bengio, Simard & Frasconi 1994; Pascanu, Mikolov & Bengio 2013, arXiv 1211.5063"
+
+    def findings(self, run: Run, frame: int) -> Iterable[Finding]:
+        """One for each layer."""
+        loss = line_of(run, "loss")
+        trend = None if loss is None else trend_of(loss.x, loss.y)
+        flat = trend is not None and is_flat(trend, run.limit("share"), run.limit("p"))
+        for name, channel in run.channels.items():
+            if channel.signal == SIGNAL and run.revision(name):
+                found = self._reach(run, name)
+                if found is not None and found.value > 1:
+                    yield self._exploded(run, found)
+                elif found is not None and flat and loss is not None:
+                    yield self._vanished(found, loss.channel)
+
+    def _reach(self, run: Run, name: str) -> Reach | None:
+        at = run.frame_of(name)
+        channel = run.channel(name, at)
+        names = channel.labels.get("statistic", ())
+        row = np.asarray(np.ma.filled(run.array(name, at), np.nan))[names.index(centre_of(SIGNAL, names)[0])]
+        with np.errstate(invalid="ignore"):
+            beyond = np.flatnonzero((row < run.limit("small")) | (row > run.limit("large")))
+        if not len(beyond):
+            return None
+        lag = int(beyond[0])
+        return Reach(name, channel.place, at, lag, float(row[lag]), len(row))
+
+    def _vanished(self, one: Reach, loss: str) -> Finding:
+        return Finding(
+            rule="reach-through-time", severity="warning", place=one.place,
+            message=f"the loss does not fall, and of a change of the state {one.value:.1g} is left after {one.lag} "
+            f"steps (the probe has {one.lags}): the gradient cannot teach what lies further back",
+            evidence=(one.channel, loss),
+            sure="products of the exact Jacobians of one sequence, the median over its steps",
+            unless=f"the task needs no more than {one.lag} steps: influence tells whether the loss depends on more",
+            remedy=VANISHED, code="nn.LSTM(...); bias_ih[hidden:2 * hidden] = 1.0",
+        )  # fmt: skip
+
+    def _exploded(self, run: Run, one: Reach) -> Finding:
+        norms = table_of(run, NORMS)
+        clipped = norms is not None and norms.values.shape[1] > 1 and _clips(norms.values)
+        return Finding(
+            rule="reach-through-time", severity="info" if clipped else "warning", place=one.place,
+            message=f"a change of the state is {one.value:.2g} times as large after {one.lag} steps"
+            + ("; the gradient is clipped" if clipped else ", and nothing clips the gradient"),
+            evidence=(one.channel, *((NORMS,) if norms is not None else ())),
+            sure="products of the exact Jacobians of one sequence, the median over its steps",
+            unless="the loss falls as it should all the same", remedy=EXPLODED,
+            code="nn.utils.clip_grad_norm_(model.parameters(), 1.0)",
+        )  # fmt: skip
+
+
+def _clips(values: np.ndarray) -> bool:
+    """Whether the norm after clipping was ever smaller than the one before."""
+    with np.errstate(invalid="ignore"):
+        return bool((values[:, 1] < 0.999 * values[:, 0]).any())
+
+
+RULES.register("reach-through-time")(ReachThroughTime())
