@@ -23,9 +23,9 @@ def lines(file: FileIO, at: int, size: int) -> Iterator[tuple[int, bytes, bool]]
 
     Raises CaptureError for a line that is longer than any.
     """
-    file.seek(at)
     rest = b""
     while at + len(rest) < size:
+        file.seek(at + len(rest))  # whoever takes the lines may have read elsewhere in between (Tail.reach)
         piece = file.read(min(PIECE, size - at - len(rest)))
         if not piece:
             break

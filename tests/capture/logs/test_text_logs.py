@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from inspector.capture import CaptureError, LogView, open_log
+from inspector.capture.logs.lines import PIECE
 
 INF = math.inf
 
@@ -32,6 +33,23 @@ def values(log: LogView, name: str) -> dict[float, float]:
 
 def series(log: LogView) -> list[str]:
     return [name for name, channel in log.channels.items() if channel.kind == "series"]
+
+
+# -- files of several pieces
+
+
+@pytest.mark.parametrize("name", ["metrics.csv", "metrics.jsonl"])
+def test_every_row_of_a_file_of_several_megabytes_is_read_once(tmp_path: Path, name: str) -> None:
+    count, filling = 4 * PIECE // 64, "x" * 40
+    if name.endswith(".csv"):
+        text = "step,loss,words\n" + "".join(f"{n},{n / 4},{filling}\n" for n in range(count))
+    else:
+        text = "".join(f'{{"step": {n}, "loss": {n / 4}, "words": "{filling}"}}\n' for n in range(count))
+    assert len(text) > 3 * PIECE
+    log = opened(tmp_path / name, text)
+    np.testing.assert_array_equal(log.array("log:iteration"), np.arange(count))
+    np.testing.assert_array_equal(log.array("log:loss"), np.arange(count) / 4)
+    assert not log.damaged and not log.events
 
 
 # -- CSV
