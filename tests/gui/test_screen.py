@@ -121,6 +121,28 @@ def test_names_of_samples_are_read_whole_and_what_is_cut_differs(window: Window,
     assert item.text(0).split()[-1] in item.toolTip(0)
 
 
+def test_the_list_of_what_opens_stays_as_it_is_when_something_is_opened(window: Window, a_capture: Path) -> None:
+    names = window.opener
+    trainings = names.topLevelItem(0)
+    trainings.setExpanded(False)
+    names.setCurrentItem(trainings)
+    for _ in range(2):
+        window.open_capture(str(a_capture))
+        assert names.topLevelItem(0) is trainings and not trainings.isExpanded()
+        assert names.currentItem() is trainings
+        titles = [names.topLevelItem(i).text(0) for i in range(names.topLevelItemCount())]
+        assert titles == ["Recorded trainings", "Samples", "Recent"]
+        assert [names.topLevelItem(2).child(i).text(0) for i in range(names.topLevelItem(2).childCount())] == [
+            "a.inspect"
+        ]
+
+
+def test_a_dock_can_be_narrow_whatever_its_controls_are(window: Window, a_capture: Path) -> None:
+    window.open_capture(str(a_capture))
+    for key, dock in window.docks.items():
+        assert dock.titleBarWidget().minimumSizeHint().width() == 120, key
+
+
 @pytest.mark.parametrize("damaged", [False, True])
 def test_attention_is_seen_whole(window: Window, qtbot: object, a_capture: Path, damaged: bool) -> None:
     window.open_capture(str(a_capture))

@@ -170,7 +170,7 @@ class Asking(Showing):
             self.fail(str(problem))
             return
         self.settings.add_recent(str(Path(path).absolute()))
-        self.list_what_opens()
+        self.opener.show_recent(self.settings.recent())
         self.new_capture()
         self.input.forget_refused()
         self.show_state()
@@ -179,7 +179,7 @@ class Asking(Showing):
         """Show a log of another tool, once it was read."""
         self.session.open_log(path)
         self.settings.add_recent(str(Path(path).absolute()))
-        self.list_what_opens()
+        self.opener.show_recent(self.settings.recent())
         self.input.forget_refused()
         self.show_state()
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QLineF, QPoint, QRectF, QSize
-from PySide6.QtGui import QColor, QFont, QIcon, QPainter, QPen, QPixmap
-from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QSizePolicy, QToolButton, QWidget
+from PySide6.QtGui import QColor, QFont, QIcon, QPainter, QPen, QPixmap, QPixmapCache
+from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from inspector.gui.widgets.plain_text import plain_label
 from inspector.gui.widgets.theme import LIGHT, Theme
@@ -14,22 +14,33 @@ from inspector.gui.widgets.theme import LIGHT, Theme
 Do = Callable[[], object]
 SIDE, SHARP = 14, 2
 """Size of a symbol, and how many pixels it has for each, for screens of high density."""
+NARROWEST = 120
+"""Pixels of width that a bar has at least."""
 BESIDE = QPoint(36, 36)
 ENLARGE, RESTORE = "Enlarge this panel (F9)", "Show all panels again (F9)"
 
 
 class DockBar(QWidget):
-    """One row: title, controls, then buttons to enlarge (panels only), to float and to close."""
+    """One row: title, controls, then buttons to enlarge (panels only), to float and to close.
 
-    def __init__(self, dock: QDockWidget, enlarge: Do | None = None) -> None:
+    Controls and title are cut rather than keeping a dock wide. The layout alone says how narrow the bar can be: a
+    window that opens asks each bar hundreds of times, which a method in Python would make slow.
+    """
+
+    def __init__(self, dock: QDockWidget, enlarge: Do | None = None, theme: Theme = LIGHT) -> None:
         super().__init__(dock)
         self.setObjectName("dockbar")
-        self.dock, self.theme, self.enlarged = dock, LIGHT, False
+        self.dock, self.theme, self.enlarged = dock, theme, False
         self.title = plain_label(dock.windowTitle())
         font = QFont(self.title.font())
         font.setBold(True)
         self.title.setFont(font)
-        self._layout = QHBoxLayout(self)
+        self.title.setMinimumWidth(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addStrut(NARROWEST)
+        self._layout = QHBoxLayout()
+        column.addLayout(self._layout)
         margin = 3 if enlarge is None else 0
         self._layout.setContentsMargins(8, margin, 4, margin)
         self._layout.setSpacing(2)
@@ -40,7 +51,7 @@ class DockBar(QWidget):
             self._add("enlarge", ENLARGE, enlarge)
         self._add("float", "Float", self.float)
         self._add("close", "Close; the Window menu shows it again", dock.close)
-        self.set_theme(self.theme)
+        self._draw()
 
     def _add(self, kind: str, name: str, do: Do) -> None:
         button = QToolButton()
@@ -68,23 +79,31 @@ class DockBar(QWidget):
 
     def set_theme(self, theme: Theme) -> None:
         """Symbols in other colours."""
-        self.theme = theme
+        if theme != self.theme:
+            self.theme = theme
+            self._draw()
+
+    def _draw(self) -> None:
         for kind, button in self.buttons.items():
-            button.setIcon(symbol("restore" if kind == "enlarge" and self.enlarged else kind, theme.muted))
+            button.setIcon(symbol("restore" if kind == "enlarge" and self.enlarged else kind, self.theme.muted))
 
     def show_enlarged(self, enlarged: bool) -> None:
         """Set what the first button does."""
         self.enlarged = enlarged
         self.buttons["enlarge"].setToolTip(RESTORE if enlarged else ENLARGE)
-        self.set_theme(self.theme)
-
-    def minimumSizeHint(self) -> QSize:
-        """Controls are cut rather than keeping a dock wide."""
-        return QSize(120, super().minimumSizeHint().height())
+        self._draw()
 
 
 def symbol(kind: str, colour: str) -> QIcon:
-    """A small line drawing: "enlarge", "restore", "float", "close"."""
+    """A small line drawing: "enlarge", "restore", "float", "close". Drawn once for all bars."""
+    pixmap, name = QPixmap(), f"inspector dock {kind} {colour}"
+    if not QPixmapCache.find(name, pixmap):
+        pixmap = _drawn(kind, colour)
+        QPixmapCache.insert(name, pixmap)
+    return QIcon(pixmap)
+
+
+def _drawn(kind: str, colour: str) -> QPixmap:
     pixmap = QPixmap(SIDE * SHARP, SIDE * SHARP)
     pixmap.setDevicePixelRatio(SHARP)
     pixmap.fill(QColor(0, 0, 0, 0))
@@ -103,4 +122,4 @@ def symbol(kind: str, colour: str) -> QIcon:
         painter.drawRect(QRectF(2.5, 2.5, 9, 9))
         painter.drawLine(QLineF(2.5, 7, 11.5, 7))
     painter.end()
-    return QIcon(pixmap)
+    return pixmap

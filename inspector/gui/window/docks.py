@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QTabBar, Q
 from inspector.gui.state.settings import LAYOUT_VERSION, Settings
 from inspector.gui.widgets.plain_text import tooltip
 from inspector.gui.widgets.theme import LIGHT, Theme
-from inspector.gui.window.dock_title import DockBar
+from inspector.gui.window.dock_title import Do, DockBar
 from inspector.gui.window.panels_on_demand import PanelPlace, Panels
 from inspector.gui.window.screen import fit
 
@@ -56,22 +56,26 @@ class Docking:
         window.setCorner(Qt.Corner.BottomRightCorner, SIDE.RightDockWidgetArea)
         window.setTabPosition(SIDE.AllDockWidgetAreas, QTabWidget.TabPosition.North)
 
-    def add(self, key: str, title: str, widget: QWidget, area: Qt.DockWidgetArea) -> QDockWidget:
-        """One more dock."""
+    def add(
+        self, key: str, title: str, widget: QWidget, area: Qt.DockWidgetArea, enlarge: Do | None = None
+    ) -> QDockWidget:
+        """One more dock, whose bar has a button to enlarge it where something does that."""
         dock = QDockWidget(title, self.window)
         dock.setObjectName(f"dock-{key}")
         dock.setWidget(widget)
+        dock.setTitleBarWidget(DockBar(dock, enlarge, self._theme))  # before it is in the window, which lays out anew
         self.window.addDockWidget(area, dock)
         self.docks[key] = dock
-        dock.setTitleBarWidget(DockBar(dock))
         return dock
 
     def add_panel(self, key: str, kind: type[Panel]) -> QDockWidget:
         """The dock of a panel that is not made yet."""
         self._places[key] = PanelPlace()
-        dock = self.add(key, kind.title, self._places[key], SIDE.BottomDockWidgetArea)
-        self.bars[key] = DockBar(dock, lambda: self.enlarge(key))
-        dock.setTitleBarWidget(self.bars[key])
+        area = SIDE.BottomDockWidgetArea
+        dock = self.add(key, kind.title, self._places[key], area, lambda: self.enlarge(key))
+        bar = dock.titleBarWidget()
+        assert isinstance(bar, DockBar)
+        self.bars[key] = bar
         for moved in (dock.topLevelChanged, dock.dockLocationChanged, dock.visibilityChanged):
             moved.connect(lambda _: self._labeller.start())
         dock.visibilityChanged.connect(lambda seen: self._turned(key, seen))

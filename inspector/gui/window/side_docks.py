@@ -46,6 +46,7 @@ class Opener(QTreeWidget):
 
     def __init__(self) -> None:
         super().__init__()
+        self._recent: QTreeWidgetItem | None = None
         self.setHeaderHidden(True)
         self.setIndentation(INDENT)
         self.setTextElideMode(Qt.TextElideMode.ElideMiddle)  # names with a common prefix differ at their ends
@@ -71,14 +72,23 @@ class Opener(QTreeWidget):
                 child = QTreeWidgetItem(item, [f"step {step:,}" if step is not None else path.name])
                 child.setData(0, DATA, ("sample", sample.name, path.name))
         top.setExpanded(True)
-        if recent:
-            again = QTreeWidgetItem(self, ["Recent"])
-            for place in recent:
-                item = QTreeWidgetItem(again, [clean(Path(place).name)])
-                item.setToolTip(0, tooltip(place))
-                item.setData(0, DATA, ("path", place, ""))
-                item.setDisabled(not Path(place).exists())
-            again.setExpanded(True)
+        self._recent = None
+        self.show_recent(recent)
+
+    def show_recent(self, recent: Sequence[str]) -> None:
+        """List other recent files, newest first; the rest stays as it is, with what is expanded."""
+        if self._recent is not None:
+            self.takeTopLevelItem(self.indexOfTopLevelItem(self._recent))
+            self._recent = None
+        if not recent:
+            return
+        self._recent = QTreeWidgetItem(self, ["Recent"])
+        for place in recent:
+            item = QTreeWidgetItem(self._recent, [clean(Path(place).name)])
+            item.setToolTip(0, tooltip(place))
+            item.setData(0, DATA, ("path", place, ""))
+            item.setDisabled(not Path(place).exists())
+        self._recent.setExpanded(True)
 
     def _list_trainings(self, trainings: Sequence[Training]) -> None:
         if not trainings:
@@ -86,7 +96,7 @@ class Opener(QTreeWidget):
         top = QTreeWidgetItem(self, ["Recorded trainings"])
         for one in trainings:
             item = QTreeWidgetItem(top, [clean(one.name)])
-            item.setToolTip(0, tooltip(f"{one.title}: {one.task}. Look for: {one.shows}"))
+            item.setToolTip(0, tooltip(f"{one.name}: {one.title}: {one.task}. Look for: {one.shows}"))
             item.setData(0, DATA, ("path", str(one.capture), ""))
         top.setExpanded(True)
 
