@@ -47,7 +47,7 @@ from inspector.capture.over_frames import OverFrames, over_frames, summaries_of
 from inspector.capture.pack import pack
 from inspector.capture.reader import Capture, open_capture
 from inspector.capture.references import open_reference, split_reference
-from inspector.capture.remaining import left_of, not_computed
+from inspector.capture.remaining import left_of, not_added_to, not_computed
 from inspector.capture.side import Side
 from inspector.capture.tables import DamagedError, csv_bytes, export_channel, write_atomically
 from inspector.capture.target import check_target
@@ -88,6 +88,7 @@ __all__ = [
     "is_log",
     "left_of",
     "listed",
+    "not_added_to",
     "not_computed",
     "numbers_along",
     "open_any",

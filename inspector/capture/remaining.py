@@ -1,11 +1,23 @@
-"""What a capture's run had chosen and has not computed, as one sentence."""
+"""What a capture's run had chosen and has not computed, as one sentence, and why nothing is added to some."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection
 
 from inspector.capture.reader import Capture
-from inspector.records import split_request
+from inspector.records import RunStart, split_request
+
+NOT_ADDED_TO = {
+    "log": "This is a log of a training: it has numbers of the training only, and no model to compute anything from.",
+    "training": (
+        "These are frames of a training that was watched: what is recorded was chosen where it was watched, and "
+        "nothing is added afterwards."
+    ),
+    "spike": "This is one iteration of a training, run again from what was kept: nothing is added to it afterwards.",
+    "sweep": "These are frames of a sweep of checkpoints: `inspector sweep` with `--with KEY` computes more of each.",
+}
+"""What `RunStart.meta` has of a capture that no run of its model in the window adds to, and what is said of it."""
 
 
 def left_of(capture: Capture, among: Collection[str] | None = None) -> tuple[str, ...]:
@@ -15,9 +27,19 @@ def left_of(capture: Capture, among: Collection[str] | None = None) -> tuple[str
     return tuple(key for key in keys if among is None or key in among)
 
 
+def not_added_to(start: RunStart) -> str:
+    """Why nothing can be added to a capture by running its model on a sequence, as one sentence; "" where that can."""
+    return next((why for key, why in NOT_ADDED_TO.items() if key in start.meta), "")
+
+
+def command_of(start: RunStart) -> str:
+    """The command that runs the model of a capture; "" where the model has no name."""
+    checkpoint = ("--checkpoint", start.checkpoint) if start.checkpoint and ":" in start.subject else ()
+    return shlex.join(("inspector", "run", start.subject, *checkpoint)) if start.subject else ""
+
+
 def not_computed(capture: Capture, among: Collection[str] | None = None) -> str:
     """One sentence about them, with the command that computes them; "" where nothing is left."""
-    left = left_of(capture, among)
-    subject = capture.start.subject
-    how = f" `inspector run {subject}` computes all of a run." if subject else ""
-    return f"Not computed: {', '.join(left)}.{how}" if left else ""
+    left, command = left_of(capture, among), command_of(capture.start)
+    how = not_added_to(capture.start) or (f"`{command}` computes all of a run." if command else "")
+    return f"Not computed: {', '.join(left)}. {how}".rstrip() if left else ""

@@ -401,11 +401,7 @@ def test_a_comparison_and_a_capture_from_disk_say_what_is_not_computed(
         copied = shutil.copytree(window.session.capture.path, tmp_path / "c.inspect")
         window.open_capture(str(copied))
         qtbot.waitUntil(lambda: not panel.differs and button.isVisible())
-        assert button.text() == "Compute it", "what it would take is known of the run in memory only"
-        failed: list[str] = []
-        monkeypatch.setattr(window, "fail", failed.append)
-        button.click()
-        assert failed == ["Open the model of this capture and run it: what is missing will be computed in that run."]
+        assert button.text() == "Run adding-elman", "the model is open, and has not run this capture here"
 
 
 def test_what_can_only_be_refused_is_not_offered(session: Session, tmp_path: Path) -> None:
@@ -427,7 +423,7 @@ def test_what_can_only_be_refused_is_not_offered(session: Session, tmp_path: Pat
     assert rest.refused == reason and not rest.offered
     assert session.background.rests([((), (*extra, "other"))])[0].refused == "", "the other one may be computed"
     panel: Any = SimpleNamespace(
-        hint="", capture=session.capture, extra=extra, needs=(), computed=False, remaining=Rest(),
+        hint="", capture=session.capture, source=session.capture, extra=extra, shows=(), needs=(), computed=False, remaining=Rest(),
         of_recurrences=True, concerns=lambda name: ":state_derivative" in name,
     )  # fmt: skip
     assert why_empty(panel) == ([], True), "nothing is known against it yet"

@@ -75,6 +75,7 @@ class Size:
         parameters: numbers of all its parameters.
         units: entries of the part of the state that the rest of the model sees.
         weights: the square matrices through which the state is fed back.
+        beside: entries of the largest other part of the state, which may be a memory; 0 where there is one part.
     """
 
     steps: int
@@ -86,6 +87,7 @@ class Size:
     parameters: int = 0
     units: int = 0
     weights: tuple[int, ...] = ()
+    beside: int = 0
 
     @property
     def entries(self) -> float:
@@ -169,7 +171,8 @@ def _size(recurrence: Recurrence, sample: int) -> Size:
     numbers = sum(value.numel() for value in cell.parameters().values())
     part = cell.parts[cell.main]
     weights = tuple(len(one.matrix) for one in cell.recurrent_weights())
+    beside = max((p.stop - p.start for name, p in cell.parts.items() if name != cell.main), default=0)
     return Size(
         recurrence.length(sample), cell.state_size, cell.row_cost(), bool(cell.method), recurrence.keeps(sample),
-        recurrence.built(sample), numbers, part.stop - part.start, weights,
+        recurrence.built(sample), numbers, part.stop - part.start, weights, beside,
     )  # fmt: skip

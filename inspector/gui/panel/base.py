@@ -323,7 +323,7 @@ class Panel(KeyMoves):
         self.control_row.setVisible(False)
         reasons, offer = why_empty(self)
         self._empty.show_reasons(hint_for(self), reasons, offer=offer)
-        self._empty.show_seconds(self.remaining.seconds, len(self.remaining.offered) > 1)
+        self._empty.show_rest(self.remaining)
         self._missing.tell(None)
         self.stack.setCurrentIndex(EMPTY)
 

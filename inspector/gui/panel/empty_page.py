@@ -8,11 +8,14 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
 from inspector.analysis.warnings_of_shown import is_remark
+from inspector.gui.state.background import Rest
 from inspector.gui.widgets.plain_text import clean, plain_label, tooltip
 from inspector.records import Refusal, duration
 
 MOST_REASONS, MOST_NAMES = 4, 4
 WHAT = "Computes this for the run that is shown and for later ones; Run ▸ Compute also lists all such quantities"
+
+OPENS = "You are asked before any of its code runs; the capture that is shown stays as it is"
 
 
 class EmptyPage(QWidget):
@@ -26,6 +29,8 @@ class EmptyPage(QWidget):
         self.label.setWordWrap(True)
         self.label.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.button = QPushButton("Compute it")
+        self.cost = ""
+        """What the computation costs, in words."""
         self.button.setToolTip(WHAT)
         self.button.clicked.connect(self.asked)
         self.button.hide()
@@ -40,11 +45,12 @@ class EmptyPage(QWidget):
 
     def show_cost(self, cost: str) -> None:
         """Show the cost of the computation on the button."""
-        self.button.setToolTip(tooltip(f"{WHAT}. Cost: {cost}" if cost else WHAT))
+        self.cost = cost
+        self.button.setToolTip(_told(WHAT, cost))
 
-    def show_seconds(self, seconds: float, many: bool) -> None:
-        """Show on the button about how long it takes, where that is known."""
-        self.button.setText(compute_text(seconds, many))
+    def show_rest(self, rest: Rest) -> None:
+        """Show on the button what it does, and about how long that takes where it is known."""
+        show_button(self.button, rest, self.cost)
 
     def text(self) -> str:
         """The text that is shown."""
@@ -54,6 +60,16 @@ class EmptyPage(QWidget):
         """The hint, then the reasons why channels are missing; `offer` shows the button."""
         self.label.setText("\n\n".join([hint, *map(clean, reasons)]))
         self.button.setVisible(offer)
+
+
+def show_button(button: QPushButton, rest: Rest, cost: str = "") -> None:
+    """The text and the tooltip of a button that computes what a panel lacks, or opens the model that it needs."""
+    button.setText(rest.needed.button or compute_text(rest.seconds, len(rest.offered) > 1))
+    button.setToolTip(_told(OPENS if rest.needed.button else WHAT, cost))
+
+
+def _told(what: str, cost: str) -> str:
+    return tooltip(f"{what}. Cost: {cost}" if cost else what)
 
 
 def compute_text(seconds: float, many: bool = False) -> str:

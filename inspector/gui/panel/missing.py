@@ -31,6 +31,7 @@ class Concerned(Protocol):
     source: Any
     capture: Capture | None
     extra: ClassVar[tuple[str, ...]]
+    shows: ClassVar[tuple[str, ...]]
     needs: tuple[tuple[str, ...], ...]
     computed: bool
     remaining: Rest
@@ -91,11 +92,15 @@ def why_empty(panel: Concerned) -> tuple[list[str], bool]:
     apart = not_compared(panel)
     if apart:
         return [*apart, BOTH], False
-    reasons, offer = _missing(panel)
     rest = panel.remaining
+    if rest.needed.why and not rest.can_be_asked and (panel.extra or panel.shows):
+        return [*reasons_for(panel), *([rest.sentence] if rest.sentence else [rest.needed.why])], False
+    reasons, offer = _missing(panel)
     said = [rest.sentence] if rest.sentence else []
     if offer and rest.refused:
         reasons, offer = [*reasons, rest.refused], False
+    if offer and rest.needed.why and not said:
+        said = [rest.needed.why]
     return [*reasons, *said], bool(rest.offered) or (offer and not (rest.present or rest.waiting))
 
 

@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from inspector.gui.panel.base import Panel
-from inspector.gui.panel.empty_page import WHAT, compute_text
+from inspector.gui.panel.empty_page import show_button
 from inspector.gui.widgets.cut_label import CutLabel
 from inspector.gui.widgets.plain_text import tooltip
 
@@ -20,7 +20,6 @@ class RemainingNote(QObject):
         super().__init__(panel)
         self.panel = panel
         self.row, self.label, self.button = QWidget(), CutLabel(), QPushButton()
-        self.button.setToolTip(WHAT)
         self.button.setObjectName("compute-remaining")
         self.button.clicked.connect(lambda _checked=False: panel.wanted.emit(panel.remaining.offered))
         inside = QHBoxLayout(self.row)
@@ -40,5 +39,5 @@ class RemainingNote(QObject):
         if remaining.sentence:
             self.label.show_text(remaining.sentence)
             self.label.setToolTip(tooltip(remaining.sentence))
-        self.button.setVisible(bool(remaining.offered))
-        self.button.setText(compute_text(remaining.seconds, len(remaining.offered) > 1))
+        self.button.setVisible(bool(remaining.offered) and remaining.can_be_asked)
+        show_button(self.button, remaining)

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from inspector.capture import Capture
 from inspector.gui.state.connection import Connection
 from inspector.gui.state.exchange import Changes
+from inspector.gui.state.needed import NOTHING_NEEDED, Needed
 from inspector.gui.state.opening import Opening
 from inspector.gui.state.shown import Shown
 from inspector.records import Analyse, Cancel, Catalog, Failure, Finished, Loaded, Log, Progress, split_request
@@ -32,6 +33,7 @@ class Rest:
         offered: keys that are computed only where they are asked for.
         seconds: about how long the offered ones take, or those that the panel offers to compute; 0: not known.
         refused: why none of what the panel offers to compute can be, in this run; "" where something may be.
+        needed: what has to be done before, where this window has not made the capture.
     """
 
     present: str = ""
@@ -40,6 +42,12 @@ class Rest:
     offered: tuple[str, ...] = ()
     seconds: float = 0.0
     refused: str = ""
+    needed: Needed = NOTHING_NEEDED
+
+    @property
+    def can_be_asked(self) -> bool:
+        """Whether anything that is asked for can be computed, at once or after its model was opened."""
+        return not self.needed.why or self.needed.load is not None
 
     @property
     def sentence(self) -> str:
@@ -49,7 +57,7 @@ class Rest:
         if self.waiting:
             said.append(f"{'Then' if self.present else 'To be computed next'}: {', '.join(self.waiting)}.")
         if self.offered:
-            said.append(f"Not computed: {', '.join(self.offered)}.")
+            said.append(f"Not computed: {', '.join(self.offered)}. {self.needed.why}".rstrip())
         return " ".join(said)
 
 

@@ -14,6 +14,7 @@ from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError, is_log
 from inspector.gui.dialogs.edit_dialog import INPUT
 from inspector.gui.dialogs.listen_dialog import ListenDialog
 from inspector.gui.state.followed_log import as_log
+from inspector.gui.state.needed import needed_for
 from inspector.gui.state.offered import Offered, is_of_transformers
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
@@ -54,6 +55,7 @@ class Asking(Showing):
         session.background.budget = float(settings.text("budget", str(session.background.budget)))
         session.states_of = lambda subject: remembered_states(settings, subject)
         self.compute_menu.chosen.connect(self._also)
+        self.compute_menu.opening.connect(self.open_its_model)
         self.opener.sample_chosen.connect(self.open_sample)
         self.opener.path_chosen.connect(self.open_path)
         self.sequences.editing.connect(lambda: self.edit(INPUT))
@@ -273,14 +275,27 @@ class Asking(Showing):
     @Slot(tuple)
     def compute_also(self, keys: tuple[str, ...]) -> None:
         """Compute more for the run that is shown; what is not computed by default, from now on."""
-        catalog = self.session.catalog
+        catalog, needed = self.session.catalog, needed_for(self.session)
         default = {entry.key for entry in catalog.quantities if entry.default} if catalog is not None else set()
-        self.compute_menu.switch_on([key for key in keys if key not in default])
+        if not needed.why or needed.load is not None:
+            self.compute_menu.switch_on([key for key in keys if key not in default])
         if self.session.can_run_again:
             self.session.analyse(keys)
+            self.show_state()
         else:
-            self.fail("Open the model of this capture and run it: what is missing will be computed in that run.")
-        self.show_state()
+            self.open_its_model()
+
+    @Slot()
+    def open_its_model(self) -> None:
+        """Open the model of the capture that is shown, where it is not open, and run its first example."""
+        needed = needed_for(self.session)
+        if needed.load is None:
+            self.fail(needed.why or "Open a model and run it: what is missing will be computed in that run.")
+        elif needed.button.startswith("Run"):
+            self.run(InputSpec())
+        else:
+            self.models.then = None
+            self.open_model(needed.load)
 
     def choose_budget(self, seconds: float) -> None:
         """How long a quantity may take that is computed without being asked for."""

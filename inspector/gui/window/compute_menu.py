@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from inspector.gui.dialogs.dialogs import NAME
 from inspector.gui.dialogs.options_dialog import OptionsDialog
+from inspector.gui.state.needed import NOTHING_NEEDED, Needed
 from inspector.gui.state.settings import Settings
 from inspector.gui.widgets.plain_text import clean, tooltip
 from inspector.records import Catalog, Entry, split_request
@@ -20,6 +21,8 @@ class ComputeMenu(QMenu):
     """Quantities that are not computed by default, to be switched on. `chosen(requests)` after each change."""
 
     chosen = Signal(tuple)
+    opening = Signal()
+    """The user asks for the model of the capture that is shown."""
 
     def __init__(self, settings: Settings, parent: QWidget) -> None:
         super().__init__("Compute &also", parent)
@@ -28,6 +31,14 @@ class ComputeMenu(QMenu):
         self.keys: dict[str, QAction] = {}
         self.settable: dict[str, QAction] = {}
         """The actions that ask for the options of a quantity, by its key."""
+        self._needed, self._usable = NOTHING_NEEDED, True
+        self.why = self.addAction("")
+        self.why.setEnabled(False)
+        self.opens = self.addAction("")
+        self.opens.setObjectName("action-open-its-model")
+        self.opens.triggered.connect(lambda _checked=False: self.opening.emit())
+        self._line = self.addSeparator()
+        self._say()
         self._waiting = self.addAction("The list is filled when the worker is ready")
         self._waiting.setEnabled(False)
 
@@ -56,7 +67,24 @@ class ComputeMenu(QMenu):
             self.keys[entry.key] = action
             if entry.options:
                 self._offer_options(entry)
+        self._say()
         return [*self.keys.values(), *self.settable.values()]
+
+    def say_needed(self, needed: Needed, *, usable: bool) -> None:
+        """What the capture that is shown needs before more of it is computed; without a model nothing is `usable`."""
+        if (needed, usable) != (self._needed, self._usable):
+            self._needed, self._usable = needed, usable
+            self._say()
+
+    def _say(self) -> None:
+        hidden = self._usable
+        self.why.setText(clean(self._needed.why.replace("It needs", "This needs")).replace("&", "&&"))
+        self.opens.setText(clean(f"{self._needed.button}…").replace("&", "&&"))
+        self.why.setVisible(not hidden)
+        self._line.setVisible(not hidden)
+        self.opens.setVisible(not hidden and self._needed.load is not None)
+        for action in (*self.keys.values(), *self.settable.values()):
+            action.setEnabled(self._usable)
 
     def _offer_options(self, entry: Entry) -> None:
         """An entry below a quantity that asks for its options."""

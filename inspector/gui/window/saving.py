@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QFileDialog, QMessageBox
 
 from inspector.capture import CaptureError, Damage, left_of, summary
+from inspector.gui.state.needed import needed_for
 from inspector.gui.widgets.plain_text import plain_box
 
 if TYPE_CHECKING:
@@ -85,12 +86,15 @@ def complete(window: Asking, what: str, among: Collection[str] | None = None) ->
     left = left_of(capture, among) if capture is not None else ()
     if not left:
         return True
-    box = plain_box(window, "inspector", f"{what} lacks what this run has not computed: {', '.join(left)}.")
+    needed = needed_for(window.session)
+    said = f"{what} lacks what this run has not computed: {', '.join(left)}. {needed.why}".rstrip()
+    box = plain_box(window, "inspector", said)
     box.setStandardButtons(QMessageBox.StandardButton.Cancel)
-    first = box.addButton(FIRST, QMessageBox.ButtonRole.ActionRole)
+    possible = not needed.why or needed.load is not None
+    first = box.addButton(needed.button or FIRST, QMessageBox.ButtonRole.ActionRole) if possible else None
     without = box.addButton(WITHOUT, QMessageBox.ButtonRole.AcceptRole)
     box.exec()
-    if box.clickedButton() is first:
+    if first is not None and box.clickedButton() is first:
         window.compute_also(left)
     return box.clickedButton() is without
 

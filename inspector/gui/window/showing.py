@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 from PySide6.QtCore import QTimer, Slot
@@ -10,6 +11,7 @@ from PySide6.QtCore import QTimer, Slot
 from inspector.capture import Difference, Pair, Side
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.followed_log import as_log
+from inspector.gui.state.needed import needed_for
 from inspector.gui.state.player import Player
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
@@ -101,8 +103,11 @@ class Showing(Parts):
         self.panels.left = frozenset(split_request(request)[0] for request in (stop.left if stop is not None else ()))
         made = list(self.panels.made.values())
         rests = self.session.background.rests([((*panel.shows, *panel.extra), panel.extra) for panel in made])
+        needed = needed_for(self.session)
         for panel, rest in zip(made, rests, strict=True):
-            panel.say_remaining(rest)
+            panel.say_remaining(replace(rest, needed=needed) if needed.why else rest)
+        usable = not needed.why or self.session.opening is not None or bool(self.session.subject)
+        self.compute_menu.say_needed(needed, usable=usable)
 
     def looked_at(self) -> set[str]:
         """Keys of the quantities that the panels on screen show."""

@@ -15,6 +15,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import BLOCK_STEPS, Describe, dtype_name, how, per_recurrence
 from inspector.engine.trace.trace import Recurrence
+from inspector.engine.trace.work import Size, Work
 
 SIGNAL = "jacobian/carousel_norm"
 ABOUT = Describe(
@@ -24,7 +25,10 @@ ABOUT = Describe(
 
 
 @QUANTITIES.register(SIGNAL)
-@per_recurrence(signal=SIGNAL, summary="spectral norm of the c → c block of an LSTM", order=42, jacobians=True)
+@per_recurrence(
+    signal=SIGNAL, summary="spectral norm of the c → c block of an LSTM", order=42, jacobians=True,
+    work=lambda size: counted(size),
+)  # fmt: skip
 def carousel_norm(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `jacobian/carousel_norm` (step,) for an LSTM, and for a step whose memory lies beside another part of its
     state and is carried over by a gate, whatever its variables are called."""
@@ -48,6 +52,21 @@ def norms(block: StepBlock, found: MemoryGate) -> Tensor:
     finite = own.isfinite().all(-1).all(-1)
     values: Tensor = torch.linalg.matrix_norm(torch.where(finite[..., None, None], own, 0.0), 2)
     return values.masked_fill(~finite, torch.nan)
+
+
+def counted(size: Size) -> Work:
+    """A recorded step: whether a gate keeps a part is tested, then one block a step is factorised. Else a maximum of
+    gates.
+
+    It is known from sizes only, so the largest part beside the one that is seen is taken for the memory.
+    """
+    if not size.built or not size.beside:
+        return Work(numbers=float(size.steps) * size.units, calls=20.0 * size.blocks())
+    block = float(size.beside) ** 2
+    return Work(
+        numbers=10 * size.steps * block, calls=60.0 * size.blocks(),
+        factors={("singular", size.beside): float(size.steps)},
+    )  # fmt: skip
 
 
 def _about(recurrence: Recurrence, found: MemoryGate) -> Describe:

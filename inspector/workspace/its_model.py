@@ -1,0 +1,33 @@
+"""The model of a capture, to be opened again: what its beginning says of it, looked up without running any code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from inspector.records import Load, RunStart
+from inspector.workspace.samples import find_sample
+
+
+def load_of(start: RunStart) -> Load:
+    """The request that opens the model of a capture. Raises LookupError, which says why there is none.
+
+    Whether a module that is named can be imported is not looked up, since that would run code of its packages.
+    """
+    subject = start.subject
+    if not subject:
+        raise LookupError("the capture does not name its model")
+    where, named, _ = subject.rpartition(":")
+    if where.endswith(".py") and not Path(where).expanduser().is_file():
+        raise LookupError(f"its model is {subject}, and there is no file {where} here")
+    if not named and find_sample(subject) is None and not Path(subject).is_file():
+        raise LookupError(f"its model, {subject}, was an object of the code that ran it, which no name opens")
+    if start.checkpoint and not Path(start.checkpoint).expanduser().exists():
+        raise LookupError(f"its checkpoint {start.checkpoint} is no longer there")
+    alone = not named and find_sample(subject) is None  # a checkpoint of a sample, which names both
+    return Load(subject=subject, checkpoint="" if alone else start.checkpoint, seed=start.seed or 0)
+
+
+def weights_of(load: Load) -> str:
+    """The checkpoint that a request loads: its own, or the one that a sample has for it; "" for none."""
+    sample = find_sample(load.subject)
+    return str((sample.checkpoint(load.checkpoint) if sample is not None else None) or load.checkpoint)
