@@ -31,6 +31,9 @@ NEGLIGIBLE = 750.0
 FORBIDDEN = -1.0e30
 """Score of a forbidden key. Finite, so that weight · score is 0 there and not NaN; exp of it is exactly 0."""
 
+ROUNDED = 1.0e-2
+"""By how much the sum of a row may exceed 1 by rounding: that of weights in half precision."""
+
 BLOCK_BYTES = 1 << 20
 """Bytes of a block of rows in float32: what fits a core's cache, and half of it as float16 is one page."""
 
@@ -60,17 +63,30 @@ class RowBlock:
 
     @cached_property
     def entropy(self) -> Tensor:
-        """(a, q) −Σ_k A ln A in nats, with 0 ln 0 = 0; NaN for a NaN row.
+        """(a, q) −Σ_k A ln A in nats, with 0 ln 0 = 0; NaN for a NaN row, and where a weight is below 0.
 
         From the logits s it is −Σ_k A ln A with ln A = s − lse(s), where lse(s) = max s − ln max A. The largest logit
         is subtracted first: the difference of two large logits is exact where the weight is not negligible, while
         lse(s) − Σ_k A s would lose as many digits to cancellation as the logits are large.
         """
         if self.scores is None:
-            each: Tensor = torch.special.entr(self.weights)
-            return each.sum(dim=-1)
+            each: Tensor = torch.special.entr(self.weights).sum(dim=-1)
+            return each.masked_fill(self.signed, torch.nan)
         below = self.scores - self.scores.amax(dim=-1, keepdim=True)
         return (-self.largest.log() - below.mul_(self.weights).sum(dim=-1)).clamp_min(0.0)
+
+    @property
+    def signed(self) -> Tensor:
+        """(a, q) True where a row has a weight below 0 (the difference of two maps)."""
+        return (self.weights < 0).any(dim=-1)
+
+    @cached_property
+    def bounded(self) -> Tensor:
+        """(a, q) True where a row has no weight below 0 and sums to 1 at most but for rounding. Of those of a softmax
+        every one; a sigmoid of each score may sum to more."""
+        if self.scores is not None:
+            return torch.ones_like(self.largest, dtype=torch.bool)
+        return (self.weights.sum(dim=-1) <= 1.0 + ROUNDED) & ~self.signed
 
     def full(self) -> Tensor:
         """(a, q, k) the weights with the zeros of the forbidden keys at the end."""

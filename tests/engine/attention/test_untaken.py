@@ -53,10 +53,21 @@ class Several(nn.Module):
             return weights @ self.each[0, :3]
         if self.way == "one by one":
             return sum((weights[..., n : n + 1] * parts[..., n, :] for n in range(3)), torch.zeros_like(x))
-        return torch.softmax(x @ x.mT, -1).mT @ x
+        return self.of_positions(x)
+
+    def of_positions(self, x: Tensor) -> Tensor:
+        scores = x @ x.mT
+        if self.way == "scaled":
+            return (torch.softmax(scores, -1) * x.mean(-1)[:, None]) @ x
+        if self.way == "heads mixed":
+            return (
+                torch.einsum("bhqk,h->bqk", torch.softmax(torch.stack([scores, 2 * scores], 1), -1), self.scores[:2])
+                @ x
+            )
+        return torch.softmax(scores, -1).mT @ x
 
 
-OTHERS = ("fixed", "gate", "another axis")
+OTHERS = ("fixed", "gate", "another axis", "scaled", "heads mixed")
 """Those without the softmax of the gate."""
 
 REASONS = {
@@ -71,6 +82,8 @@ REASONS = {
     "soft embedding": judging.PARAMETERS,
     "one by one": judging.PIECES,
     "another axis": judging.ELSEWHERE,
+    "scaled": judging.SCALED,
+    "heads mixed": judging.ELSEWHERE,
 }
 
 

@@ -148,6 +148,33 @@ def test_attention_over_all_states_so_far(use: str) -> None:
     assert seen.sink.array("model:attention/allowed").tolist() == [[0] * (T - 1), list(range(T - 1))]
 
 
+class FromZeros(OverPast):
+    """The same where the first state that is attended to is the initial one, of zeros: values, and not a mask."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.rows = []
+        states = [torch.zeros(len(x), H, dtype=x.dtype)]
+        for t in range(x.shape[1]):
+            past = torch.stack(states, 1)
+            scores = (past * self.U(states[-1])[:, None]).sum(-1)
+            self.rows.append(scores[SAMPLE].detach())
+            context = (scores.softmax(-1).unsqueeze(-1) * past).sum(1)
+            states.append(torch.tanh(self.W(x[:, t]) + context))
+        return torch.stack(states[1:], 1)
+
+
+def test_attention_over_an_initial_state_of_zeros() -> None:
+    x = inputs()
+    model = FromZeros("sum").eval()
+    model(x)
+    expected = torch.zeros(1, T, T, dtype=torch.float64)
+    for row, scores in enumerate(model.rows):
+        expected[0, row, : row + 1] = plain_softmax(scores)
+    seen = ran(model, x, "model")
+    assert not seen.sink.refusals()
+    torch.testing.assert_close(seen.map, expected, atol=2**-25, rtol=2**-10)
+
+
 class Buffered(OverPast):
     """The same with the states in a buffer that is filled, and a mask over what is not there yet."""
 

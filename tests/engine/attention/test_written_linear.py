@@ -79,12 +79,26 @@ def running_by_einsum(x: Tensor) -> Tensor:
     return torch.einsum("bhnd,bhnde->bhne", q, both) / torch.einsum("bhnd,bhnd->bhn", q, k.cumsum(2))[..., None]
 
 
+def at_once(x: Tensor) -> Tensor:
+    q, k, v = parts(x)
+    z = 1 / torch.einsum("bhnd,bhd->bhn", q, k.sum(2))
+    return torch.einsum("bhn,bhnd,bhde->bhne", z, q, torch.einsum("bhnd,bhne->bhde", k, v))
+
+
+def at_once_factor_last(x: Tensor) -> Tensor:
+    q, k, v = (one.transpose(1, 2) for one in parts(x))
+    z = 1 / (torch.einsum("nlhd,nhd->nlh", q, k.sum(1)) + 1e-6)
+    return torch.einsum("nlhd,nhmd,nlh->nlhm", q, torch.einsum("nshd,nshm->nhmd", k, v), z).transpose(1, 2)
+
+
 WAYS: dict[str, tuple[Callable[[Tensor], Tensor], Tensor | None]] = {
     "einsum": (by_einsum, None),
     "matmul": (by_matmul, None),
     "values first": (values_first, None),
     "values first, einsum": (values_first_by_einsum, None),
     "divided after a transposition": (transposed_before_the_division, None),
+    "einsum of three": (at_once, None),
+    "einsum of three, the factor last": (at_once_factor_last, None),
     "running sum": (running, CAUSAL),
     "running sum, einsum": (running_by_einsum, CAUSAL),
 }
@@ -98,6 +112,13 @@ def test_the_weights_that_linear_attention_stands_for(way: str) -> None:
     assert "equivalent weights" in seen.method
     last = list(range(T)) if may is not None else [T - 1] * T
     assert seen.sink.array("inner:attention/allowed").tolist() == [[0] * T, last]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_batch_of_one_sequence_has_the_same_weights(way: str) -> None:
+    forward, may = WAYS[way]
+    x = inputs(d=8)[[SAMPLE] * 3]
+    chain(lambda x: forward(x).transpose(1, 2).flatten(2), equivalent(x, may), x[:1])
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -82,6 +82,27 @@ def statistics_by_loops(weights: Tensor, may: Tensor) -> dict[str, Tensor]:
     return out
 
 
+def test_weights_that_do_not_sum_to_one_are_shown_as_they_are() -> None:
+    """Sigmoid attention, whose first four weights may sum to 2, and whose entropy may exceed that of an even spread."""
+    given = torch.linspace(0.3, 0.7, 2 * 5 * 6, dtype=torch.float64).reshape(1, 2, 5, 6)
+    sink = run(attention(5, 6, weights=given))
+    for name, expected in statistics_by_loops(given[0], torch.ones(2, 5, 6, dtype=torch.bool)).items():
+        if name != "distance":
+            np.testing.assert_allclose(sink.array(f"layer:attention/{name}"), expected, rtol=1e-5, err_msg=name)
+    assert sink.array("layer:attention/sink_mass_4").max() > 2
+    assert sink.array("layer:attention/entropy_normalised").max() > 1
+
+
+def test_the_entropy_of_weights_below_zero_is_not_known() -> None:
+    """The difference of two maps: the first row has a weight below 0, the second none."""
+    given = torch.tensor([[[[0.9, -0.2], [0.4, 0.3]]]], dtype=torch.float64)
+    sink = run(attention(2, 2, a=1, weights=given))
+    for name in ("entropy", "entropy_normalised"):
+        (row,) = sink.array(f"layer:attention/{name}")
+        assert np.isnan(row[0]) and row[1] > 0
+    np.testing.assert_allclose(sink.array("layer:attention/sink_mass"), [[0.9, 0.4]], rtol=1e-6)
+
+
 @settings(deadline=None, max_examples=30)
 @given(
     q=st.integers(1, 9), k=st.integers(1, 9), a=st.integers(1, 3), seed=st.integers(0, 99),

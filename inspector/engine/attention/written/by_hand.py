@@ -218,15 +218,19 @@ class ByHand(WeightedSums):
         for source, other in ((left, right), (right, left)):
             known = self.facts.of(source)
             if known is not None and known.worth and isinstance(source, Tensor):
-                after = masking.multiplied(known, other, out) if known.made or known.origin is not None else known
+                weights = known.made or known.origin is not None
+                # A factor that makes more entries of the weights is values, whose first ones are often all 0.
+                after = masking.multiplied(known, other, out) if weights and source.shape == out.shape else known
                 if not isinstance(other, Tensor) or other.dim() == 0 or after is not known:
                     self.facts.pass_on(source, out, after)
-                elif known.made or known.origin is not None:
+                elif weights:
                     self._multiplies(known, left, right, out)
 
     def _multiplies(self, known: Facts, left: Any, right: Any, out: Tensor) -> None:
         if known.origin is not None and not known.origin.reason:
-            known.origin.reason = judging.GATE if left.shape == right.shape else judging.PIECES
+            piece = any(isinstance(one, Tensor) and self.facts.whole(one) is not None for one in (left, right))
+            same = left.shape == right.shape
+            known.origin.reason = judging.GATE if same else judging.PIECES if piece else judging.SCALED
         self._remember(left, right, out)
         for piece, value in ((left, right), (right, left)):
             if isinstance(piece, Tensor) and isinstance(value, Tensor):

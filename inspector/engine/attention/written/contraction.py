@@ -7,7 +7,7 @@ occur in both operands and not in the result are summed over.
 from __future__ import annotations
 
 import string
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -145,6 +145,28 @@ def of_einsum(equation: str, operands: Sequence[Tensor], at: int, out: Tensor) -
     used = "".join(dict.fromkeys(axis for term, _ in others for axis in term if axis in result or axis in terms[at]))
     values = torch.einsum(",".join(term for term, _ in others) + "->" + used, [one for _, one in others])
     return Contraction.of(weights, Operand(values, used), Operand(out, result))
+
+
+def with_factor(equation: str, operands: Sequence[Tensor]) -> Iterator[tuple[Contraction, Tensor]]:
+    """An einsum of three operands as the product of two, and a third one that multiplies entries of it.
+
+    Each is (product, factor), the product with the axes of the result and the factor with as many, of size 1 where
+    it is repeated.
+    """
+    left, arrow, result = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != 3 or len(operands) != 3:
+        return
+    terms, result = _spelled(terms, operands, result if arrow else _implied(left))
+    for at in range(3):
+        first, second = (n for n in range(3) if n != at)
+        if set(terms[at]) <= set(result) <= set(terms[first] + terms[second]):
+            rest = f"{terms[first]},{terms[second]}->{result}"
+            product = torch.einsum(rest, operands[first], operands[second])
+            ordered = Operand(operands[at], terms[at]).ordered("".join(axis for axis in result if axis in terms[at]))
+            wide = ordered[tuple(slice(None) if axis in terms[at] else None for axis in result)]
+            pair = Operand(operands[first], terms[first]), Operand(operands[second], terms[second])
+            yield Contraction.of(*pair, Operand(product, result)), wide
 
 
 def _spelled(terms: list[str], operands: Sequence[Tensor], result: str) -> tuple[list[str], str]:

@@ -31,6 +31,7 @@ LAYERS = "it weighs the results of layers with different weights: a mixture"
 OUTPUTS = "its scores are the outputs of one layer, with a weight for each: a mixture or a router"
 ELSEWHERE = "its result is summed over another axis than the one over which it is normalised"
 PIECES = "its weights are taken one by one (by an index), so its sum is not seen as one"
+SCALED = "it multiplies other numbers, and these products are not summed over that axis as weights of values"
 
 TOLERANCE, AT_LEAST = 4.0, 1e-5
 """How far the sum of n weights may be from 1, in rounding errors of n weights, and at least (weights that were computed
@@ -45,7 +46,7 @@ def verdict(
     keys = math.prod(map(contraction.left.size, roles.keys))
     positions = keys in (selected.padded, selected.length)
     if is_parameter(contraction.right.tensor):
-        return PARAMETERS
+        return ELSEWHERE if _over_another_axis(origin, contraction, roles) else PARAMETERS
     if origin.fixed:
         return FIXED
     if values.experts:
@@ -61,6 +62,13 @@ def verdict(
     if not roles.shared and contraction.right.tensor.dim() == 2 and not (values.worth or positions):
         return PARAMETERS
     return ""
+
+
+def _over_another_axis(origin: Origin, contraction: Contraction, roles: Roles) -> bool:
+    """Whether weights are summed over another axis than that of their softmax (heads that are mixed)."""
+    left = contraction.left
+    same = tuple(left.tensor.shape) == tuple(origin.shape) and len(left.axes) == left.tensor.dim()
+    return same and left.axes[origin.axis] not in roles.keys
 
 
 def is_parameter(tensor: object) -> bool:

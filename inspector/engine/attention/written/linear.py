@@ -91,12 +91,7 @@ class LinearAttention:
         """A running sum along an axis of the product of keys (…, d, 1) and values (…, 1, e), in any order."""
         count = out.dim()
         axes, dim = LETTERS[:count], dim % count
-        operands = [
-            Operand(one, axes[count - one.dim() :]).without(
-                "".join(axis for axis, size in zip(axes[count - one.dim() :], one.shape, strict=True) if size == 1)
-            )
-            for one in (left, right)
-        ]
+        operands = [Operand(one, axes[count - one.dim() :]).without(_repeated(one, out, axes)) for one in (left, right)]
         if all(axes[dim] in one.axes for one in operands):
             keys, values = operands
             _keep(self.sums, out, Summed(Result.of(out, axes), keys, values, axes[dim]))
@@ -147,6 +142,13 @@ class LinearAttention:
             scale = scale if axis in rows.axes else scale.unsqueeze(number)
         weights = replace(known.weights, tensor=known.weights.tensor * scale)
         return Contraction.of(weights, known.values, Operand(out, axes)), known
+
+
+def _repeated(factor: Tensor, out: Tensor, axes: str) -> str:
+    """The axes of size 1 along which a factor of an outer product is repeated: of the last two those that it has for
+    the other one, before them those that the product has more entries of (a batch of one sequence is no such axis)."""
+    own = zip(axes[out.dim() - factor.dim() :], factor.shape, strict=True)
+    return "".join(axis for axis, size in own if size == 1 and (axis in axes[-2:] or out.shape[axes.index(axis)] > 1))
 
 
 def _renamed(contraction: Contraction, own: str, known: Summed) -> dict[str, str]:

@@ -21,6 +21,7 @@ from inspector.engine.attention.written.contraction import (
     of_matmul,
     of_sum,
     of_tensordot,
+    with_factor,
 )
 from inspector.engine.attention.written.facts import Facts, FactTable, Origin
 from inspector.engine.attention.written.layout import Layout, lay_out
@@ -73,6 +74,8 @@ class WeightedSums:
         """einsum in any order of letters and operands."""
         operands = args[1] if len(args) == 2 and isinstance(args[1], (list, tuple)) else args[1:]
         if not isinstance(args[0], str):
+            return
+        if self.linear.sums and self._linear_at_once(args[0], operands, out):
             return
         if not self._any(*operands):
             found = of_einsum(args[0], operands, 0, out) if len(operands) == 2 else None
@@ -176,6 +179,15 @@ class WeightedSums:
                 self._remember(wide[0], wide[1], out.tensor)
             return
         self.linear.summed(contraction, (self.selected.padded, self.selected.length))
+
+    def _linear_at_once(self, equation: str, operands: Sequence[Tensor], out: Tensor) -> bool:
+        """φ(q)·(Σ φ(k)ᵀv) divided by the sum of the weights in the same einsum, whose third operand is one over that:
+        whether it is that."""
+        for product, factor in with_factor(equation, operands):
+            self._sums_first(product)
+            if self.divided(product.out.tensor, factor, out):
+                return True
+        return False
 
     def accumulated(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
         """cumsum(products of keys and values, dim)."""

@@ -14,7 +14,7 @@ from inspector.engine.trace.quantity import Describe
 @QUANTITIES.register("attention/entropy")
 @per_attention_row(
     Describe(
-        kind="attention_statistic", unit="nat", title="attention entropy", formula="−Σ_k A_qk ln A_qk",
+        kind="attention_statistic", unit="nat", title="attention entropy", formula="−Σ_k A_qk ln A_qk, A_qk ≥ 0",
         source="Vaswani et al. 2017; entropy as in Zhai et al. 2023, arXiv 2303.06296",
     ),
     signal="attention/entropy", summary="entropy of each head's attention, per query",
@@ -34,6 +34,10 @@ def entropy(block: RowBlock) -> Tensor:
     signal="attention/entropy_normalised", summary="entropy over that of an even spread over the allowed keys",
 )  # fmt: skip
 def entropy_normalised(block: RowBlock) -> Tensor:
-    """H / ln(number of allowed keys): 1 is an even spread, 0 a single key: (a, q). NaN where one key is allowed."""
+    """H / ln(number of allowed keys): 1 is an even spread, 0 a single key: (a, q). NaN where one key is allowed.
+
+    Above 1 is possible only where the weights of a row sum to more than 1.
+    """
     most = block.count.to(block.weights.dtype).log()
-    return (block.entropy / most.where(block.count > 1, torch.nan)).clamp_max(1.0)
+    share = block.entropy / most.where(block.count > 1, torch.nan)
+    return share.clamp_max(1.0).where(block.bounded, share)

@@ -34,5 +34,6 @@ def sink_mass(block: RowBlock) -> Tensor:
     signal="attention/sink_mass_4", summary=f"weight on the first {SINKS} keys of each head, per query",
 )  # fmt: skip
 def sink_mass_4(block: RowBlock) -> Tensor:
-    """Σ_{k<4} A[a, q, k]: (a, q)."""
-    return block.weights[..., :SINKS].sum(dim=-1).clamp_max(1.0)
+    """Σ_{k<4} A[a, q, k]: (a, q); 1 at most where the weights of the row sum to 1."""
+    mass = block.weights[..., :SINKS].sum(dim=-1)
+    return mass.clamp_max(1.0).where(block.bounded, mass)
