@@ -51,7 +51,7 @@ def origin_verdict(origin: Origin) -> Verdict:
     share = float(origin.samples[origin.sample])
     count = len(origin.samples)
     numbers = {"sample": float(origin.sample), "share": share}
-    said = [f"sample {origin.sample} of {count} has {_percent(share)} of the gradient"]
+    said = [f"sample {origin.sample} of {count} (the first is 0) has {_percent(share)} of the gradient"]
     if origin.steps is not None and np.isfinite(origin.steps).any():
         step = int(np.nanargmax(origin.steps))
         numbers |= {"step": float(step), "step share": float(origin.steps[step])}

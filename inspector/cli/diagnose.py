@@ -129,4 +129,5 @@ def _tell(found: Diagnosis, labels: dict[int, str]) -> None:
 
 def _where(finding: Finding, labels: dict[int, str]) -> str:
     frame = f"{labels[finding.frame]}: " if finding.frame in labels else ""
-    return f"{frame}{finding.place}: " if finding.place else frame
+    told = not finding.place or finding.place in finding.message
+    return frame if told else f"{frame}{finding.place}: "

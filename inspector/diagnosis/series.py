@@ -68,9 +68,29 @@ def lines_of(run: Captured, roles: Collection[str] | None = None) -> list[Line]:
     return found
 
 
-def line_of(run: Captured, role: Role) -> Line | None:
-    """The longest curve of a role; None where there is none."""
-    return max(lines_of(run, (role,)), key=lambda line: len(line.x), default=None)
+def one_a_run(run: Captured, role: Role) -> list[Line]:
+    """The longest curve of a role, of each of the runs that a folder of logs holds."""
+    longest: dict[str, Line] = {}
+    for line in lines_of(run, (role,)):
+        before = longest.get(line.curve.run)
+        if before is None or len(line.x) > len(before.x):
+            longest[line.curve.run] = line
+    return list(longest.values())
+
+
+def called(line: Line, name: str) -> str:
+    """A curve in a sentence: "the loss", and of several runs "fast: the loss"."""
+    return f"{line.curve.run}: {name}" if line.curve.run else name
+
+
+def medians_of_weights(table: Table, skipped: int = 0) -> dict[str, float]:
+    """The median over iterations of each column with a number, without the first ones; biases are left out by name."""
+    values = table.values[skipped:]
+    return {
+        name: float(np.nanmedian(values[:, n]))
+        for n, name in enumerate(table.names)
+        if "bias" not in name.rpartition(".")[2] and np.isfinite(values[:, n]).any()
+    }
 
 
 def listed(names: list[str] | tuple[str, ...], most: int = 4) -> str:

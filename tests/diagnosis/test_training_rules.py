@@ -235,6 +235,8 @@ def test_a_loss_that_stays_is_a_plateau_and_one_that_falls_slowly_is_none(tmp_pa
     tiny = {"parameters:update/ratio": ones(1e-8, 1e-8, 1e-8)}
     found = one(judged(tmp_path / "b.inspect", flat, tiny), "plateau")
     assert "1e-08" in found.message and found.evidence == ("training:loss", "parameters:update/ratio")
+    one_large = {"parameters:update/ratio": ones(0.0, 0.38, 0.0)}  # the others get no gradient
+    assert "next to nothing" not in one(judged(tmp_path / "e.inspect", flat, one_large), "plateau").message
     slow = flat - np.linspace(0, 0.2, N)
     assert not of(judged(tmp_path / "c.inspect", slow), "plateau")
     assert not of(judged(tmp_path / "d.inspect", falling()), "plateau")
@@ -265,6 +267,20 @@ def test_a_stale_second_moment(tmp_path: Path) -> None:
     rms[300, 1] = 2.4
     found = one(judged(tmp_path / "b.inspect", tables=tables), "stale-second-moment")
     assert found.place == "b.weight" and found.iterations == (100, 200, 300)
+    assert found.message == "gradients are more than 2.3 times Adam's estimate in 3 of 380 recorded iterations; " \
+        "no jump of the loss within 8 iterations after"  # fmt: skip
+
+
+def test_a_stale_second_moment_is_a_warning_only_where_the_loss_jumps_soon_after(tmp_path: Path) -> None:
+    rms, loss = ones(1.0, 1.0, 1.0), falling()
+    rms[[100, 200, 300], 1] = 5.0
+    loss[[99, 200, 309]] += 3.0  # before, in the same iteration (a hard batch), too late
+    tables = {"parameters:adam/rms": rms}
+    found = one(judged(tmp_path / "a.inspect", loss, tables), "stale-second-moment")
+    assert found.severity == "info" and "no jump of the loss" in found.message
+    loss[208] += 3.0
+    found = one(judged(tmp_path / "b.inspect", loss, tables), "stale-second-moment")
+    assert found.severity == "warning" and "jumped within 8 iterations after one, at iteration 208" in found.message
 
 
 # -- descriptive
@@ -295,7 +311,7 @@ def test_steps_too_small_or_too_large(tmp_path: Path) -> None:
 RECORDED = {
     "training-vanishing": ["plateau warning", "reach-through-time warning"],
     "training-exploding": ["reach-through-time warning"],
-    "training-dead-units": ["dead-activations warning"],
+    "training-dead-units": ["dead-activations warning", "step-size warning"],
     "training-spike": ["loss-spike info"],
     "training-healthy": [],
 }
@@ -353,6 +369,33 @@ def test_reach_through_time(tmp_path: Path, products: list[float], loss: str, cl
     assert [f"{one.severity}: {one.message}".startswith(said) and one.place for one in found] == (
         ["rnn.l0"] if said else []
     )
+
+
+def test_first_steps_that_replace_the_weights(tmp_path: Path) -> None:
+    """A rate that is far too large: later the weights are large, and steps are small beside them."""
+    names = ("a.weight", "b.weight", "c.weight", "c.bias")
+    ratio = ones(1e-3, 1e-3, 1e-3, 1e-3)
+    ratio[0] = (0.93, 0.3, 0.95, 1.0)
+    tables = {"parameters:update/ratio": ratio}
+    found = one(judged(tmp_path / "a.inspect", tables=tables, names=names), "step-size")
+    assert found.severity == "warning" and found.iterations == (0,)
+    assert "2 of 3 changed by more than 0.5 of their norm after it" in found.message and "a.weight" in found.message
+    ratio[0] = (0.93, 0.3, 0.02, 1.0)  # one output layer and its bias that began at 0
+    assert not of(judged(tmp_path / "b.inspect", tables=tables, names=names), "step-size")
+
+
+def test_every_run_of_a_folder_is_judged_and_named(tmp_path: Path) -> None:
+    flat, rises, jumps = 3 + 0.05 * NOISE, falling(), falling()
+    rises[200:] += np.linspace(0, 6, 200)
+    jumps[250:300] += 2.0
+    for name, loss in {"flat": flat, "flat2": flat, "rises": rises, "jumps": jumps, "well": falling()}.items():
+        lines = [f"{n},{value}" for n, value in enumerate(loss)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["step,train/loss", *lines]))
+    with open_any(tmp_path) as log:
+        found = diagnose(log, log.frames)
+    assert [one.message.split(" is ")[0] for one in of(found, "plateau")] == ["flat: the loss", "flat2: the loss"]
+    assert [one.message.split(" rose ")[0] for one in of(found, "diverged")] == ["rises: the loss"]
+    assert "jumps: the loss jumped" in " ".join(one.message for one in of(found, "loss-spike"))
 
 
 def test_no_sample_training_is_accused_of_anything() -> None:

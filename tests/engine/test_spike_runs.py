@@ -227,7 +227,9 @@ def test_the_command_runs_a_kept_iteration_and_says_what_made_it(tmp_path: Path)
                   cwd=tmp_path)  # fmt: skip
     assert done.code == 0, done.stderr
     first, second = done.stdout.splitlines()
-    assert first.startswith("Gradient: sample 2 of 4 has ") and "recorded gradient norms are met" in first
+    assert (
+        first.startswith("Gradient: sample 2 of 4 (the first is 0) has ") and "recorded gradient norms are met" in first
+    )
     assert second.startswith("Chronology: first the loss at iteration 28 (")
     done = called("run", "model.py:make", "--spike", "x", "--text", "y", cwd=tmp_path)
     assert (done.code, len(done.stderr.splitlines())) == (2, 1) and "one iteration" in done.stderr

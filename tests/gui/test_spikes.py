@@ -88,7 +88,8 @@ def test_a_double_click_on_a_spike_shows_what_made_it(
     panel = window.panels["spike"]
     assert panel.state == "figure" and not window.docks["spike"].isHidden()
     assert (
-        panel.told.text.startswith("Iteration 61: sample 1 of 6 has ") and "of which loss step 7 has" in panel.told.text
+        panel.told.text.startswith("Iteration 61: sample 1 of 6 (the first is 0) has ")
+        and "of which loss step 7 has" in panel.told.text
     )
     assert "The recorded gradient norms are met within" in panel.told.text
     assert panel.chronology.text.startswith("Chronology: first the loss at iteration 61 (")

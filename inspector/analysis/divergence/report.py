@@ -147,7 +147,7 @@ def _operations(found: Compared) -> Verdict:
 def _sentence(cause: Cause) -> str:
     a, b = cause.a, cause.b
     assert a is not None and b is not None
-    how = f"by {cause.relative:.2g} of its norm, where rounding explains {_share(cause):.2g}"
+    how = f"by about {cause.relative:.2g} of its norm, where rounding explains {_share(cause):.2g}"
     order = "; the entries seem to be the same in another order" if cause.rearranged else ""
     match cause.word:
         case "given":
@@ -226,7 +226,7 @@ def _training(found: Trainings) -> Verdict:
 def _parting(one: Parting) -> str:
     more = f" and {one.others} more" if one.others else ""
     at = f"iteration {one.iteration:.15g}"
-    by = f"by {one.relative:.2g} of its norm, where rounding explains {one.explained:.2g}"
+    by = f"by about {one.relative:.2g} of its norm, where rounding explains {one.explained:.2g}"
     match one.word:
         case "start":
             return f"{one.name}{more} differ{'' if one.others else 's'} before the first step, {by}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from inspector.analysis.loss_trend import trend_of
+from inspector.analysis.loss_trend import Trend, trend_of
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import line_of
+from inspector.diagnosis.series import Line, called, one_a_run
 from inspector.records import Finding
 
 
@@ -30,18 +30,21 @@ class Diverged:
     reference = "Mann 1945; Kendall 1975 (rank test of a trend)"
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
-        """At most one."""
-        loss = line_of(run, "loss")
-        trend = trend_of(loss.x, loss.y) if loss is not None else None
-        if loss is None or trend is None:
-            return
+        """At most one a run."""
+        for loss in one_a_run(run, "loss"):
+            trend = trend_of(loss.x, loss.y)
+            if trend is not None and self._rose(run, trend):
+                yield self._finding(loss, trend)
+
+    def _rose(self, run: Run, trend: Trend) -> bool:
         gained, lost = trend.first - trend.best, trend.last - trend.best
-        if trend.rises > run.limit("p") or lost <= 4 * trend.spread or lost <= run.limit("share") * max(gained, 0.0):
-            return
-        yield Finding(
+        return trend.rises <= run.limit("p") and lost > max(4 * trend.spread, run.limit("share") * max(gained, 0.0))
+
+    def _finding(self, loss: Line, trend: Trend) -> Finding:
+        return Finding(
             rule="diverged", severity="error", place="",
-            message=f"the loss rose from {trend.best:.3g} around iteration {trend.lowest_at:g} to {trend.last:.3g} "
-            "at the end",
+            message=f"{called(loss, 'the loss')} rose from {trend.best:.3g} around iteration {trend.lowest_at:g} "
+            f"to {trend.last:.3g} at the end",
             evidence=(loss.channel,), iterations=(int(trend.lowest_at),),
             sure=f"p = {trend.rises:.2g} that blocks since the lowest rise by chance; spread within a block "
             f"{trend.spread:.2g}",

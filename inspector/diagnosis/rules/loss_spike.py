@@ -8,7 +8,7 @@ import numpy as np
 
 from inspector.analysis.loss_trend import WINDOW, Jump, jumps_of
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import Line, line_of
+from inspector.diagnosis.series import Line, called, one_a_run
 from inspector.records import Finding, counted
 
 
@@ -33,11 +33,12 @@ class LossSpike:
     reference = "Chowdhery et al. 2022 (PaLM), section 5.1: spikes, and skipping their batches"
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
-        """At most one, the worst jump first among its iterations."""
-        loss = line_of(run, "loss")
-        jumps = jumps_of(loss.x, loss.y, run.limit("distance")) if loss is not None else []
-        if loss is None or not jumps:
-            return
+        """At most one a run, the worst jump first among its iterations."""
+        for loss in one_a_run(run, "loss"):
+            if jumps := jumps_of(loss.x, loss.y, run.limit("distance")):
+                yield self._finding(run, loss, jumps)
+
+    def _finding(self, run: Run, loss: Line, jumps: list[Jump]) -> Finding:
         slow = [one for one in jumps if self._lasts(run, one, loss)]
         worst = max(slow or jumps, key=lambda one: one.distance)
         left = counted(len(loss.y) - 1 - worst.index, "point")
@@ -46,10 +47,10 @@ class LossSpike:
             f"{counted(worst.recovered, 'point')} later it was back" if came else f"it was not back in the {left} since"
         )
         more = f"; {len(jumps)} spikes in all" if len(jumps) > 1 else ""
-        yield Finding(
+        return Finding(
             rule="loss-spike", severity="warning" if slow else "info", place="",
-            message=f"the loss jumped from {worst.before:.3g} to {worst.value:.3g} at iteration {worst.x:g} "
-            f"({worst.distance:.0f} median absolute deviations), and {back}{more}",
+            message=f"{called(loss, 'the loss')} jumped from {worst.before:.3g} to {worst.value:.3g} "
+            f"at iteration {worst.x:g} ({worst.distance:.0f} median absolute deviations), and {back}{more}",
             evidence=(loss.channel,), iterations=(int(worst.x), *(int(one.x) for one in jumps if one is not worst)),
             sure="a comparison with the 50 points before", unless="another loss or other data began there",
             remedy="Open the spike: its batch, which parameter moved first. Lower the learning rate or β₂, clip by "

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
-from inspector.analysis.loss_trend import is_flat, trend_of
+from inspector.analysis.loss_trend import Trend, is_flat, trend_of
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import line_of, table_of
+from inspector.diagnosis.series import Line, called, medians_of_weights, one_a_run, table_of
 from inspector.records import Finding
 
 RATIO = "parameters:update/ratio"
@@ -35,16 +33,18 @@ class Plateau:
     reference = "Mann 1945; Kendall 1975 (rank test of a trend)"
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
-        """At most one."""
-        loss = line_of(run, "loss")
-        trend = trend_of(loss.x, loss.y) if loss is not None else None
-        if loss is None or trend is None or not is_flat(trend, run.limit("share"), run.limit("p")):
-            return
+        """At most one a run."""
+        for loss in one_a_run(run, "loss"):
+            trend = trend_of(loss.x, loss.y)
+            if trend is not None and is_flat(trend, run.limit("share"), run.limit("p")):
+                yield self._finding(run, loss, trend)
+
+    def _finding(self, run: Run, loss: Line, trend: Trend) -> Finding:
         reason, evidence = self._reason(run)
-        yield Finding(
+        return Finding(
             rule="plateau", severity="warning", place="",
-            message=f"the loss is {trend.first:.4g} at the beginning and {trend.last:.4g} at the end of {len(loss.y)} "
-            f"recorded iterations{reason}",
+            message=f"{called(loss, 'the loss')} is {trend.first:.4g} at the beginning and {trend.last:.4g} "
+            f"at the end of {len(loss.y)} recorded iterations{reason}",
             evidence=(loss.channel, *evidence),
             sure=f"p = {trend.falls:.2g} of as much order by chance; spread within a block {trend.spread:.2g}",
             unless="it began from a trained model, or the loss cannot be lower",
@@ -54,12 +54,13 @@ class Plateau:
 
     def _reason(self, run: Run) -> tuple[str, tuple[str, ...]]:
         table = table_of(run, RATIO)
-        if table is None or not np.isfinite(table.values).any():
+        middles = [] if table is None else list(medians_of_weights(table).values())
+        # the largest: where one layer makes large steps and the others are dead, the step is not too small
+        if not middles or max(middles) >= run.limit("ratio"):
             return "", ()
-        ratio = float(np.nanmedian(table.values))
-        if ratio >= run.limit("ratio"):
-            return "", ()
-        return f"; a step changes weights by {ratio:.2g} of their size, which is next to nothing", (RATIO,)
+        return f"; a step changes no weight by more than {max(middles):.2g} of its size, which is next to nothing", (
+            RATIO,
+        )
 
 
 RULES.register("plateau")(Plateau())

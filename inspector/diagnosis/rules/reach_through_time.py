@@ -10,7 +10,7 @@ import numpy as np
 from inspector.analysis.lag_norms import centre_of
 from inspector.analysis.loss_trend import is_flat, trend_of
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import line_of, table_of
+from inspector.diagnosis.series import one_a_run, table_of
 from inspector.records import Finding
 
 SIGNAL = "jacobian/lag"
@@ -62,7 +62,7 @@ class ReachThroughTime:
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """One for each layer."""
-        loss = line_of(run, "loss")
+        loss = max(one_a_run(run, "loss"), key=lambda line: len(line.x), default=None)
         trend = None if loss is None else trend_of(loss.x, loss.y)
         flat = trend is not None and is_flat(trend, run.limit("share"), run.limit("p"))
         for name, channel in run.channels.items():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import Table, listed, table_of
+from inspector.diagnosis.series import Table, listed, medians_of_weights, table_of
 from inspector.records import Finding
 
 RATIO = "parameters:update/ratio"
@@ -15,6 +16,9 @@ RATIO = "parameters:update/ratio"
 
 class StepSize:
     """Reads ‖Δw‖ / ‖w‖ of matrices, the real difference that a step makes, without the first recorded iterations.
+
+    A rate that is far too large shows in the first step alone: it makes the weights so large that later steps are small
+    beside them. It is told where the first steps of more than half of the weights say so.
 
     Counter-example: weights that began at 0 (biases, an output layer) have a large ratio at first; biases are left out
     by name, and the median over iterations is taken. The end of a schedule has small steps by design.
@@ -30,16 +34,20 @@ class StepSize:
     limits = (
         Limit("small", 1e-5, "torchmortem's range; Karpathy takes about 1e-3 for healthy."),
         Limit("large", 1e-1, "The same range."),
+        Limit("first", 0.5, "A first step that is half of what is left after it has replaced the initial weights."),
         Limit("iterations", 20, "Warm-up and young moments are no steady state."),
     )
     reference = "Karpathy 2022, makemore part 3 (update to data ratio)"
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
-        """One for those too small, one for those too large."""
+        """One for first steps that replace the weights, one for steps too small later, one for those too large."""
         table = table_of(run, RATIO)
-        if table is None or len(table.values) < 2 * run.limit("iterations"):
+        if table is None:
             return
-        middle = _medians(table, int(run.limit("iterations")))
+        yield from self._first(run, table)
+        if len(table.values) < 2 * run.limit("iterations"):
+            return
+        middle = medians_of_weights(table, int(run.limit("iterations")))
         small = [name for name, one in middle.items() if 0 < one < run.limit("small")]
         large = [name for name, one in middle.items() if one > run.limit("large")]
         for names, word, remedy in (
@@ -56,14 +64,20 @@ class StepSize:
                     unless="the schedule ends here, or the loss falls all the same", remedy=remedy,
                 )  # fmt: skip
 
-
-def _medians(table: Table, skipped: int) -> dict[str, float]:
-    values = table.values[skipped:]
-    return {
-        name: float(np.nanmedian(values[:, n]))
-        for n, name in enumerate(table.names)
-        if "bias" not in name.rpartition(".")[2] and np.isfinite(values[:, n]).any()
-    }
+    def _first(self, run: Run, table: Table) -> Iterable[Finding]:
+        first = medians_of_weights(replace(table, values=table.values[:1]))
+        large = {name: one for name, one in first.items() if one > run.limit("first")}
+        if len(first) < 3 or len(large) <= len(first) / 2 or table.iterations[0] > 1:
+            return  # few weights may have begun at 0
+        yield Finding(
+            rule="step-size", severity="warning", place="",
+            message=f"the first step replaced the initial weights: {len(large)} of {len(first)} changed by more than "
+            f"{run.limit('first'):g} of their norm after it ({float(np.median(list(large.values()))):.2g} in the "
+            f"middle): {listed(list(large))}",
+            evidence=(RATIO,), iterations=(int(table.iterations[0]),),
+            sure="the real difference before and after the step", unless="these weights began at 0",
+            remedy="Lower the learning rate, by a factor of ten or more, or warm it up.",
+        )  # fmt: skip
 
 
 RULES.register("step-size")(StepSize())

@@ -9,8 +9,10 @@ written.
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from inspector.capture.control import GONE_SECONDS
 from inspector.engine.watch.activations import BAD
@@ -45,6 +47,7 @@ class Pausing:
         self._held: dict[str, bool] = {}
         self._reason = ""
         self._by_window = False
+        self._told = False
         core.after_row.append(self._look)
         core.at_end.append(self.iteration_ended)
         core.choose_next = self.choose_next
@@ -181,12 +184,22 @@ class Pausing:
         least = f"; it goes on by itself after {duration(patience)}"
         core.event(PAUSED, f"{wish.why}{least}", frame)
         self._commit()
+        self._tell_terminal(f"the training waits at iteration {core.iteration}: {wish.why}{least}, or as a window says")
         began = time.monotonic()
         why = self._until_told(began, patience)
         core.pace.waited(time.monotonic() - began)
         if why:
             core.event(CONTINUED, why)
             self._commit()
+            if self._told:
+                self._told = False
+                _write(f"the training goes on: {why}")
+
+    def _tell_terminal(self, text: str) -> None:
+        """Once a pause that no window asked for: without a window a loop that waits looks like one that hangs."""
+        if not self._told and not self.orders.wish.by_window:
+            self._told = True
+            _write(text)
 
     def _until_told(self, began: float, patience: float) -> str:
         """Wait; returns why it goes on, "" for one more iteration."""
@@ -207,6 +220,11 @@ class Pausing:
             if attended and now - max(orders.heard, began) > GONE_SECONDS:
                 orders.go_on(forget=True)
                 return f"{FROM_WINDOW} is gone"
+
+
+def _write(text: str) -> None:
+    with suppress(Exception):  # a terminal that is gone is no reason to end anything
+        sys.stderr.write(f"inspector: {text}.\n")
 
 
 def _not_finite(found: Mapping[str, Mapping[int, float]]) -> str:

@@ -231,6 +231,17 @@ def test_a_function_of_the_program_decides_and_the_program_goes_on(tmp_path: Pat
         assert events(path, "paused")[1].text.startswith("to look; ")
 
 
+def test_the_terminal_says_that_it_waits_and_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "run.inspect"
+    with looping(path, break_on="iteration 3", pause_timeout=0.2) as watcher:
+        until(lambda: watcher.iteration > 5)
+    told = capsys.readouterr().err.splitlines()
+    assert told == [
+        "inspector: the training waits at iteration 3: iteration 3; it goes on by itself after 0 s, or as a window says.",
+        "inspector: the training goes on: nobody answered within 0 s.",
+    ]
+
+
 @pytest.mark.parametrize("text", ["", "loss >", "x = 3", "loss > nan", "__import__('os').abort()", "spike," * 20])
 def test_a_condition_that_cannot_be_read_is_refused_before_anything(text: str, tmp_path: Path) -> None:
     model = nn.Linear(1, 1)
