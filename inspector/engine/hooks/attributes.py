@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.parameter import UninitializedTensorMixin
+from torch.nn.parameter import is_lazy
 
 BYTES = 256 << 20
 """Most memory of the copies of tensors; what a model holds beyond (a data set) is taken for something that it reads."""
@@ -100,7 +100,7 @@ def _own(module: nn.Module) -> dict[str, Any]:
 
 def _is_lazy(module: nn.Module) -> bool:
     """One that gets its parameters in its first call becomes another class then, with other attributes."""
-    return any(isinstance(one, UninitializedTensorMixin) for one in module._parameters.values())
+    return any(one is not None and is_lazy(one) for one in module._parameters.values())
 
 
 def _restore_parts(value: Any) -> Restore:
