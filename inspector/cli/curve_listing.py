@@ -9,10 +9,10 @@ from dataclasses import asdict
 import click
 
 from inspector.analysis.curve_table import Line, lines
-from inspector.capture import Capture, CaptureError, LogView
+from inspector.capture import Capture, CaptureError, LogView, summary
 from inspector.cli.columns import width_of
 from inspector.cli.fault import Fault
-from inspector.transport.terminal import say
+from inspector.transport.terminal import complain, say
 
 HEAD = ("points", "first", "last", "smallest", "largest")
 
@@ -26,6 +26,8 @@ def say_curves(opened: Capture | LogView, match: tuple[str, ...], *, as_json: bo
     if as_json:
         click.echo(json.dumps([_strict(one) for one in found], indent=1))
         return
+    if opened.damage:
+        complain(f"Curves may lack points: {summary(opened.damage)}")
     width = width_of(["curve", *(one.name for one in found)])
     say(f"{'curve':<{width}}  " + "  ".join(f"{word:>10}" for word in HEAD))
     for one in found:

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from inspector.capture import LogView, not_computed, summary
+from inspector.capture.regular import in_words
 from inspector.cli.fault import Fault, opened_any
 from inspector.cli.sarif import sarif
 from inspector.diagnosis import RULES, Diagnosis, Settings, SettingsError, diagnose, project_file, read_settings
@@ -87,8 +88,10 @@ def _settings(project: str | None) -> Settings:
         return Settings()
     try:
         return read_settings(path)
-    except (SettingsError, OSError) as problem:
+    except SettingsError as problem:
         raise Fault(str(problem)) from None
+    except OSError as problem:
+        raise Fault(f"{path} cannot be read: {in_words(problem)}.") from None
 
 
 def _write(path: Path, text: str) -> None:

@@ -17,7 +17,7 @@ from inspector.transport.terminal import say
 @click.option("--frames", nargs=2, default=(-1, -1), type=int, help="Which frame of each; -1 is the newest.")
 @click.option("--runs", nargs=2, default=("", ""), metavar="NAME NAME", help="Which run of each, of logs.")
 @click.option("--dtype", default="", help="Judge rounding as of this dtype at least: bfloat16 where autocast was on.")
-@click.option("--check", is_flag=True, help="End with 1 where they differ beyond rounding.")
+@click.option("--check", is_flag=True, help="End with 1 where they differ beyond rounding, or are damaged.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def diverge(
     a: str, b: str, frames: tuple[int, int], runs: tuple[str, str], dtype: str, check: bool, as_json: bool
@@ -35,5 +35,5 @@ def diverge(
     else:
         for line in found.lines():
             say(line)
-    if check and found.differs:
+    if check and (found.differs or found.damage):
         raise SystemExit(1)

@@ -11,7 +11,7 @@ It stands in `inspector.toml`, in the working directory or one above it:
 
 from __future__ import annotations
 
-import math
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,6 +19,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from inspector.capture.regular import open_regular
 from inspector.diagnosis.rule import RULES
 from inspector.records import Finding
 from inspector.registry import instead
@@ -65,13 +66,15 @@ def project_file(folder: Path) -> Path | None:
 
 def read_settings(path: Path) -> Settings:
     """Raises SettingsError, OSError."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         content = file.read(LARGEST + 1)
     if len(content) > LARGEST:
         raise SettingsError(f"{path} has more than {LARGEST:,} bytes; expected a short file of settings.")
     try:
         table = tomllib.loads(content.decode())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
+    except RecursionError:
+        raise SettingsError(f"{path} is not read: its tables lie too deep in each other.") from None
+    except ValueError as problem:  # also of bytes that are no text, and of numbers with thousands of digits
         raise SettingsError(f"{path} is not TOML: {problem}.") from None
     diagnosis = _table(table.get("diagnosis", {}), "diagnosis", path)
     mutes = diagnosis.get("mute", [])
@@ -112,6 +115,8 @@ def _limit(name: str, value: Any, path: Path) -> float:
     known = known_limits()
     if name not in known:
         raise SettingsError(f"{path}: there is no limit {name!r}; {instead(name, known)}.")
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise SettingsError(f"{path}: {name} is {value!r}; expected a number.")
+    if not abs(value) <= sys.float_info.max:
+        raise SettingsError(f"{path}: {name} is {str(value)[:20]}; expected a number up to {sys.float_info.max:.2g}.")
     return float(value)

@@ -55,12 +55,22 @@ def test_mutes_and_limits(tmp_path: Path) -> None:
         ("[diagnosis.limits]\n'updates-lost.share' = 'much'", "expected a number"),
         ("[diagnosis.limits]\n'updates-lost.share' = nan", "expected a number"),
         ("#" * (1 << 20) + "\n", "more than 1,048,576 bytes"),
+        pytest.param(f"[diagnosis.limits]\n'updates-lost.share' = {'9' * 400}", "a number up to 1.8e+308", id="large"),
+        pytest.param(f"a = {'9' * 5000}", "is not TOML", id="digits"),
+        pytest.param("a = " + "[" * 2000, "too deep", id="deep"),
     ],
 )
 def test_what_cannot_be_used_is_said_in_one_sentence(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(SettingsError, match=r"inspector\.toml") as problem:
         read_settings(written(tmp_path, text))
     assert said in str(problem.value) and len(str(problem.value).splitlines()) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes on this system")
+def test_a_pipe_in_its_place_is_not_waited_for(lost: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "inspector.toml")
+    done = call("diagnose", lost.name, "--project", str(tmp_path / "inspector.toml"), cwd=lost.parent, expect=2)
+    assert done.stderr.endswith("inspector.toml cannot be read: it is a named pipe, not an ordinary file.\n")
 
 
 def test_numbers_are_never_given_twice_and_tell_the_trust() -> None:

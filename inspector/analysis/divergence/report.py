@@ -10,7 +10,7 @@ from typing import Any
 from inspector.analysis.divergence.operations import Cause, Compared, compare
 from inspector.analysis.divergence.recorded import Made, operations_of
 from inspector.analysis.divergence.rounding import UNITS
-from inspector.analysis.divergence.series import recorded
+from inspector.analysis.divergence.series import damage_of_series, recorded
 from inspector.analysis.divergence.training import Parting, Trainings, compare_trainings
 from inspector.analysis.verdict import Verdict
 from inspector.capture.view import View
@@ -45,7 +45,7 @@ class Divergence:
             nothing differs beyond rounding, "identical" where no bit does, else what differs first (see
             operations.Cause and training.Parting).
         compared, trainings: the numbers behind them.
-        doubts: what would make them wrong.
+        doubts: what would make them wrong. damage: what of the trainings is damaged, and was not compared.
     """
 
     operations: Verdict | None = None
@@ -53,6 +53,7 @@ class Divergence:
     compared: Compared | None = None
     trainings: Trainings | None = None
     doubts: tuple[str, ...] = ()
+    damage: tuple[str, ...] = ()
 
     @property
     def differs(self) -> bool:
@@ -67,18 +68,19 @@ class Divergence:
 
     def lines(self) -> list[str]:
         """For people."""
+        lost = [f"Not compared, since it is damaged: {one}" for one in self.damage]
         if self.nothing:
-            return [f"{NOTHING}."]
+            return lost or [f"{NOTHING}."]
         told = []
         if self.operations is not None and self.compared is not None:
             told += [f"operations: {self.operations.sentence}.", *(f"  {one}" for one in _details(self.compared))]
         if self.training is not None:
             told.append(f"training: {self.training.sentence}.")
-        return [*told, *(f"This is {one}." for one in self.doubts)]
+        return [*told, *lost, *(f"This is {one}." for one in self.doubts)]
 
     def data(self) -> dict[str, Any]:
         """For JSON; infinities and NaN as text."""
-        found: dict[str, Any] = {"differs": self.differs, "doubts": list(self.doubts)}
+        found: dict[str, Any] = {"differs": self.differs, "doubts": list(self.doubts), "damage": list(self.damage)}
         for name, verdict in (("operations", self.operations), ("training", self.training)):
             if verdict is not None:
                 numbers = {k: v if math.isfinite(v) else str(v) for k, v in verdict.numbers.items()}
@@ -104,6 +106,7 @@ def first_divergence(a: View, b: View, *, frame_a: int = -1, frame_b: int = -1, 
     ours, theirs = operations_of(a, frame_a), operations_of(b, frame_b)
     compared = compare(ours, theirs) if ours and theirs else None
     series = recorded(a), recorded(b)
+    damage = tuple(f"{view.start.title}: {said}" for view in (a, b) if (said := damage_of_series(view)))
     unit = max(UNITS.get(dtype, 0.0), *(_unit(view) for view in (a, b)))
     trainings = compare_trainings(*series, unit) if series[0].iterations & series[1].iterations else None
     doubts = [DOUBT] if compared is not None else []
@@ -111,7 +114,7 @@ def first_divergence(a: View, b: View, *, frame_a: int = -1, frame_b: int = -1, 
         doubts.append(DOUBT_OF_TRAINING[trainings.by])
     return Divergence(
         None if compared is None else _operations(compared),
-        None if trainings is None else _training(trainings), compared, trainings, tuple(doubts),
+        None if trainings is None else _training(trainings), compared, trainings, tuple(doubts), damage,
     )  # fmt: skip
 
 

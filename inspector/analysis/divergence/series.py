@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.capture.curves import ITERATION, column_dim, curves_of, names_of_columns, points_of
+from inspector.capture.damage import summary
 from inspector.capture.view import View
 from inspector.records import FINGERPRINTS
 
@@ -61,6 +62,14 @@ def recorded(view: View) -> Recorded:
     found.names = _names(view)
     _tables(view, found)
     return found
+
+
+def damage_of_series(view: View) -> str:
+    """What of its series is damaged, in one line; "" where nothing is."""
+    names = dict.fromkeys(curve.channel.name for curve in curves_of(view))
+    names.update(dict.fromkeys(name for name in view.channels if name.startswith(f"{FINGERPRINTS}/")))
+    return summary([one for name in (f"training:{ITERATION}", *names) if name in view.channels
+                    for one in view.damage_of(name)])  # fmt: skip
 
 
 def _names(view: View) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ raises into the user's code.
     function_mode   torch function modes that can be switched off in the middle of a run
     recorder        a base for the probes of recurrent modules: forward hooks that never raise
     isolation       random state, buffers and training flags as they were before the run
+    attributes      what modules keep in attributes as it was
 
 Begin reading with `recorder.py`.
 """

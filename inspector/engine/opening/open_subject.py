@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from inspector.capture.regular import in_words, open_regular, regular_stat
 from inspector.engine.contracts import Loader, State
@@ -367,7 +368,7 @@ def places(model: nn.Module) -> tuple[Place, ...]:
     return tuple(
         Place(
             name=name, module=type(module).__name__,
-            parameters=sum(parameter.numel() for parameter in module.parameters(recurse=False)),
+            parameters=sum(one.numel() for one in module.parameters(recurse=False) if not is_lazy(one)),
         )
         for name, module in model.named_modules()
     )  # fmt: skip

@@ -88,7 +88,8 @@ class _Copies:
         if not at and self.places:
             self._sums.append(self._summed(ROWS))
         if not self.rooms:
-            self.rooms.append(part.new_zeros(ROWS, MOST_ENTRIES))
+            with torch.inference_mode(False):  # it is used again outside too
+                self.rooms.append(torch.zeros(ROWS, MOST_ENTRIES, dtype=part.dtype, device=part.device))
         row = self.rooms[0][at]
         row[:count].view(part.shape).copy_(part)
         if count < MOST_ENTRIES:
@@ -111,12 +112,12 @@ class _Copies:
     def _summed(self, count: int) -> Tensor:
         """(n, 3) zeros, Σ |a|, entries that are not finite, of so many rows of the room."""
         rows = self.rooms[0][:count]
-        sizes = torch.linalg.vector_norm(rows, 1, dim=1, dtype=torch.float32)
+        sizes = torch.linalg.vector_norm(rows, 1, dim=1, dtype=at_least_float32(rows))
         zeros = MOST_ENTRIES - torch.count_nonzero(rows, dim=1)
         bad = torch.zeros_like(sizes)
         if rows.device.type != "cpu" or not bool(sizes.isfinite().all()):
-            bad = (~rows.isfinite()).sum(1).to(torch.float32)
-        return torch.stack((zeros.to(torch.float32), sizes, bad), 1)
+            bad = (~rows.isfinite()).sum(1).to(sizes.dtype)
+        return torch.stack((zeros.to(sizes.dtype), sizes, bad), 1)
 
 
 class States(Measure):
@@ -140,9 +141,14 @@ class States(Measure):
             if state.dim() not in (2, 3):
                 continue
             held = state.detach() if state.dim() == 3 else state.detach()[:, None]
-            norms = torch.linalg.vector_norm(held, dim=(1, 2), dtype=torch.float32) / math.sqrt(held.shape[1])
+            norms = torch.linalg.vector_norm(held, dim=(1, 2), dtype=at_least_float32(held)) / math.sqrt(held.shape[1])
             names = [f"{place}.{layer_name(n, stack.directions)} {part}" for n in range(len(norms))]
             moment.pack.add(STATE, [self.column("state", name) for name in names], norms)
+
+
+def at_least_float32(values: Tensor) -> torch.dtype:
+    """The precision of a sum over entries: float64 of float64, which torch sums in nothing narrower."""
+    return torch.promote_types(values.dtype, torch.float32)
 
 
 def layer_name(number: int, directions: int) -> str:

@@ -79,7 +79,7 @@ class AdamState(Measure):
         moment.pack.add(RMS, columns, squares(torch._foreach_div(gradients, roots)), self._relative)
 
     def _entries(self, columns: Sequence[int]) -> Values:
-        return np.array([max(1, self.parameters.tensors[c].numel()) for c in columns], dtype=np.float64)
+        return np.array([max(1, _numbers(self.parameters.tensors[c])) for c in columns], dtype=np.float64)
 
     def _biases(self, columns: Sequence[int]) -> Values:
         return np.array([self._bias.get(c, 1.0) for c in columns], dtype=np.float64)
@@ -91,6 +91,11 @@ class AdamState(Measure):
     def _relative(self, values: Values, columns: Sequence[int]) -> Values:
         found: Values = np.sqrt(values * self._biases(columns) / self._entries(columns))
         return found
+
+
+def _numbers(tensor: Tensor) -> int:
+    """How many real numbers there are: two for each complex entry, as Adam has second moments of both."""
+    return tensor.numel() * (2 if tensor.is_complex() else 1)
 
 
 def _bias(step: object, beta: float) -> float:

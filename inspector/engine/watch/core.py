@@ -75,11 +75,13 @@ class Core:
         self._pid = os.getpid()
         self._flushed = time.monotonic()
         self._versions: list[tuple[int, int]] = []
-        self._columns: dict[int, list[int]] = {}
+        self._columns: dict[int, tuple[list[int], list[int]]] = {}
+        self._first_versions: list[tuple[int, int]] = []
         self._steps = 0
         self._declare(self.tables)
         for measure in measures:
             measure.guard, measure.say, measure.column = self.guarded, self.say, self.tables.column
+            measure.counted = self.counted
         self._arm()
 
     def _declare(self, tables: Tables) -> None:
@@ -162,7 +164,29 @@ class Core:
         """Note which gradients there are: a backward pass of something else changes none of them."""
         self.logged.pending = True
         if self.moment is not None:
+            self._follow()
             self._versions = self._gradients()
+            if not self.moment.passes:
+                self._first_versions = self._versions
+
+    def _follow(self) -> None:
+        """Watch parameters, too, that an optimizer was given since. Processes that train together keep those that they
+        began with: numbers of parameters are what they exchange."""
+        for optimizer in () if self.ranks.bound else self.optimizers:
+            known = self.parameters.column
+            if all(id(one) in known for group in optimizer.param_groups for one in group["params"]):
+                continue
+            for name in self.parameters.again(self.optimizers):
+                self.tables.column("parameter", name)
+
+    def counted(self) -> list[int]:
+        """The parameters whose gradients count: not those that no optimizer has and no backward pass of this iteration
+        reached, which may be of a part of the model that was replaced, with a gradient that nothing changes."""
+        if not self.optimizers:
+            return list(range(len(self.parameters.tensors)))
+        own = {column for optimizer in self.optimizers for column in self.columns(optimizer)}
+        now, before = self._gradients(), self._first_versions
+        return [n for n, one in enumerate(now) if n in own or n >= len(before) or one != before[n]]
 
     def backward_ended(self, roots: Sequence[Tensor], scaled: Scaled | None) -> None:
         """The loss, and what is measured on complete gradients."""
@@ -177,18 +201,21 @@ class Core:
         return [(id(one.grad), -1 if one.grad is None else one.grad._version) for one in self.parameters.tensors]
 
     def columns(self, optimizer: Optimizer) -> list[int]:
-        """The parameters of an optimizer; groups may be added while it runs."""
-        count = sum(len(group["params"]) for group in optimizer.param_groups)
+        """The parameters of an optimizer; others may take their place while it runs."""
+        now = [id(one) for group in optimizer.param_groups for one in group["params"]]
         known = self._columns.get(id(optimizer))
-        if known is None or len(known) != count:
-            known = self.parameters.columns(one for group in optimizer.param_groups for one in group["params"])
+        if known is None or known[0] != now:
+            column = self.parameters.column
+            known = now, [column[one] for one in now if one in column]
             self._columns[id(optimizer)] = known
-        return known
+        return known[1]
 
     def step_begins(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         """An optimizer's step begins."""
         if self.moment is None:
             return
+        if not self.moment.passes:
+            self._follow()
         later = closure_of(args, kwargs)
         for measure in self.measures:
             if not (later and measure.reads_gradients):

@@ -70,7 +70,7 @@ class GradientNorms(Measure):
         parts = moment.pack.parts
         for key in [key for key in parts if key[0] in self.summed]:
             del parts[key]  # of an earlier backward pass: more has been added to the gradients since
-        self._measure(moment, range(len(self.parameters.names)), factor)
+        self._measure(moment, self.counted(), factor)
         moment.extra[NORM] = True
         if factor is not None:
             moment.pack.add(SCALE, (0,), factor)

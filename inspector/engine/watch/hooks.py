@@ -1,4 +1,5 @@
-"""Hooks on modules, tensors and optimizers that pass calls on to a watcher, and nothing from copies or compiled code.
+"""Hooks on modules, tensors and optimizers that pass calls on to a watcher, and nothing from copies, compiled or traced
+code.
 
 Hooks are copied and pickled with the model that they are on (copies of averaged weights, checkpoints of whole
 modules): a copy passes nothing on.
@@ -12,6 +13,12 @@ from typing import Any, Self
 import torch
 
 Handler = Callable[..., None]
+NO_SCRIPT = (
+    "torch.jit.script cannot compile a model while inspector.watch has hooks on it, nor a copy of it; script the model "
+    "before it is watched, or end watching with watcher.close() first."
+)
+_transform = torch._C._functorch.peek_interpreter_stack
+"""The innermost transform of torch.func that is at work; None outside."""
 
 
 class Passing:
@@ -23,7 +30,14 @@ class Passing:
     def __call__(self, *arguments: Any) -> None:
         if torch.compiler.is_compiling() or self.handler is None:  # in this order: nothing is guarded in compiled code
             return
+        if torch._C._get_tracing_state() is not None or _transform() is not None:
+            return  # what is measured would become a part of the trace
         self.handler(*arguments)
+
+    @property
+    def __name__(self) -> str:
+        """torch.jit.script asks for it, and can compile no hook that is not written in TorchScript."""
+        raise AttributeError(NO_SCRIPT)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return type(self)()

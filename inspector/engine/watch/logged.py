@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from inspector.engine.watch.optimizer_settings import as_float
 from inspector.engine.watch.tables import PLACE, About, Tables
 from inspector.records import ITERATION_DOMAIN
 
@@ -56,7 +57,7 @@ class Logged:
                     )
                 self._open[2][name] = value.detach().clone().reshape(())
             else:
-                self._open[2][name] = float(value)
+                self._open[2][name] = as_float(value)
 
     def iteration_ended(self, iteration: int, seconds: float) -> None:
         """Later numbers are of the next row."""

@@ -65,6 +65,8 @@ class Measure:
     """A warning for the log of the run; set by the core."""
     column: Callable[[str, str], int]
     """column(label domain, name): the number of a column whose name is known only now; set by the core."""
+    counted: Callable[[], list[int]]
+    """Parameters whose gradients belong to this iteration (see Core.counted); set by the core."""
 
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -41,7 +42,15 @@ def numbers(group: Mapping[str, Any]) -> dict[str, float]:
 def _number(value: object) -> float | None:
     if isinstance(value, Tensor):
         return float(value) if value.numel() == 1 and value.device.type == "cpu" else None
-    return float(value) if isinstance(value, (bool, int, float)) else None
+    return as_float(value) if isinstance(value, (bool, int, float)) else None
+
+
+def as_float(value: Any) -> float:
+    """A number as float64; infinite where it is larger. Raises TypeError, ValueError for what is no number."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def by_name(optimizers: Sequence[Optimizer]) -> dict[str, float]:

@@ -15,6 +15,7 @@ from inspector.records import BreakCondition, parse_condition
 
 Test = Callable[[Mapping[str, float]], object]
 MOST_WINDOWS = 64
+"""Windows that are remembered, so that none of their commands is obeyed twice: those heard of last."""
 LOOK_SECONDS = 0.2
 FROM_WINDOW = "the window"
 
@@ -98,9 +99,9 @@ class Orders:
     def take(self, command: Command) -> None:
         """A command as it was read; one that was obeyed before is a sign of life only."""
         with self.changed:
-            before = self._windows.get(command.window)
+            before = self._windows.pop(command.window, None)
             if before is None and len(self._windows) >= MOST_WINDOWS:
-                return
+                self._windows.pop(next(iter(self._windows)))  # the one that was heard of longest ago
             self._windows[command.window] = command
             self.heard = time.monotonic()
             is_new = command.number > (0 if before is None else before.number)

@@ -46,6 +46,7 @@ class Parameters:
         self.tensors: list[Tensor] = []
         self.column: dict[int, int] = {}
         self.ties: dict[str, list[str]] = {}
+        self._model = model
         for name, tensor in inner(model).named_parameters(remove_duplicate=False):
             if id(tensor) in self.column:
                 self.ties.setdefault(self.names[self.column[id(tensor)]], []).append(plain_name(name))
@@ -65,7 +66,24 @@ class Parameters:
             for g, group in enumerate(optimizer.param_groups):
                 for p, tensor in enumerate(group["params"]):
                     if id(tensor) not in self.column:
-                        self._add(f"optimizer {n} group {g} parameter {p}", tensor)
+                        self._add(self._free(f"optimizer {n} group {g} parameter {p}"), tensor)
+
+    def again(self, optimizers: Sequence[torch.optim.Optimizer]) -> list[str]:
+        """Add parameters that came since (a head that was replaced): names of all that are new, each a name of its own.
+        Those that were replaced keep their numbers."""
+        before = len(self.names)
+        for name, tensor in inner(self._model).named_parameters():
+            if id(tensor) not in self.column:
+                self._add(self._free(plain_name(name)), tensor)
+        self.take(optimizers)
+        return self.names[before:]
+
+    def _free(self, name: str) -> str:
+        number = 2
+        found = name
+        while found in self.names:
+            found, number = f"{name} ({number})", number + 1
+        return found
 
     def columns(self, tensors: Iterable[Tensor]) -> list[int]:
         """The numbers of those that are watched."""

@@ -2,7 +2,7 @@
 
 The model itself is run, in evaluation mode unless told otherwise: nothing has to be copied, and what is shown is what
 is trained. Random state, buffers, training flags and gradients are as they were afterwards; gradients of the probe
-never reach `.grad`. A model whose forward counts its own calls counts these too.
+never reach `.grad`, and what modules keep in attributes (a state that is carried from call to call) is put back.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from inspector.capture import CaptureError
 from inspector.engine.errors import InputError
+from inspector.engine.hooks.attributes import attributes_kept
 from inspector.engine.hooks.isolation import unchanged
 from inspector.engine.model.subject import Batch, Subject, adopt, to_device
 from inspector.engine.opening.open_subject import open_subject
@@ -167,7 +168,8 @@ class Prober:
         device = next((one.device for one in model.parameters()), torch.device("cpu"))
         try:
             model.train(self._asked.training)
-            perform(self._subject, to_device(self._asked.batch, str(device)), copies, self._options, frame=frame)
+            with attributes_kept(model):
+                perform(self._subject, to_device(self._asked.batch, str(device)), copies, self._options, frame=frame)
         finally:
             for part, mode in modes:
                 part.training = mode

@@ -21,6 +21,7 @@ import inspector
 from inspector.capture import control
 from inspector.capture.control import Command, Commands, Controller
 from inspector.engine.watch import Watcher, pausing
+from inspector.engine.watch.orders import Orders
 from inspector.records import parse_condition
 
 PROBE = torch.randint(0, VOCABULARY, (2, 5), generator=torch.Generator().manual_seed(1))
@@ -197,6 +198,17 @@ def test_files_that_are_none_and_too_many_are_left_alone(tmp_path: Path) -> None
     for n in range(200):
         (folder / f"{n:016x}.json").write_bytes(Command(f"{n:016x}", 1, "pause").encoded())
     assert len(reading.new()[0]) <= control.MOST_WINDOWS
+
+
+def test_windows_that_are_gone_take_no_place_from_new_ones() -> None:
+    orders = Orders()
+    for n in range(200):
+        window = f"{n:016x}"
+        orders.take(Command(window, 1, "pause"))
+        assert orders.wish.paused, n
+        orders.take(Command(window, 2, "continue"))
+        orders.take(Command(window, 2, "continue", beat=5))
+        assert not orders.wish.paused
 
 
 def test_a_window_writes_through_no_link(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from commands import call
 from torch import nn
 
 import inspector
@@ -64,6 +65,20 @@ def test_the_same_training_twice(plain: Path, tmp_path: Path) -> None:
     assert found.training is not None and found.training.word == "none" and not found.differs
     assert found.trainings is not None and found.trainings.iterations == 12 and found.trainings.largest[0] == 0
     assert found.trainings.by == "fingerprints"
+
+
+@pytest.mark.parametrize("lost", ["the end", "everything"])
+def test_what_is_damaged_is_not_called_equal(lost: str, plain: Path, tmp_path: Path) -> None:
+    again = train(tmp_path / "b.inspect")
+    pages = again / "pages-0000.bin"
+    pages.write_bytes(pages.read_bytes()[:-400] if lost == "the end" else b"")
+    found = inspector.first_divergence(plain, again)
+    assert found.damage and "pages-0000.bin" in found.damage[0]
+    assert any("since it is damaged" in line for line in found.lines())
+    assert found.nothing == (lost == "everything") and not any("record them" in line for line in found.lines())
+    call("diverge", str(plain), str(again), "--check", cwd=tmp_path, expect=2 if found.nothing else 1)
+    if lost == "the end":
+        assert "Curves may lack points" in call("list", again.name, "--curves", cwd=tmp_path).stderr
 
 
 def test_fingerprints_change_nothing(plain: Path, tmp_path: Path) -> None:

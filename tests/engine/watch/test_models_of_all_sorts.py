@@ -1,0 +1,173 @@
+"""Models that change while they train, of other precision, or that are traced and transformed meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import inspector
+from inspector.engine.watch.hooks import NO_SCRIPT
+
+
+def layers() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 3))
+
+
+Change = Callable[[nn.Sequential, Any, Any], Any]
+
+
+def trained(
+    path: Path, model: nn.Module, change: Change | None = None, batch: Callable[[], Tensor] = lambda: torch.randn(4, 8)
+) -> list[float]:
+    """Twelve iterations, with a change before the seventh; the norms of all gradients that the optimizer gets."""
+    optimizer: Any = torch.optim.Adam(model.parameters(), 1e-2)
+    norms = []
+    with inspector.watch(model, optimizer, path, every=1) as watcher:
+        for n in range(12):
+            if n == 6 and change is not None:
+                optimizer = change(model, optimizer, watcher) or optimizer  # type: ignore[arg-type]
+            loss = model(batch()).abs().square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            given = [one for group in optimizer.param_groups for one in group["params"] if one.grad is not None]
+            norms.append(float(torch.stack([one.grad.abs().double().square().sum() for one in given]).sum().sqrt()))
+            optimizer.step()
+        assert watcher.error is None
+    return norms
+
+
+def replaced_in_place(model: nn.Sequential, optimizer: Any, watcher: Any) -> None:
+    old = {id(one) for one in model[2].parameters()}
+    model[2] = nn.Linear(16, 3)
+    group = optimizer.param_groups[0]
+    group["params"] = [one for one in group["params"] if id(one) not in old] + list(model[2].parameters())
+
+
+def replaced_with_its_optimizer(model: nn.Sequential, optimizer: Any, watcher: Any) -> Any:
+    model[2] = nn.Linear(16, 3)
+    found = torch.optim.Adam(model.parameters(), 1e-2)
+    assert watcher.also(found)
+    return found
+
+
+def added(model: nn.Sequential, optimizer: Any, watcher: Any) -> None:
+    model.append(nn.Linear(3, 3))
+    optimizer.add_param_group({"params": list(model[3].parameters())})
+
+
+@pytest.mark.parametrize("change", [replaced_in_place, replaced_with_its_optimizer, added])
+def test_gradients_are_those_of_the_parameters_that_are_trained(change: Change, tmp_path: Path) -> None:
+    norms = trained(tmp_path / "run.inspect", layers(), change)
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        shown = capture.array("training:gradient_norm")
+        assert shown[:, 0] == pytest.approx(norms, rel=1e-5) and shown[:, 1] == pytest.approx(norms, rel=1e-5)
+        names = capture.labels("parameter")
+        moved = dict(zip(names, capture.array("parameters:update/norm").T, strict=True))
+        new, old = ("3.weight", "3.bias") if change is added else ("2.weight (2)", "2.bias (2)"), "2.weight"
+        for name in new:
+            assert np.isnan(moved[name][:6]).all() and (moved[name][6:] > 0).all()
+        assert change is added or np.isnan(moved[old][6:]).all()
+
+
+def test_a_model_that_gets_its_parameters_in_its_first_call(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.LazyLinear(16), nn.Tanh(), nn.LazyLinear(3))
+    trained_before = torch.optim.SGD(model.parameters(), 1e-2)
+    with inspector.watch(model, trained_before, tmp_path / "run.inspect", every=1) as watcher:
+        for _ in range(3):
+            model(torch.randn(4, 8)).square().mean().backward()
+            trained_before.step()
+        assert watcher.error is None
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        assert capture.array("parameters:weight/norm").shape == (3, 4)
+        assert all(place.parameters == 0 for place in capture.start.places)
+
+
+class Doubled(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn = nn.LSTM(8, 6, batch_first=True)
+        self.attention, self.head = nn.MultiheadAttention(6, 2, batch_first=True), nn.Linear(6, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.rnn(x)[0]
+        found: Tensor = self.head(self.attention(y, y, y)[0])
+        return found
+
+
+def test_a_model_in_double_precision_has_every_series(tmp_path: Path) -> None:
+    norms = trained(tmp_path / "run.inspect", Doubled().double(), batch=lambda: torch.randn(4, 5, 8).double())
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        assert not capture.logs and capture.array("training:gradient_norm")[:, 0] == pytest.approx(norms, rel=1e-5)
+        assert {"modules:activation/mean_abs", "modules:state/norm", "modules:gate/saturated"} <= set(capture.channels)
+
+
+def test_a_second_moment_of_complex_numbers_is_a_mean_over_both_parts(tmp_path: Path) -> None:
+    model = nn.Linear(8, 3, dtype=torch.cfloat)
+    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+    with inspector.watch(model, optimizer, tmp_path / "run.inspect", every=1):
+        model(torch.randn(4, 8, dtype=torch.cfloat)).abs().square().mean().backward()
+        optimizer.step()
+    v = torch.view_as_real(optimizer.state[model.weight]["exp_avg_sq"]).double() / (1 - 0.999)
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        assert capture.array("parameters:adam/root_v")[0, 0] == pytest.approx(float(v.mean().sqrt()), rel=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit")
+def test_traces_and_transforms_have_nothing_of_the_watcher_in_them(tmp_path: Path) -> None:
+    def used(model: nn.Sequential, optimizer: Any, watcher: Any) -> None:
+        x = torch.randn(4, 8)
+        traced = torch.jit.trace(model, x)
+        assert torch.equal(traced(x), model(x)) and "foreach" not in str(traced.inlined_graph)
+        own = {name: one.detach() for name, one in model.named_parameters()}
+
+        def loss(parameters: Any, one: Tensor) -> Tensor:
+            return torch.func.functional_call(model, parameters, (one,)).square().mean()
+
+        torch.func.vmap(torch.func.grad(loss), (None, 0))(own, x)
+        with torch.inference_mode():
+            model(x)
+
+    trained(tmp_path / "run.inspect", layers(), used)
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        assert not capture.logs and len(capture.array("training:loss")) == 12
+
+
+def test_inference_mode_before_anything_else(tmp_path: Path) -> None:
+    def batch() -> Tensor:
+        with torch.inference_mode():
+            model(torch.randn(4, 8))
+        return torch.randn(4, 8)
+
+    model = layers()
+    trained(tmp_path / "run.inspect", model, batch=batch)
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        assert not capture.logs and len(capture.array("modules:activation/mean_abs")) == 12
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit")
+def test_scripting_a_watched_model_says_what_to_do(tmp_path: Path) -> None:
+    model = layers()
+    with inspector.watch(model, torch.optim.SGD(model.parameters(), 0.1), tmp_path / "run.inspect"):
+        with pytest.raises(AttributeError) as found:
+            torch.jit.script(model)
+        assert str(found.value) == NO_SCRIPT
+    torch.jit.script(model)
+
+
+def test_a_number_beyond_all_floats_is_infinite(tmp_path: Path) -> None:
+    model = layers()
+    optimizer = torch.optim.SGD([{"params": model.parameters(), "own": -(10**400)}], 0.1)
+    with inspector.watch(model, optimizer, tmp_path / "run.inspect", every=1) as watcher:
+        watcher.log(large=10**400)
+        model(torch.randn(4, 8)).sum().backward()
+        optimizer.step()
+        assert watcher.error is None
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        assert np.isposinf(capture.array("training:logged")).all()
+        assert np.isneginf(capture.array("training:optimizer")).any()
