@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QApplication
 from inspector.capture import Capture, Difference, Writer, open_capture
 from inspector.gui.export.figure_files import figure_bytes, save_data
 from inspector.gui.export.offscreen import Stage
+from inspector.gui.panel import over_training
 from inspector.gui.window.main_window import Window
 from inspector.records import Channel, Frame, Page, RunStart, RunStop
 
@@ -86,6 +87,16 @@ def test_what_is_drawn_and_said_of_each_frame(
     assert row[0] == f"{title.replace(':', ',')}  rnn" and float(row[1].split()[0]) == pytest.approx(values[2])
     stage.cursor.move(frame=0)
     assert made.mark.value() == 0 and float(panel.labelled_readout()[0][1].split()[0]) == pytest.approx(values[0])
+
+
+def test_what_was_not_read_yet_is_drawn_once_it_was(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(over_training, "SECONDS", -1.0)  # no frame is read in time
+    panel: Any = stage.panel("jacobians")
+    panel.over.switch.click()
+    assert panel.state == "figure" and not panel.over.column.shown
+    monkeypatch.undo()
+    QTest.qWait(20)
+    assert panel.state == "figure" and panel.over.column.shown[0].series[0].y.tolist() == list(RADII)
 
 
 def test_heads_are_lines_of_their_own(stage: Stage) -> None:

@@ -125,7 +125,7 @@ class TimelineBar(QWidget):
         here = next((frame for frame in frames if frame.index == self.view.current), None)
         label = f": {here.label}" if here is not None and here.label else ""
         self.shown.show_text(
-            f"frame {here.index} of {len(frames):,}{label}" if here is not None and len(frames) > 1 else ""
+            f"frame {here.index} of {frames[0].index}–{frames[-1].index}{label}" if here is not None and len(frames) > 1 else ""
         )
 
     # -- lanes

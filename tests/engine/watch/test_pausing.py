@@ -108,7 +108,7 @@ def test_a_window_pauses_makes_a_step_and_lets_it_go_on(tmp_path: Path) -> None:
         window.send("pause")
         until(waits(path))
         (paused,) = events(path, "paused")
-        assert watcher.iteration == paused.iteration and paused.text.startswith("the window; it goes on by itself")
+        assert watcher.iteration == paused.iteration and paused.text.startswith("the window asked for it; it goes on by itself")
         with inspector.open_capture(path) as capture:
             assert capture.frames[paused.frame].step == paused.iteration
             assert capture.array("training:iteration")[-1] == paused.iteration  # of every 50th, and of this one
