@@ -71,7 +71,9 @@ them. A saturated share and a horizon are prepared before."""
 
 def summaries_of(channel: Channel) -> tuple[str, ...]:
     """The summaries that a channel has, the most telling one first; () for one that is not summarised."""
-    if not channel.dims or channel.dtype == "bool" or "iteration" in channel.dims or channel.value_domain or channel.kind in TABLES:
+    if not channel.dims or channel.dtype == "bool" or "iteration" in channel.dims:
+        return ()
+    if channel.value_domain or channel.kind in TABLES:
         return ()
     if channel.kind == "lag":
         return (HORIZON,) if channel.dims == ("statistic", "lag") else ("mean", "largest")
