@@ -134,6 +134,16 @@ def test_numbers_and_figure_that_are_saved_are_those_over_training(stage: Stage,
         assert list(saved) == ["rnn:jacobian_spectral_radius"] and saved["rnn:jacobian_spectral_radius"].shape == (6,)
 
 
+def test_curves_stay_while_a_frame_is_written(capture: Capture, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    panel = over(stage, "jacobians")
+    known = capture.revision
+    monkeypatch.setattr(capture, "revision", lambda name, frame=-1: 0 if frame in (-1, 2) else known(name, frame))
+    panel.redraw()
+    assert panel.state == "figure" and panel.over.on and panel.over.column.shown[0].series[0].y.tolist()[:2] == [0.5, 1]
+    panel.over.switch.click()
+    assert panel.state == "empty", "of the frame itself there is nothing yet"
+
+
 def test_a_run_of_one_frame_has_no_switch(tmp_path: Path) -> None:
     with open_capture(write(tmp_path, (5,))) as found:
         made = Stage(found, (700, 400))
