@@ -25,6 +25,8 @@ VANISHED, EXPLODED = 1e-3, 1e3
 MARGIN = 0.1
 """Within this part of its range from either limit a gate counts as saturated."""
 MIDDLE = ("median", "mean")
+TABLES = ("health", "clipping")
+"""Kinds whose entries are different things (counts, norms, a step), of which no one number and no one unit is made."""
 SHARE, SATURATED, HORIZON = "share above", "share saturated", "horizon"
 
 
@@ -69,7 +71,9 @@ them. A saturated share and a horizon are prepared before."""
 
 def summaries_of(channel: Channel) -> tuple[str, ...]:
     """The summaries that a channel has, the most telling one first; () for one that is not summarised."""
-    if not channel.dims or channel.dtype == "bool" or "iteration" in channel.dims or channel.value_domain:
+    if not channel.dims or channel.dtype == "bool" or "iteration" in channel.dims:
+        return ()
+    if channel.value_domain or channel.kind in TABLES:
         return ()
     if channel.kind == "lag":
         return (HORIZON,) if channel.dims == ("statistic", "lag") else ("mean", "largest")

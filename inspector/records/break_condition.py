@@ -62,9 +62,10 @@ class BreakCondition:
         """The iterations that are named."""
         return [round(one.limit) for one in self.clauses if one.kind == "iteration"]
 
-    def unknown(self, known: Callable[[str], bool]) -> list[str]:
-        """Names of series that nothing is recorded under."""
-        return [one.name for one in self.clauses if one.kind == "limit" and not known(one.name)]
+    def unknown(self, known: Callable[[str, str], bool]) -> list[str]:
+        """Names of series, with their columns, that nothing is recorded under."""
+        limits = [one for one in self.clauses if one.kind == "limit" and not known(one.name, one.column)]
+        return [f"{one.name}[{one.column}]" if one.column else one.name for one in limits]
 
 
 def parse_condition(text: str) -> BreakCondition:

@@ -90,3 +90,9 @@ def test_a_summary_that_does_not_exist_is_refused_with_those_that_do(tmp_path: P
         pytest.raises(CaptureError, match=said),
     ):
         capture.over_frames("a:h", "horizon")
+
+
+@pytest.mark.parametrize("kind", ["health", "clipping"])
+def test_no_mean_is_made_of_counts_and_norms_of_different_things(kind: str) -> None:
+    channel = Channel(name=f"rnn:{kind}/h", kind=kind, dims=("count",), shape=(7,), dtype="int64", title="health")
+    assert summaries_of(channel) == ()

@@ -81,6 +81,7 @@ def test_differences_and_ratios_are_read_with_their_runs(window: Window, qtbot: 
     difference = values(runs, "late") - values(runs, "early")
     assert window.compare.name.text() == "Compared with early.inspect" and not window.compare.frames.isVisible()
     assert window.compare.said.whole.startswith(f"{len(window.comparing.pair.channels)} channels compared")
+    assert window.compare.said.whole in window.compare.said.toolTip(), "where the bar is narrow it is cut"
     assert panel.row.plot.titleLabel.text.startswith("Δ ") and panel.row.map._levels.scale == "diverging"
     top = float(np.percentile(np.abs(difference), 99.5))
     assert float(panel.row.bar._ticks()[2][1]) == pytest.approx(top, rel=0.02)

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QApplication
 from inspector.capture import Capture, Difference, Writer, open_capture
 from inspector.gui.export.figure_files import figure_bytes, save_data
 from inspector.gui.export.offscreen import Stage
+from inspector.gui.panel import over_training
 from inspector.gui.window.main_window import Window
 from inspector.records import Channel, Frame, Page, RunStart, RunStop
 
@@ -88,6 +89,16 @@ def test_what_is_drawn_and_said_of_each_frame(
     assert made.mark.value() == 0 and float(panel.labelled_readout()[0][1].split()[0]) == pytest.approx(values[0])
 
 
+def test_what_was_not_read_yet_is_drawn_once_it_was(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(over_training, "SECONDS", -1.0)  # no frame is read in time
+    panel: Any = stage.panel("jacobians")
+    panel.over.switch.click()
+    assert panel.state == "figure" and not panel.over.column.shown
+    monkeypatch.undo()
+    QTest.qWait(20)
+    assert panel.state == "figure" and panel.over.column.shown[0].series[0].y.tolist() == list(RADII)
+
+
 def test_heads_are_lines_of_their_own(stage: Stage) -> None:
     panel = over(stage, "attention")
     (made,) = panel.over.column.shown
@@ -121,6 +132,16 @@ def test_numbers_and_figure_that_are_saved_are_those_over_training(stage: Stage,
     panel.over.switch.click()
     with np.load(save_data(panel, tmp_path / "c.npz")) as saved:
         assert list(saved) == ["rnn:jacobian_spectral_radius"] and saved["rnn:jacobian_spectral_radius"].shape == (6,)
+
+
+def test_curves_stay_while_a_frame_is_written(capture: Capture, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    panel = over(stage, "jacobians")
+    known = capture.revision
+    monkeypatch.setattr(capture, "revision", lambda name, frame=-1: 0 if frame in (-1, 2) else known(name, frame))
+    panel.redraw()
+    assert panel.state == "figure" and panel.over.on and panel.over.column.shown[0].series[0].y.tolist()[:2] == [0.5, 1]
+    panel.over.switch.click()
+    assert panel.state == "empty", "of the frame itself there is nothing yet"
 
 
 def test_a_run_of_one_frame_has_no_switch(tmp_path: Path) -> None:

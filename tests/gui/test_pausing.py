@@ -71,7 +71,9 @@ def test_the_window_pauses_steps_and_lets_go_on(
     controls.buttons["Pause"].click()
     wait(lambda: enabled(window) == ["Step", "Go on", "Pause when…"])
     at = training.iteration
-    assert window.status.training.text().startswith(f"The training waits at iteration {at}: the window; it goes on")
+    assert window.status.training.text().startswith(
+        f"The training waits at iteration {at}: the window asked for it; it goes on"
+    )
     assert "It waits already." in controls.buttons["Pause"].toolTip()
     controls.buttons["Step"].click()
     wait(lambda: steering.paused is not None and steering.paused.iteration == at + 1)

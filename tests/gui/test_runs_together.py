@@ -70,6 +70,8 @@ def test_settings_that_differ_are_a_table(window: Window, qtbot: Any, paths: lis
     assert table.verticalHeaderItem(0).text() == "optimizers.0.settings.lr"
     assert [table.horizontalHeaderItem(n).text() for n in range(3)] == ["a", "b", "log.jsonl"]
     assert [table.item(0, n).text() for n in range(3)] == ["0.1", "0.2", "—"]
+    panel = window.panels["training"]
+    assert panel.area.height() + table.height() > 0.9 * table.parentWidget().height(), "and the plots have the rest"
     window.open_path(paths[0])
     assert not window.panels["training"].settings.isVisible()
 

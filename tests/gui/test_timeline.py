@@ -106,7 +106,7 @@ def test_the_timeline_has_lanes_frames_and_events(window: Window, training: Trai
     said = window.timeline.view.said_at(window.timeline.view.x_of(500))
     assert "spike at iteration 500: norm 12 times its <b>median</b>" in said.splitlines()
     assert "loss [iteration 500]: 0.3679" in said
-    assert window.timeline.shown.whole == "frame 2 of 3: iteration 900"
+    assert window.timeline.shown.whole == "frame 2 of 0–2: iteration 900"
 
 
 def test_dragging_chooses_the_frame_of_all_panels(window: Window, training: Training) -> None:
@@ -136,7 +136,7 @@ def test_new_frames_are_followed_until_an_older_one_is_chosen(window: Window, tr
     training.probe(1300)
     tick(window)
     assert seen(window) == 1 and window.frames.current == 1, "nothing jumps"
-    assert len(window.timeline.view.data.frames) == 5 and window.timeline.shown.whole.startswith("frame 1 of 5")
+    assert len(window.timeline.view.data.frames) == 5 and window.timeline.shown.whole.startswith("frame 1 of 0–4")
     QTest.mouseClick(window.timeline.follow, LEFT, pos=QPoint(8, window.timeline.follow.height() // 2))
     assert window.timeline.follow.isChecked() and seen(window) == 4
 

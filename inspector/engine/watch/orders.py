@@ -62,7 +62,7 @@ class Orders:
     def step(self) -> None:
         """One more iteration, then wait."""
         with self.changed:
-            self.wish = Wish(True, 1, "a step", True)
+            self.wish = Wish(True, 1, "one iteration was asked for", True)
             self._told()
 
     def go_on(self, *, forget: bool = False) -> None:
@@ -108,7 +108,7 @@ class Orders:
         if not is_new:
             return
         if command.action == "pause":
-            self.pause(FROM_WINDOW, by_window=True)
+            self.pause(f"{FROM_WINDOW} asked for it", by_window=True)
         elif command.action == "step":
             self.step()
         elif command.action == "continue":

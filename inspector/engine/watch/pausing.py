@@ -122,9 +122,13 @@ class Pausing:
         known = self.core.tables.known
         return next((one for one in known if name in (one, one.partition(":")[2])), "")
 
-    def knows(self, name: str) -> bool:
-        """Whether something is recorded under a name."""
-        return name in (LOSS_NAME, NORM_NAME) or bool(self.table_of(name))
+    def knows(self, name: str, column: str) -> bool:
+        """Whether something is recorded under a name, in a column of that name where its columns are known already."""
+        if name in (LOSS_NAME, NORM_NAME):
+            return True
+        table = self.table_of(name)
+        columns = self.core.tables.names_of(table)
+        return bool(table) and (not column or not columns or column in columns)
 
     @staticmethod
     def numbers(iteration: int, found: Found) -> dict[str, float]:
@@ -168,6 +172,9 @@ class Pausing:
         unknown = condition.unknown(self.knows) if condition is not None and news else []
         if unknown:
             self.core.say(f"Nothing is recorded under {', '.join(unknown)}, so that condition never holds.")
+        for passed in condition.iterations() if condition is not None and news else ():
+            if passed < self.core.iteration:
+                self.core.say(f"Iteration {passed:,} has passed, so that condition never holds.")
 
     def _wait(self) -> None:
         """Record, probe, write; then wait."""
@@ -208,6 +215,9 @@ class Pausing:
             with orders.changed:
                 orders.changed.wait(POLL_SECONDS)
                 wish = orders.wish
+            if orders.news:  # what a window asks for meanwhile is answered now, not when it goes on
+                self._tell_conditions()
+                self._commit()
             now = time.monotonic()
             if not wish.paused:
                 return f"after {duration(now - began)}"

@@ -22,7 +22,7 @@ from inspector.gui.panel.missing import MissingLine, hint_for, why_empty
 from inspector.gui.panel.over_training import OverTraining
 from inspector.gui.panel.pages import EMPTY, FIGURE, OVER, Pages
 from inspector.gui.panel.pointing import Marks, Pointing
-from inspector.gui.panel.run_toggle import RunChoice, filled, readable
+from inspector.gui.panel.run_toggle import RunChoice, filled, filled_in_any, readable
 from inspector.gui.state.background import NOTHING, Rest
 from inspector.gui.state.cursor import Cursor, Looking, Position
 from inspector.gui.state.step_range import AxisRange, StepRange
@@ -238,7 +238,7 @@ class Panel(KeyMoves):
         return self.choose(self.axes.own(self.capture, found) if self.by_steps else found)
 
     def _filled(self) -> list[Channel]:
-        return filled(self.capture, self.accepts, self.frame)
+        return (filled_in_any if self.over.on else filled)(self.capture, self.accepts, self.frame)
 
     # -- the step axis that is shown
 

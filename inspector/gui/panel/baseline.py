@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QAbstractItemView, QComboBox, QTableWidget, QTableWidgetItem, QWidget
 
 from inspector.capture import Curve
@@ -99,6 +99,7 @@ class SettingsTable(QTableWidget):
         """The settings of all runs of what is shown; hidden where there are not several, or none differs."""
         settings = settings_by_run(capture)
         rows = differing_settings(settings) if len(settings) > 1 else []
+        self.setMaximumHeight(min(MOST_HEIGHT, (len(rows) + 1) * ROW_HEIGHT + 12))
         self.setVisible(bool(rows))
         if rows == self.rows_shown and self.columnCount() == len(settings):
             return
@@ -116,7 +117,10 @@ class SettingsTable(QTableWidget):
                 item = QTableWidgetItem(clean(text[:LONGEST]))
                 item.setToolTip(tooltip(text))
                 self.setItem(n, m, item)
-        self.setMaximumHeight(min(MOST_HEIGHT, (len(rows) + 1) * ROW_HEIGHT + 12))
+
+    def sizeHint(self) -> QSize:
+        """As high as its rows need: the splitter that it is in gives the rest to the plots."""
+        return QSize(super().sizeHint().width(), self.maximumHeight())
 
 
 def settings_by_run(capture: Any) -> dict[str, dict[str, Any]]:

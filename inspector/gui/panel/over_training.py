@@ -194,6 +194,8 @@ class OverTraining(QObject):
         for (_, summary), own in list(groups.items())[:MOST_PLOTS]:
             series: list[Series] = []
             for channel, line in own:
+                if not line.names:  # none of its frames was read yet
+                    continue
                 x, values, word = line.points(capture)
                 for n, name in enumerate(line.names):
                     at = len(series)
@@ -201,7 +203,8 @@ class OverTraining(QObject):
                     dashed = at >= len(self.panel.theme.series)
                     series.append(Series(label, LongSeries.of(x, values[:, n]), at, dashed))
             first = own[0][0]
-            plots.append(Plotted(f"{first.title}: {_words(own[0][1])}", unit_of(first, summary), tuple(series)))
+            if series:
+                plots.append(Plotted(f"{first.title}: {_words(own[0][1])}", unit_of(first, summary), tuple(series)))
         self.column.draw(plots, word)
         return word
 

@@ -67,3 +67,16 @@ def filled(capture: Capture | None, accepts: Callable[[Channel], bool], frame: i
         return []
     wanted = [(c.name, -1 if c.kind in OF_NO_FRAME else frame) for c in capture.channels.values() if accepts(c)]
     return [capture.channel(name, at) for name, at in wanted if capture.revision(name, at)]
+
+
+def filled_in_any(capture: Capture | None, accepts: Callable[[Channel], bool], frame: int) -> list[Channel]:
+    """The accepted channels that have data in some frame, each as the newest of those describes it: what is drawn over
+    training does not go while a frame is written. Of what is no single capture those of the frame."""
+    if not isinstance(capture, Capture):
+        return filled(capture, accepts, frame)
+    found = []
+    for name in [c.name for c in capture.channels.values() if accepts(c)]:
+        at = next((one.index for one in reversed(capture.frames) if capture.revision(name, one.index)), None)
+        if at is not None:
+            found.append(capture.channel(name, at))
+    return found

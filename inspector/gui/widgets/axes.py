@@ -212,5 +212,5 @@ def style_axis(axis: Any, theme: Theme, label: str = "") -> None:
     axis.styled = (theme, label)
     axis.setPen(pg.mkPen(theme.grid))
     axis.setTextPen(pg.mkPen(theme.muted))
-    if label:
+    if label or axis.labelText:
         axis.setLabel(label.replace("&", "&amp;").replace("<", "&lt;"), **{"color": theme.muted, "font-size": "9pt"})

@@ -39,8 +39,8 @@ def escaped(text: str) -> str:
 
 
 def tooltip(text: str) -> str:
-    """Text for a tooltip: marked as HTML and escaped, so that Qt does not guess."""
-    return f"<qt>{escaped(text)}</qt>" if text else ""
+    """Text for a tooltip: marked as HTML and escaped, so that Qt does not guess; lines stay lines."""
+    return f"<qt>{escaped(text).replace(chr(10), '<br>')}</qt>" if text else ""
 
 
 def plain_label(text: str = "", parent: QWidget | None = None) -> QLabel:

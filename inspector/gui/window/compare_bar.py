@@ -66,10 +66,10 @@ class CompareBar(QWidget):
         self.show()
 
     def tell(self, sentence: str, reasons: Sequence[str]) -> None:
-        """What was compared, and in the tooltip why some was not."""
+        """What was compared, and in the tooltip, where it is never cut, also why some was not."""
         self.said.show_text(sentence)
         more = [f"… and {len(reasons) - MOST_REASONS} more"] if len(reasons) > MOST_REASONS else []
-        self.said.setToolTip(tooltip("\n".join([*reasons[:MOST_REASONS], *more])))
+        self.said.setToolTip(tooltip("\n".join([sentence, *reasons[:MOST_REASONS], *more])))
 
     @property
     def frame(self) -> int:

@@ -134,9 +134,9 @@ class PanelPlace(QWidget):
     def take_beside(self) -> None:
         """The panel alone again; the column is hidden, since plots that are released in the wrong order crash."""
         assert self._panel is not None and self._row is not None
+        self._row.hide()  # first: the window never grows to hold both
         self._layout.addWidget(self._panel)
         self._panel.show()
-        self._row.hide()
 
     def lay_out(self, panel: QWidget, size: QSize) -> None:
         """Lay out a panel at a size without showing it."""

@@ -123,10 +123,11 @@ class TimelineBar(QWidget):
         """Which frame is shown."""
         frames = [frame for frame, _ in self.view.data.frames]
         here = next((frame for frame in frames if frame.index == self.view.current), None)
-        label = f": {here.label}" if here is not None and here.label else ""
-        self.shown.show_text(
-            f"frame {here.index} of {len(frames):,}{label}" if here is not None and len(frames) > 1 else ""
-        )
+        if here is None or len(frames) < 2:
+            self.shown.show_text("")
+            return
+        label = f": {here.label}" if here.label else ""
+        self.shown.show_text(f"frame {here.index} of {frames[0].index}–{frames[-1].index}{label}")
 
     # -- lanes
 

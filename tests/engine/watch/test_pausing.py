@@ -109,7 +109,9 @@ def test_a_window_pauses_makes_a_step_and_lets_it_go_on(tmp_path: Path) -> None:
         window.send("pause")
         until(waits(path))
         (paused,) = events(path, "paused")
-        assert watcher.iteration == paused.iteration and paused.text.startswith("the window; it goes on by itself")
+        assert watcher.iteration == paused.iteration and paused.text.startswith(
+            "the window asked for it; it goes on by itself"
+        )
         with inspector.open_capture(path) as capture:
             assert capture.frames[paused.frame].step == paused.iteration
             assert capture.array("training:iteration")[-1] == paused.iteration  # of every 50th, and of this one
@@ -138,6 +140,24 @@ def test_a_condition_of_a_window_breaks_once_where_it_begins_to_hold(tmp_path: P
         assert events(path, "paused")[0].text.startswith("gradient norm > 100: ")
         window.send("continue")
         until(lambda: watcher.iteration > 230)
+
+
+def test_a_condition_that_is_set_while_it_waits_is_told_at_once_with_what_never_holds(tmp_path: Path) -> None:
+    path = tmp_path / "run.inspect"
+    with looping(path, cost="normal") as watcher:
+        window = Controller(path)
+        until(lambda: watcher.iteration > 5)
+        window.send("pause")
+        until(waits(path))
+        window.send("break", "weight/norm[nowhere] > 3, iteration 2")
+        until(lambda: events(path, "break condition"))
+        assert not events(path, "continued"), "while it still waits"
+        with inspector.open_capture(path) as capture:
+            said = " ".join(log.text for log in capture.logs)
+        assert "Nothing is recorded under weight/norm[nowhere]" in said and "Iteration 2 has passed" in said
+        window.send("continue")
+        until(lambda: events(path, "continued"))
+        window.close()
 
 
 def test_it_goes_on_when_the_window_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
