@@ -16,6 +16,7 @@ from harness import Row
 from PySide6.QtWidgets import QApplication
 
 from inspector.capture import Writer, open_capture
+from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.atlas import Atlas, thumbnail
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.source import changes_of, glance, overview_of
@@ -39,7 +40,8 @@ def rows() -> list[Row]:
 def _live() -> Row:
     folder = Path(tempfile.mkdtemp())
     view = pg.GraphicsLayoutWidget(size=(1200, 800))
-    row = MapRow(view, 0, None, LIGHT, label="unit")
+    steps = StepRange()
+    row = MapRow(view, 0, steps, LIGHT, label="unit")
     plain = pg.GraphicsLayoutWidget(size=(1200, 800))
     item = pg.ImageItem()
     plain.addPlot().addItem(item)
@@ -55,6 +57,7 @@ def _live() -> Row:
                 writer.flush()
                 began = time.process_time()
                 capture.refresh()
+                steps.set_length(step + 50, growing=True)
                 levels, nan, infinite = glance(capture, channel, 0)
                 row.show(
                     overview_of(capture, "a:h", 0),

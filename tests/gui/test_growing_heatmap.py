@@ -13,6 +13,8 @@ import pytest
 
 from inspector.capture import Capture, Writer, open_capture
 from inspector.capture.layout import SUFFIX
+from inspector.gui.state.step_range import StepRange, room_for
+from inspector.gui.widgets import source
 from inspector.gui.widgets.growing_image import cell_width
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.quantise import Levels, levels_of
@@ -183,3 +185,50 @@ def test_limits_stay_while_numbers_of_the_same_kind_arrive(live: tuple[Writer, C
     wider = steady(exact)
     assert wider.low <= exact.low + 1e-6 and exact.high - 1e-6 <= wider.high
     assert wider.high - wider.low <= 1.12 * (exact.high - exact.low)
+
+
+def test_limits_of_a_growing_channel_are_those_of_all_of_it_within_their_steps(
+    live: tuple[Writer, Capture], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is new is looked at, all of it only where the axis makes room, or where much lies beyond the limits."""
+    whole: list[int] = []
+    plain = source._whole
+
+    def counted(capture: Capture, *others: Any, **options: Any) -> Any:
+        whole.append(capture.extent(NAME, 0)[0])
+        return plain(capture, *others, **options)
+
+    monkeypatch.setattr(source, "_whole", counted)
+    values = np.random.default_rng(3).normal(size=(3000, UNITS)).astype(np.float32)
+    values[1400, 3], values[1650, 4] = np.nan, np.inf
+    for start in range(0, 3000, 50):
+        if start == 2000:
+            values[start:] *= 5
+        capture = add(live, start, values[start : start + 50])
+        levels, nan, infinite = glance(capture, capture.channels[NAME], 0)
+        assert (nan, infinite) == (start >= 1400, start >= 1650), "the legend has what is drawn"
+        assert levels.clipped <= source.MOST_BEYOND
+        exact = plain(capture, capture.channels[NAME], 0, steady_limits=True)[0]
+        assert levels.high == pytest.approx(exact.high, rel=0.3)
+    rooms = len({room_for(n) for n in range(50, 3001, 50)})
+    assert len(whole) < rooms + 20, f"{len(whole)} of 60 looks were at all of it: {whole}"
+    assert any(2000 < n < 2400 for n in whole), "numbers of another size have other limits"
+
+
+def test_the_axis_of_a_growing_run_stays_until_there_is_no_room(qtbot: Any) -> None:
+    steps, moved = StepRange(), []
+    steps.changed.connect(lambda low, high: moved.append((low, high)))
+    for count in range(50, 10_001, 50):
+        steps.set_length(count, growing=True)
+        low, high = steps.bounds
+        assert low == -0.5 and count - 0.5 <= high, "every step is in view"
+        assert high + 0.5 <= max(50, 1.4 * count), "not much more than there is"
+    assert len(moved) < 25 and steps.length == 10_000
+    steps.set_length(10_001, growing=True)
+    assert steps.bounds == (-0.5, 12_999.5)
+    qtbot.waitUntil(lambda: steps.bounds == (-0.5, 10_000.5), timeout=5_000)
+    steps.set_length(20_000)
+    assert steps.bounds == (-0.5, 19_999.5), "another sequence is shown as it is"
+    steps.set(10, 20)
+    steps.set_length(20_100, growing=True)
+    assert steps.bounds == (10, 20), "a part stays in view"

@@ -19,8 +19,12 @@ def warn_of_time_major(trace: Trace, emit: Emitter) -> None:
     """Say of every such module what it does, under its states, where one looks for them."""
     first = trace.batch.first
     for name in along_the_batch(trace):
-        many = counted(trace.batch.size, "sequence")
-        emit.refuse(f"{name}:h", ACROSS.format(name, many, counted(first.steps, "step")))
+        emit.refuse(f"{name}:h", across(name, trace.batch.size, first.steps))
+
+
+def across(name: str, sequences: int, steps: int) -> str:
+    """What a module does that goes along the sequences of its batch, and how that is changed."""
+    return ACROSS.format(name, counted(sequences, "sequence"), counted(steps, "step"))
 
 
 def along_the_batch(trace: Trace) -> list[str]:

@@ -7,9 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from inspector.records import STEP_DOMAIN
+
+ROOMS = (10, 13, 18, 24, 32, 42, 56, 75)
+"""A decade in eight steps: while a sequence grows the view of the whole ends at one of these times a power of ten, so
+that axes and labels are laid out eight times a decade and not with every page. At most 28 % of it is empty."""
+QUIET_MS = 500
+"""Milliseconds without a new step after which the view of the whole ends where the steps do."""
+
+
+def room_for(steps: int) -> int:
+    """The least number of the series that is not below a number of steps."""
+    decade = 1
+    while 100 * decade < steps:
+        decade *= 10
+    return next((one * decade for one in ROOMS if one * decade >= steps), 100 * decade)
 
 
 class StepRange(QObject):
@@ -22,6 +36,9 @@ class StepRange(QObject):
         self._length = 0
         self._low, self._high = -0.5, 0.5
         self._whole = True
+        self._room = 0
+        """Steps of a view of the whole while the sequence grows; 0: as many as there are."""
+        self._quiet: QTimer | None = None
         self._beside: dict[str, StepRange] = {}
 
     def along(self, axis: str) -> StepRange:
@@ -37,10 +54,10 @@ class StepRange(QObject):
         """The ranges of all axes by name, the input's first."""
         return {STEP_DOMAIN: self, **self._beside}
 
-    def set_lengths(self, lengths: Mapping[str, int]) -> None:
-        """Set the length of every axis; those that are not named have no steps."""
+    def set_lengths(self, lengths: Mapping[str, int], *, growing: bool = False) -> None:
+        """Set the length of every axis; those that are not named have no steps. `growing`: a run goes on."""
         for axis in dict.fromkeys((STEP_DOMAIN, *self._beside, *lengths)):
-            self.along(axis).set_length(lengths.get(axis, 0))
+            self.along(axis).set_length(lengths.get(axis, 0), growing=growing)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -52,17 +69,34 @@ class StepRange(QObject):
         """Number of steps there are."""
         return self._length
 
-    def set_length(self, steps: int) -> None:
-        """The sequence has grown or is another one; a view of the whole stays a view of the whole."""
-        if steps == self._length:
+    def set_length(self, steps: int, *, growing: bool = False) -> None:
+        """The sequence has grown or is another one; a view of the whole stays a view of the whole. One that grows page
+        by page (`growing`) has room for more, until no step was added for a while."""
+        if steps == self._length and (growing or not self._room):
             return
-        self._length = steps
+        grows = growing and steps > self._length > 0
+        self._length, self._room = steps, room_for(steps) if grows else 0
+        if grows:
+            self._wait()
         if self._whole or self._high > steps:
+            self.show_all()
+
+    def _wait(self) -> None:
+        if self._quiet is None:
+            self._quiet = QTimer(self, interval=QUIET_MS, singleShot=True)
+            self._quiet.timeout.connect(self._settle)
+        self._quiet.start()
+
+    @Slot()
+    def _settle(self) -> None:
+        """Nothing was added for a while: the view of the whole ends where the steps do."""
+        self._room = 0
+        if self._whole:
             self.show_all()
 
     def show_all(self) -> None:
         """Every step."""
-        self._set(-0.5, max(1, self._length) - 0.5, whole=True)
+        self._set(-0.5, max(1, self._length, self._room) - 0.5, whole=True)
 
     def set(self, low: float, high: float) -> None:
         """Show a range; at least two steps wide and inside the sequence."""
@@ -115,9 +149,9 @@ class AxisRange(StepRange):
         """Number of steps there are."""
         return self._shown.length
 
-    def set_length(self, steps: int) -> None:
+    def set_length(self, steps: int, *, growing: bool = False) -> None:
         """The sequence shown has grown or is another one."""
-        self._shown.set_length(steps)
+        self._shown.set_length(steps, growing=growing)
 
     def show_all(self) -> None:
         """Every step."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QRectF, QSizeF, Qt
@@ -39,8 +41,10 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         self, levels: Levels, unit: str, *, nan: bool = False, infinite: bool = False, gaps: Gaps = NONE
     ) -> None:
         """Show other limits; `nan`, `infinite` and the kinds of `gaps` add their colours to the legend."""
-        self._levels, self._unit, self._special, self._gaps = levels, unit, (nan, infinite), gaps
-        self.update()
+        shown = levels, unit, (nan, infinite), gaps
+        if shown != (self._levels, self._unit, self._special, self._gaps):
+            self._levels, self._unit, self._special, self._gaps = shown
+            self.update()
 
     def sizeHint(self, which: Qt.SizeHint, constraint: QSizeF = QSizeF()) -> QSizeF:  # noqa: B008 - Qt's signature
         """Narrow, as high as there is room."""
@@ -51,10 +55,7 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         area: QRectF = self.boundingRect().adjusted(6, 8, -2, -8)
         notes = self._notes()
         bar = QRectF(area.left(), area.top(), BAR, max(20.0, area.height() - 15 * len(notes) - (6 if notes else 0)))
-        column = np.ascontiguousarray(np.arange(LAST, -1, -1, dtype=np.uint8)[:, None])
-        image = QImage(column.data, 1, LAST + 1, 1, QImage.Format.Format_Indexed8)
-        image.setColorTable([int(colour) for colour in colour_table(self._levels.scale)])
-        painter.drawImage(bar, image)
+        painter.drawImage(bar, _gradient(self._levels.scale))
         painter.setPen(QColor(self.theme.grid))
         painter.drawRect(bar)
         painter.setPen(QColor(self.theme.muted))
@@ -98,6 +99,13 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         if self._gaps.damaged:
             notes.append((QColor(self.theme.error), DAMAGED))
         return notes
+
+
+@cache
+def _gradient(scale: str) -> QImage:
+    """The colours of a scale, a pixel each, the highest first."""
+    column = np.ascontiguousarray(colour_table(scale)[LAST::-1, None])
+    return QImage(column.data, 1, LAST + 1, 4, QImage.Format.Format_ARGB32_Premultiplied).copy()
 
 
 def _plain(value: float) -> str:

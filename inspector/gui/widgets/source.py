@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from inspector.capture import Capture, Comparison
 from inspector.capture.pyramid import reduce_rows, with_nan
+from inspector.gui.state.step_range import room_for
 from inspector.gui.widgets.heatmap import Changes
 from inspector.gui.widgets.quantise import Levels, levels_of
 from inspector.gui.widgets.stepplot import POINTS, decimated
@@ -58,14 +60,78 @@ def steady(levels: Levels) -> Levels:
 
 def glance(capture: Capture, channel: Channel, frame: int) -> tuple[Levels, bool, bool]:
     """(levels, any NaN, any infinity) from a coarse overview of the whole channel;
-    unknown values do not count as NaN."""
+    unknown values do not count as NaN. While a run goes on only what is new is looked at, where that is enough."""
+    growing = getattr(capture, "stop", None) is None and channel.limits is None
+    if not growing or type(capture) is not Capture:  # a comparison does not say what is new
+        return _whole(capture, channel, frame, steady_limits=growing)
+    looked = _LOOKED.setdefault(capture, {})
+    known, rows = looked.get((channel.name, frame)), capture.extent(channel.name, frame)[0]
+    found = known.grown(capture, channel, frame, rows) if known is not None else None
+    if found is None:
+        _, seen = capture.since(channel.name, frame)
+        levels, nan, infinite = _whole(capture, channel, frame, steady_limits=True)
+        found = Looked(levels, nan, infinite, rows, rows, seen)
+    looked[channel.name, frame] = found
+    return found.levels, found.nan, found.infinite
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What was found in the first `rows` rows of a channel that grows; `whole`: how many there were when all of them
+    were looked at."""
+
+    levels: Levels
+    nan: bool
+    infinite: bool
+    rows: int
+    whole: int
+    seen: Any
+
+    def grown(self, capture: Capture, channel: Channel, frame: int, rows: int) -> Looked | None:
+        """The same with what is new; None where all has to be looked at: rows that were seen are others now, the axis
+        of steps makes room for more (then the map is drawn again anyway), or more lie beyond than limits leave out.
+
+        Counter-example: numbers that become smaller have limits that are too wide until a third more have come.
+        """
+        first, seen = capture.since(channel.name, frame, self.seen)
+        if first < self.rows or room_for(rows) != room_for(self.whole) or capture.holes(channel.name, frame):
+            return None
+        if rows == self.rows:
+            return replace(self, seen=seen)
+        size = (GLANCE, *capture.extent(channel.name, frame)[1:])
+        low, high = capture.overview(channel.name, frame, region=(slice(self.rows, rows),), size=size)
+        beyond, nan, infinite = self._beyond(low, high)
+        share = (self.levels.clipped * self.rows + beyond * (rows - self.rows)) / rows
+        if share > MOST_BEYOND:
+            return None
+        levels = replace(self.levels, clipped=share)
+        return Looked(levels, self.nan or nan, self.infinite or infinite, rows, self.whole, seen)
+
+    def _beyond(self, low: Array, high: Array) -> tuple[float, bool, bool]:
+        """Of new cells: (share beyond the limits, any NaN, any infinity)."""
+        with np.errstate(all="ignore"):
+            ends = (np.log10(low), np.log10(high)) if self.levels.log else (low, high)
+            outside = sum(int(np.count_nonzero((one < self.levels.low) | (one > self.levels.high))) for one in ends)
+        total = float(low.sum()) + float(high.sum())  # not finite where any number is not
+        if np.isfinite(total):
+            return outside / max(1, 2 * low.size), False, False
+        infinite = bool(np.isinf(low).any() or np.isinf(high).any())
+        return outside / max(1, 2 * low.size), bool(np.isnan(low).any()), infinite
+
+
+_LOOKED: WeakKeyDictionary[Capture, dict[tuple[str, int], Looked]] = WeakKeyDictionary()
+MOST_BEYOND = 0.015
+"""Share of numbers beyond the limits of a growing channel above which they are found again; found, they leave out 1 %
+of them at most."""
+
+
+def _whole(capture: Capture, channel: Channel, frame: int, *, steady_limits: bool) -> tuple[Levels, bool, bool]:
     size = (GLANCE, *capture.extent(channel.name, frame)[1:])
     low, high = capture.overview(channel.name, frame, size=size)
     both = np.stack((low.reshape(-1), high.reshape(-1)), axis=-1)
     both = np.concatenate((both, *_of_the_other(capture, channel)))
     levels = levels_of(both, channel.scale, channel.limits)
-    growing = getattr(capture, "stop", None) is None and channel.limits is None
-    levels = steady(levels) if growing else levels
+    levels = steady(levels) if steady_limits else levels
     nan = np.isnan(low).reshape(len(low), -1).any(axis=1)
     if nan.any():
         nan &= ~_beside_gaps(capture, channel.name, frame, len(low))

@@ -124,7 +124,7 @@ class Showing(Parts):
         if capture is None:
             return
         lengths = self.comparing.lengths(capture)
-        self.steps.set_lengths(lengths)
+        self.steps.set_lengths(lengths, growing=capture.stop is None)
         self.looking.set_lengths(lengths)
         before = self.frames.current
         self.runs.show_capture(capture)

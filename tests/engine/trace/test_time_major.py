@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from inspector.engine.model.subject import Batch, adopt
 from inspector.engine.pipeline import RunOptions, perform
+from inspector.records import Refusal
 
 OPTIONS = RunOptions(only=("states",))
 
@@ -52,3 +53,32 @@ def test_the_right_layout_is_not_told(size: int, first: bool) -> None:
     sink = run(Model(batch_first=first, turned=not first), ids)
     assert not sink.refusals() and sink.array("rnn.l0:h").shape == (6, 4)
     assert not run(nn.LSTM(3, 4, batch_first=True), torch.randn(size, 6, 3)).refusals()
+
+
+def test_the_cause_is_the_only_thing_that_is_said_of_the_module_and_comes_first() -> None:
+    sink, model = Listed(), Model(batch_first=False, turned=False)
+    subject = adopt(model)
+    subject.loss = lambda out, _batch: out.square().mean(-1)
+    ids = torch.arange(18).view(3, 6) % 9
+    perform(subject, Batch(ids, torch.full((3,), 6)), sink, RunOptions(also=("influence",)))
+    own = [refusal.reason for refusal in sink.of(Refusal) if refusal.channel == "rnn:h"]
+    assert len(own) == 1 and own[0].startswith("Runs along the batch: make rnn with batch_first=True")
+    assert "3 sequences" in own[0] and sink.of(Refusal)[0].reason == own[0]
+    assert sink.refusals()["input:influence/loss"].startswith("rnn runs along the batch")
+
+
+def test_a_batch_of_another_size_inside_is_told_as_that() -> None:
+    """Six sequences of five steps inside, of three: nothing says that steps were taken for a batch."""
+
+    class Pairs(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rnn = nn.LSTM(3, 4)
+
+        def forward(self, x: Tensor) -> Tensor:
+            both = torch.cat((x, x)).transpose(0, 1)[:5]
+            found: Tensor = self.rnn(both)[0].transpose(0, 1)[:3]
+            return found
+
+    reason = run(Pairs(), torch.randn(3, 6, 3)).refusals()["rnn:h"]
+    assert reason.startswith("rnn ran on 6 sequences at once while the batch has 3")

@@ -221,19 +221,18 @@ def occlusion(trace: Trace, plan: InfluenceSamples, emit: Emitter) -> dict[str, 
     emit.scalar("input:influence/noise", noise)
     largest = float(next(iter(curves.values()))[0].nan_to_num(0.0).max())
     if noise > NEAR * largest:
-        raise Unsupported(
-            f"Equal sequences give outputs that differ by {noise:.2g} nat, a replaced input changes them by at most "
-            f"{largest:.2g}; no influence can be measured. {_cause(trace)}"
-        )
+        raise Unsupported(_noisy(trace, noise, largest))
     return curves
 
 
-def _cause(trace: Trace) -> str:
-    """Why equal sequences may give different outputs."""
+def _noisy(trace: Trace, noise: float, largest: float) -> str:
+    """Why no influence is shown, the cause first where it is known."""
     along = along_the_batch(trace)
-    if along:
-        return f"{', '.join(along)} runs along the batch, so sequences of one batch change each other."
-    return "Is dropout on?"
+    cause = f"{', '.join(along)} runs along the batch, so sequences of one batch change each other. " if along else ""
+    return (
+        f"{cause}Equal sequences give outputs that differ by {noise:.2g} nat, a replaced input changes them by at most "
+        f"{largest:.2g}; no influence can be measured.{'' if along else ' Is dropout on?'}"
+    )
 
 
 def _noise(loss: Tensor | None, scores: Tensor | None) -> float:

@@ -23,6 +23,7 @@ from inspector.engine.recurrent.fused.calls import UNKNOWN_COLUMN, FusedCall, Un
 from inspector.engine.recurrent.fused.gradients import spread
 from inspector.engine.recurrent.verification import against_bound, allowed_error, distance, judge, largest
 from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.time_major import across
 from inspector.engine.trace.trace import KEPT_BYTES, Recurrence
 
 DROPPED = (
@@ -61,6 +62,19 @@ class CallChain:
         return self.calls[0]
 
 
+def _unknown_column(chain: CallChain, whole: Unfolded, lengths: Tensor) -> str:
+    """Why it is not known which column belongs to the selected sequence: it went along the batch, where its steps are
+    as many as the sequences and its columns as many as their steps.
+
+    Counter-example: an input of these sizes that has nothing to do with the batch's, as a table of the same size.
+    """
+    (steps, columns), samples = whole.x.shape[:2], lengths.numel()
+    longest = int(lengths.max())
+    if not chain.stack.batch_first and (steps, columns) == (samples, longest):
+        return across(chain.place, samples, longest)
+    return UNKNOWN_COLUMN.format(place=chain.place, columns=columns, samples=samples)
+
+
 def unpack(
     chain: CallChain, lengths: Tensor, sample: int, emit: Emitter, *, only: bool, compare: bool = True
 ) -> tuple[list[Recurrence], Callable[[], None]]:
@@ -80,8 +94,7 @@ def unpack(
     columns = whole.x.shape[1]
     column = column_of(sample, lengths.numel(), columns)
     if column is None:
-        reason = UNKNOWN_COLUMN.format(place=place, columns=columns, samples=lengths.numel())
-        emit.refuse(f"{place}:h", reason)
+        emit.refuse(f"{place}:h", _unknown_column(chain, whole, lengths))
         return [], _nothing
     if columns == 1:
         whole.base = sample
