@@ -558,7 +558,7 @@ def test_a_folder_with_one_checkpoint_is_opened_as_that_checkpoint(reading: Wind
 @pytest.mark.parametrize(
     ("names", "told"),
     [
-        (("config.json", "merges.txt", "model.safetensors"), "is a folder of Hugging Face's"),
+        (("config.json", "merges.txt", "model.safetensors"), "names no model_type; expected"),
         (("a.pt", "b.pt"), "is a folder with 2 checkpoints"),
     ],
 )
