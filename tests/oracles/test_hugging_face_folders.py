@@ -186,7 +186,21 @@ def test_a_model_of_pictures(library: Any, tmp_path: Path) -> None:
     assert batch["pixel_values"].shape == (1, 3, 12, 12)
     trace = traced(found.subject, batch)
     assert_maps(trace, "", eager(model, pixel_values=batch["pixel_values"]).attentions)
-    assert found.subject.labels == ("cat", "dog")
+    assert {(one.queries_from, one.keys_from) for one in trace.attentions} == {("pixel_values patch",) * 2}
+
+
+def test_a_picture_goes_through_the_folders_processor(library: Any, tmp_path: Path) -> None:
+    model = folders.save("vit", tmp_path / "f")
+    image = importlib.import_module("PIL.Image")
+    grey = torch.randint(0, 255, (20, 16, 3), dtype=torch.uint8, generator=torch.Generator().manual_seed(1)).numpy()
+    image.fromarray(grey).save(tmp_path / "a.png")
+    spec = InputSpec(kind="file", value=str(tmp_path / "a.png"), options={"label": "dog"})
+    capture = run_here(str(tmp_path / "f"), spec, out=tmp_path / "run.inspect")
+    inputs = library.AutoImageProcessor.from_pretrained(tmp_path / "f")(images=grey, return_tensors="pt")
+    told = model(**inputs, labels=torch.tensor([1]))
+    torch.testing.assert_close(torch.tensor(capture.array("output:loss")), told.loss.detach()[None], **NEAR)
+    assert capture.labels("class") == ("cat", "dog")
+    assert capture.labels("pixel_values patch")[:3] == ("class token", "row 0, column 0", "row 0, column 1")
 
 
 def test_labels_are_what_stands_in_the_sentence(library: Any, tmp_path: Path) -> None:

@@ -124,10 +124,11 @@ def _bart() -> tuple[Any, Any]:
 
 
 def _vit() -> tuple[Any, Any]:
-    from transformers import ViTConfig, ViTForImageClassification
+    from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
 
     config = ViTConfig(image_size=12, patch_size=4, num_channels=3, id2label={0: "cat", 1: "dog"}, **SIZES)
-    return ViTForImageClassification(config), None
+    size = {"height": 12, "width": 12}
+    return ViTForImageClassification(config), ViTImageProcessor(size=size)
 
 
 MAKERS: dict[str, Callable[[], tuple[Any, Any]]] = {
@@ -139,8 +140,7 @@ MAKERS: dict[str, Callable[[], tuple[Any, Any]]] = {
 def save(name: str, folder: Path, **how: Any) -> Any:
     """Write the folder of one of the models; returns the model in evaluation mode."""
     torch.manual_seed(0)
-    model, tokenizer = MAKERS[name]()
+    model, reader = MAKERS[name]()
     model.save_pretrained(folder, **how)
-    if tokenizer is not None:
-        tokenizer.save_pretrained(folder)
+    reader.save_pretrained(folder)
     return model.eval()

@@ -92,7 +92,7 @@ def _of_text(found: Folder) -> Subject:
     model: nn.Module = found.model
     head, tokens = found.head, found.tokens
     scores = {"": heads.no_scores, "class": heads.scores_once}.get(head, heads.scores_by_step)
-    labels = class_names(found.model.config) if head in ("class", "tags") else None
+    labels = heads.class_names(found.model.config) if head in ("class", "tags") else None
     return Subject(
         model=model, name=found.name, kind="tokens", vocabulary=tokens.vocabulary, encode=tokens.encode, labels=labels,
         forward=heads.reads_text(model), logits=scores, loss=LOSSES.get(head), next_token=head == "causal",
@@ -110,12 +110,6 @@ def _of_pair(found: Folder) -> Subject:
         loss=pairs.forced_loss(tokens.end if tokens.ends else None) if says else None, next_token=says,
         examples={} if tokens.encode is None else {"a sentence": {pairs.SOURCE: TEXT, pairs.TARGET: TEXT}},
     )  # fmt: skip
-
-
-def class_names(config: Any) -> tuple[str, ...]:
-    """The names of the classes of a classifier, in the order of its scores."""
-    named: Mapping[Any, Any] = config.id2label
-    return tuple(text_of(named[number]) for number in sorted(named))
 
 
 def _examples(found: Folder) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from torch.nn.functional import cross_entropy, pad
 
 from inspector.engine.errors import InputError, Unsupported
 from inspector.engine.model.batch import Batch
+from inspector.engine.wording import text_of
 from inspector.records import counted
 
 IGNORED = -100
@@ -40,6 +41,12 @@ NO_LABEL = (
 def head_of(name: str) -> str:
     """The head of a class by its name: "masked", "causal", "class", "tags", or "" for a model without one."""
     return next((head for end, head in HEADS.items() if name.endswith(end)), "")
+
+
+def class_names(config: Any) -> tuple[str, ...]:
+    """The names of the classes of a classifier, in the order of its scores."""
+    named: Mapping[Any, Any] = config.id2label
+    return tuple(text_of(named[number]) for number in sorted(named))
 
 
 def extras(model: nn.Module) -> dict[str, Any]:
