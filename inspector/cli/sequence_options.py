@@ -88,5 +88,5 @@ def json_object(text: str) -> dict[str, Any]:
 
 def file_name(subject: str) -> str:
     """The name of a capture for a subject."""
-    name = subject.replace("\\", "/").rpartition("/")[2]
+    name = subject.replace("\\", "/").rstrip("/").rpartition("/")[2]
     return "".join(c if c.isalnum() or c in "-_" else "_" for c in name)[:80] or "run"

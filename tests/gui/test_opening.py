@@ -547,7 +547,7 @@ def weights_folder(folder: Path, *names: str) -> Path:
 
 
 def test_a_folder_with_one_checkpoint_is_opened_as_that_checkpoint(reading: Window, tmp_path: Path) -> None:
-    folder = weights_folder(tmp_path / "run", "last.pt", "log.json")
+    folder = weights_folder(tmp_path / "run", "last.pt", "log.json", "loss.png")
     reading.open_path(str(folder))
     dialog = reading.models.dialog
     assert dialog is not None and dialog.isVisible() and not reading.session.running
@@ -558,7 +558,7 @@ def test_a_folder_with_one_checkpoint_is_opened_as_that_checkpoint(reading: Wind
 @pytest.mark.parametrize(
     ("names", "told"),
     [
-        (("config.json", "merges.txt", "model.safetensors"), "is a folder of Hugging Face's"),
+        (("config.json", "merges.txt", "model.safetensors"), "names no model_type; expected"),
         (("a.pt", "b.pt"), "is a folder with 2 checkpoints"),
     ],
 )

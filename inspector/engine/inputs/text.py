@@ -1,4 +1,4 @@
-"""Typed text, in the model's own vocabulary; several texts are a batch."""
+"""Typed text, in the model's own vocabulary, with its masked tokens or its class; several texts are a batch."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from inspector.capture.regular import in_words, read_text
 from inspector.engine.errors import InputError
 from inspector.engine.model.batching import MAX_TEXT, encode_text, more_of, pad, regular_file
 from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.model.text_targets import LABEL, MASK, judged
 from inspector.engine.registries import INPUTS
 from inspector.records import InputSpec, Option
 
 
 class Text:
-    """Text as it is given; `options["texts"]` adds more sequences, `options["vocabulary"]` names a vocabulary file."""
+    """Text as it is given; `options["texts"]` adds more sequences, `options["vocabulary"]` names a vocabulary file.
+    `mask` and `label` are what a masked language model and a classifier are judged by."""
 
     title = "Text"
     summary = "Text, in the model's own vocabulary."
@@ -24,6 +26,8 @@ class Text:
     options = (
         Option(name="vocabulary", type="text", default=None, help="A file with the vocabulary, one entry a line."),
         Option(name="texts", type="texts", default=(), help="Further texts of the batch."),
+        MASK,
+        LABEL,
     )
 
     def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
@@ -35,7 +39,8 @@ class Text:
         shown = texts[spec.look_at] if 0 <= spec.look_at < len(texts) else spec.value
         title = shown if len(shown) <= 40 else shown[:39] + "…"
         rows = [encode_text(subject, text) for text in texts]
-        return pad(subject, rows, targets=[None] * len(rows), title=title, look_at=spec.look_at)
+        rows, targets = judged(subject, rows, spec.options.get(MASK.name), spec.options.get(LABEL.name))
+        return pad(subject, rows, targets=targets, title=title, look_at=spec.look_at)
 
 
 def read_vocabulary(path: str) -> list[str]:

@@ -31,6 +31,7 @@ class NamedInput:
         axis: its step axis: "step" for the primary input, its own name for others; "" without steps.
         grid: (rows, columns) of a picture that is cut into patches, row by row: each step, or for an image each
             position that the model attends to, is a patch.
+        before: names of the positions in front of a picture's patches.
         batch_dim: where the model wants the batch axis (1 for the states of nn.LSTM, or time-major sequences).
     """
 
@@ -40,6 +41,7 @@ class NamedInput:
     names: tuple[tuple[str, ...], ...] = ()
     axis: str = ""
     grid: tuple[int, int] | None = None
+    before: tuple[str, ...] = ()
     batch_dim: int = 0
 
     @property

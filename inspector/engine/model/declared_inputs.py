@@ -34,6 +34,8 @@ class DeclaredInput:
         axis: the step axis: its own name by default; that of another input, where both share their steps.
         grid: (rows, columns) of a picture cut into patches, which are its steps or the positions that the model attends
             to.
+        before: names of the positions in front of a picture's patches, of tokens that stand for the whole picture.
+        pixels: for an image: how a picture (h, w, 3), whole numbers from 0 to 255, becomes what the model reads.
         batch_dim: where the model wants the batch axis.
         padding: what fills up shorter sequences.
         modules: the modules that run over its steps; else recognised by their number of steps where no other axis has
@@ -53,6 +55,8 @@ class DeclaredInput:
     marks: str = "real"
     axis: str = ""
     grid: tuple[int, int] | None = None
+    before: Sequence[str] = ()
+    pixels: Callable[[Any], Tensor] | None = None
     batch_dim: int = 0
     padding: float = 0
     modules: str | Sequence[str] = ()

@@ -180,7 +180,12 @@ def assemble(
         raise InputError(f"Sequence {look_at} was selected; the batch has {size} (counted from 0).")
     named: dict[str, NamedInput] = {name: batch.first for name, batch in given.items()}
     named = {
-        name: replace(one, axis=axis_of(declared, name, primary, named), grid=declared[name].grid)
+        name: replace(
+            one,
+            axis=axis_of(declared, name, primary, named),
+            grid=declared[name].grid,
+            before=tuple(declared[name].before),
+        )
         for name, one in named.items()
     }
     for name, one in declared.items():

@@ -42,11 +42,13 @@ class Subject:
     forward: Callable[..., Any] | None = None
     """(model, inputs, lengths) of the primary input, or (model, batch):
     distinguished by the number of its parameters."""
-    logits: Callable[[Any], Tensor] | None = None
+    logits: Callable[[Any], Tensor | None] | None = None
     loss: Callable[[Any, Batch], Tensor] | None = None
     loss_unit: str = ""
     """The unit of the loss ("nat", "bit", "m²"), where autograd's graph does not show that it is a log-likelihood."""
     next_token: bool = False
+    mask_token: int | None = None
+    """The id that hides a token of a masked language model: the option `mask` of a text puts it there."""
     answer: Callable[[Any, Batch], Any] | None = None
     """(output, batch) → ids (b, t) of an output with a step axis of its own, negative at padding;
     or labels; or None."""

@@ -1,4 +1,5 @@
-"""Opening a model: a sample by name, `file.py:callable`, `package.module:callable`; and fitting a checkpoint to it."""
+"""Opening a model: a sample by name, `file.py:callable`, `package.module:callable`, a folder of Hugging Face's; and
+fitting a checkpoint to it."""
 
 from __future__ import annotations
 
@@ -26,6 +27,8 @@ from inspector.engine.model.training_mode import in_training
 from inspector.engine.model.uncompiled import unwrap_
 from inspector.engine.opening.beside import append_folder, require_own_modules
 from inspector.engine.opening.checkpoint_matching import fit
+from inspector.engine.opening.hugging_face.description import is_model_folder
+from inspector.engine.opening.hugging_face.folder_subject import open_folder
 from inspector.engine.opening.refused_formats import by_content, by_name
 from inspector.engine.opening.user_code import UserCode
 from inspector.engine.registries import LOADERS
@@ -53,7 +56,12 @@ def open_subject(load: Load, code: UserCode | None = None) -> Opened:
     """
     torch.manual_seed(load.seed)
     sample, wanted = _sample(load)
-    if sample is not None:
+    folder = _model_folder(load.subject) if sample is None else None
+    own: CheckpointReport | None = None
+    if folder is not None:
+        subject, own = open_folder(folder, load.arguments, load.device)
+        path, title = Path(load.checkpoint).expanduser() if load.checkpoint else None, subject.name
+    elif sample is not None:
         subject = _call(_import_sample(sample, code), "build", load.arguments, sample.name)
         path, title = _sample_checkpoint(sample, wanted), sample.title
     else:
@@ -64,15 +72,14 @@ def open_subject(load: Load, code: UserCode | None = None) -> Opened:
     _check_ready(subject)
     subject.set_to_eval = in_training(subject.model)
     subject.model.eval()
-    opened = Opened(subject, title, str(path or ""))
+    opened = Opened(subject, title, str(path or folder or ""), own, own is not None and not (own.fits or load.partial))
     subject.checkpoint = opened.checkpoint
     if path is not None:
         state = read_checkpoint(path)
         opened.report, plan = fit(subject.model, state, path)
-        if opened.report.fits or load.partial:
+        opened.pending = not (opened.report.fits or load.partial)
+        if not opened.pending:
             plan.apply(subject.model)
-        else:
-            opened.pending = True
     _move(subject, load.device)
     return opened
 
@@ -85,6 +92,12 @@ def _sample(load: Load) -> tuple[Sample | None, str]:
         named = next((s for s in list_samples() if path in (own.resolve() for own in s.checkpoints)), None)
         return named, str(path)
     return named, load.checkpoint
+
+
+def _model_folder(subject: str) -> Path | None:
+    """The folder of Hugging Face's that a subject names; None where it names something else."""
+    path = Path(subject).expanduser()
+    return path if path.is_dir() and is_model_folder(path) else None
 
 
 def _sample_checkpoint(sample: Sample, wanted: str) -> Path | None:
@@ -168,21 +181,11 @@ def _unknown(subject: str) -> str:
 def _folder(path: Path) -> str:
     """Why a folder is not a subject, and what to give in its place."""
     held = _checkpoints_in(path.expanduser())
-    if _of_transformers(path.expanduser()):
-        return (
-            f"{path} is a folder of Hugging Face's: it holds weights and a config.json, not the code of the model; "
-            f"write a file.py whose callable returns AutoModel.from_pretrained({str(path)!r}), and give "
-            "file.py:callable."
-        )
     if held:
         with_it = f"--checkpoint {path / held[0]}" if len(held) == 1 else f"one of {_few(held)} as --checkpoint"
         many = counted(len(held), "checkpoint")
         return f"{path} is a folder with {many}; name the model, file.py:callable, and {with_it}."
     return f"{path} is a folder; name the file in it that makes the model, and the callable: file.py:callable."
-
-
-def _of_transformers(path: Path) -> bool:
-    return (path / "config.json").is_file()
 
 
 def _checkpoints_in(path: Path) -> list[str]:

@@ -47,7 +47,8 @@ def _of_parts(subject: Subject, spec: InputSpec, seed: int) -> Batch:
         _keep_vocabulary(subject, name, view)
     declared = subject.declared or declared
     titles = [batch.title for batch in given.values() if batch.title]
-    return assemble(subject, declared, given, look_at=spec.look_at, title=titles[0] if titles else "")
+    targets = next((batch.targets for batch in given.values() if batch.targets is not None), None)
+    return assemble(subject, declared, given, targets=targets, look_at=spec.look_at, title=titles[0] if titles else "")
 
 
 def _of_kind(part: InputSpec) -> DeclaredInput:

@@ -56,6 +56,9 @@ def loss_of(trace: Trace, output: object, emit: Emitter) -> Tensor | None:
     subject, batch = trace.subject, trace.batch
     try:
         loss: object = subject.loss_of(output, batch)
+    except Unsupported as reason:
+        emit.refuse("output:loss", str(reason))
+        return None
     except (Exception, SystemExit) as fault:
         raise model_error(fault, f"The loss of {subject.name}") from fault
     if subject.loss is None:

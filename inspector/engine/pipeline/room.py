@@ -54,7 +54,7 @@ def needed(subject: Subject, batch: Batch) -> Needed:
     model = subject.model
     device = next((one.device for one in model.parameters()), torch.device("cpu"))
     size = next((one.element_size() for one in model.parameters() if one.is_floating_point()), 4)
-    heads = sum(one.num_heads for one in model.modules() if isinstance(one, nn.MultiheadAttention))
+    heads = sum(one.num_heads for one in model.modules() if isinstance(one, nn.MultiheadAttention)) + _configured(model)
     recurrent = list(_recurrent(model))
     by_hand = not heads and not any(sequence_family(one) for one in model.modules())
     widths = sum(layers * cell.state_size * (1 + len(cell.gate_names)) for layers, cell in recurrent) * RECURRENT
@@ -75,9 +75,23 @@ def _recurrent(model: nn.Module) -> Iterator[tuple[int, Cell]]:
             yield 1, one.from_module(module, one.weights(module))
 
 
+def _configured(model: nn.Module) -> int:
+    """Heads in all layers as a model of transformers' says, whose attention is no module of torch's.
+
+    A decoder that reads an encoder attends to itself and to the encoder: with equally many layers in both, three times
+    a layer.
+    """
+    config = getattr(model, "config", None)
+    layers, heads = (getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads"))
+    if not isinstance(layers, int) or not isinstance(heads, int):
+        return 0
+    return layers * heads * (3 if getattr(config, "is_encoder_decoder", False) is True else 1)
+
+
 def _plain(model: nn.Module) -> int:
-    """Results of all linear layers and embeddings for one step."""
+    """Results of all linear layers and embeddings for one step; GPT-2's linear layers call their width `nf`."""
     linear = sum(one.out_features for one in model.modules() if isinstance(one, nn.Linear))
+    linear += sum(nf for one in model.modules() if isinstance(nf := getattr(one, "nf", None), int))
     return linear + sum(one.embedding_dim for one in model.modules() if isinstance(one, nn.Embedding))
 
 

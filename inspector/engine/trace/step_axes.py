@@ -74,9 +74,14 @@ def axes_beside(trace: Trace) -> list[StepAxis]:
             found.append(StepAxis(one.axis, one.steps, one.lengths, subject.modules_over(name), one.grid))
     for name, one in trace.batch.named.items():
         if one.grid is not None and not one.axis and one.tensor is not None:
-            count = math.prod(one.grid)
-            found.append(StepAxis(f"{name} patch", count, torch.full_like(one.lengths, count), grid=one.grid))
+            count = math.prod(one.grid) + len(one.before)
+            found.append(StepAxis(patches_of(name), count, torch.full_like(one.lengths, count), grid=one.grid))
     return found
+
+
+def patches_of(name: str) -> str:
+    """The axis of the patches of a picture, with the positions in front of them."""
+    return f"{name} patch"
 
 
 def axis_of_input(trace: Trace, name: str) -> StepAxis | None:

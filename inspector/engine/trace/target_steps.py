@@ -8,6 +8,7 @@ that step 3 of the output is never shown as step 3 of the input. The output's st
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import torch
@@ -28,6 +29,7 @@ from inspector.engine.trace.step_axes import (
     axis_of_input,
     declared_axis,
     of_primary,
+    patches_of,
 )  # fmt: skip
 from inspector.engine.trace.time_major import warn_of_time_major
 from inspector.engine.trace.trace import Attention, Recurrence, Trace
@@ -191,6 +193,10 @@ def _name_inputs(trace: Trace, emit: Emitter) -> None:
     for name, one in trace.batch.named.items():
         if name != trace.batch.primary and one.axis:
             emit.step_domains[place_name(f"{INPUT}.{name}")] = ANSWER_DOMAIN if one.axis == answering else one.axis
+    for name, one in trace.batch.named.items():
+        if one.grid is not None and one.before and not one.axis:
+            places = product(range(one.grid[0]), range(one.grid[1]))
+            emit.labels(patches_of(name), (*one.before, *(f"row {row}, column {column}" for row, column in places)))
     for _, one in trace.batch.others():
         if one.axis != answering and one.row_names(trace.look_at):
             emit.labels(one.axis, one.row_names(trace.look_at))

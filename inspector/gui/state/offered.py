@@ -42,14 +42,17 @@ class Offered:
         """The checkpoints of a folder of weights: it has no sequences, or it is a folder of Hugging Face's, which
         keeps texts beside the weights (merges.txt). Empty for every other folder.
 
-        By suffixes alone: a folder of pictures saved as .pt would be taken for weights.
+        By suffixes alone: a folder of pictures saved as .pt would be taken for weights. Pictures beside weights are
+        taken for plots of a training.
         """
         try:
             files = sorted(one for one in Path(folder).iterdir() if one.is_file())
         except OSError:
             return ()
         suffixes = {one.suffix.lower() for one in files}
-        if suffixes.intersection(self.sequences) and not is_of_transformers(folder):
+        known = self.catalog.inputs if self.catalog is not None else ()
+        sequences = _suffixes(entry for entry in known if entry.reads != ("image",))
+        if suffixes.intersection(sequences) and not is_of_transformers(folder):
             return ()
         return tuple(str(one) for one in files if one.suffix.lower() in self.checkpoints)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -25,13 +24,6 @@ def refused(subject: Path) -> str:
     with pytest.raises(InputError) as caught:
         open_subject(Load(subject=str(subject), trusted=True))
     return str(caught.value)
-
-
-def test_a_folder_of_hugging_faces(tmp_path: Path) -> None:
-    folder = weights(tmp_path / "gpt", "pytorch_model.bin")
-    (folder / "config.json").write_text(json.dumps({"model_type": "gpt2"}))
-    told = refused(folder)
-    assert "Hugging Face" in told and "from_pretrained" in told and "file.py:callable" in told
 
 
 def test_a_folder_with_one_checkpoint(tmp_path: Path) -> None:

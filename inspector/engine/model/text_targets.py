@@ -1,0 +1,65 @@
+"""What a typed text is to be judged by: the tokens of it that are masked, or the class that it has."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from torch import Tensor
+
+from inspector.engine.errors import InputError
+from inspector.engine.model.subject import Subject
+from inspector.records import Option, counted
+
+IGNORED = -100
+"""The target of a step that carries no loss, as in torch's losses."""
+MASK = Option(
+    name="mask", type="text", default=None,
+    help="Masked language models: the numbers of the tokens to mask, from 0: 3, or 3 5.",
+)  # fmt: skip
+LABEL = Option(name="label", type="text", default=None, help="Classifiers: the class of the text, by name or number.")
+
+
+def masked(subject: Subject, rows: list[Tensor], given: str) -> tuple[list[Tensor], list[list[int]]]:
+    """The rows with these tokens masked, and (b, t) the tokens that stood there, IGNORED elsewhere.
+
+    Raises InputError for a model without a mask, and for numbers that are none of a text's tokens.
+    """
+    if subject.mask_token is None:
+        raise InputError(f"{subject.name} has no token for a mask, so no token can be masked.")
+    words = re.split(r"[\s,;]+", given.strip())
+    shortest, longest = min(map(len, rows)), max(map(len, rows))
+    if not all(word.isascii() and word.isdigit() and len(word) < 9 and int(word) < shortest for word in words):
+        raise InputError(
+            f"Option mask is {given[:40]!r}; expected numbers of tokens from 0 to {shortest - 1}, as the text has "
+            f"{counted(shortest, 'token')}."
+        )
+    hidden, targets = [row.clone() for row in rows], [[IGNORED] * longest for _ in rows]
+    for row, new, target in zip(rows, hidden, targets, strict=True):
+        for number in map(int, words):
+            target[number] = int(row[number])
+            new[number] = subject.mask_token
+    return hidden, targets
+
+
+def class_of(subject: Subject, given: str) -> int:
+    """The number of a class by its name or its number. Raises InputError naming those that exist."""
+    names = subject.labels
+    if names is None:
+        raise InputError(f"{subject.name} is no classifier with named classes, so a text has no label.")
+    if given in names:
+        return list(names).index(given)
+    if given.isascii() and given.isdigit() and len(given) < 9 and int(given) < len(names):
+        return int(given)
+    known = ", ".join(names[:12]) + (" …" if len(names) > 12 else "")
+    raise InputError(f"Option label is {given[:40]!r}; expected one of {known}, or a number below {len(names)}.")
+
+
+def judged(subject: Subject, rows: list[Tensor], mask: str | None, label: str | None) -> tuple[list[Tensor], list[Any]]:
+    """Rows and the target of each, as the options of a text say. Raises InputError."""
+    if mask is not None and label is not None:
+        raise InputError("Options mask and label exclude each other: a text is completed or has a class.")
+    if mask is not None:
+        hidden, targets = masked(subject, rows, mask)
+        return hidden, list(targets)
+    return rows, [None if label is None else class_of(subject, label)] * len(rows)
