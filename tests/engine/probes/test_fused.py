@@ -76,8 +76,8 @@ def test_gradients_are_checked_piece_by_piece(monkeypatch: pytest.MonkeyPatch, k
         found: list[float] = []
         whole = fused_gradients._one_segment
 
-        def one(*given: Any) -> Any:
-            result = whole(*given)
+        def one(*given: Any, **named: Any) -> Any:
+            result = whole(*given, **named)
             found.append(result[2][0])
             return result
 
@@ -93,11 +93,15 @@ def test_gradients_are_checked_piece_by_piece(monkeypatch: pytest.MonkeyPatch, k
         assert len(differences()) == 4 and max(differences()) < 1e-13
     monkeypatch.setattr(fused_gradients, "PIECE", 4)
     right = fused_gradients.sweep
-    monkeypatch.setattr(fused_gradients, "sweep", lambda *given: tuple(1.001 * value for value in right(*given)))
+
+    def scaled(*given: Any, **named: Any) -> Any:
+        return tuple(1.001 * value for value in right(*given, **named))
+
+    monkeypatch.setattr(fused_gradients, "sweep", scaled)
     assert max(differences()) > 1e-4
 
-    def astray(*given: Any) -> Any:
-        delta, to_input, first = right(*given)
+    def astray(*given: Any, **named: Any) -> Any:
+        delta, to_input, first = right(*given, **named)
         delta[4] += 1e-3  # what flows from the second piece to the first
         return delta, to_input, first
 

@@ -104,14 +104,23 @@ def test_sums_piece_by_piece_are_those_of_the_whole() -> None:
         moved, torch.stack([(x - y).double().square().sum() for x, y in zip(a, b, strict=True)]), rtol=1e-5
     )
     assert torch.allclose(held, torch.stack([y.double().square().sum() for y in b]), rtol=1e-5)
-    v = [x.square() for x in a]
-    total, relative = quotients(v, b, [0.5, 1e-8, 1e-8])
-    assert torch.allclose(total, torch.stack([x.double().sum() for x in v]), rtol=1e-5)
-    expected = [
-        (y.double().square() / x.double().clamp_min(s * s)).sum()
-        for x, y, s in zip(v, b, (0.5, 1e-8, 1e-8), strict=True)
-    ]
-    assert torch.allclose(relative, torch.stack(expected), rtol=1e-4)
+
+
+def test_second_moments_of_a_large_parameter_are_those_of_evenly_spaced_pieces() -> None:
+    """Of more than 16,384 entries four pieces of 4,096, the first and the last among them, stand for all."""
+    torch.manual_seed(0)
+    g, v = ([torch.rand(n) + 0.1 for n in (3, 16_384, 50_007)] for _ in range(2))
+    least = (0.6, 1e-8, 1e-8)
+    starts = [n * (50_007 - 4096) // 3 for n in range(4)]
+    assert starts[0] == 0 and starts[-1] + 4096 == 50_007
+    taken = [torch.arange(3), torch.arange(16_384), torch.cat([torch.arange(n, n + 4096) for n in starts])]
+    total, relative = quotients(v, g, least)
+    for n, (here, second, gradient) in enumerate(zip(taken, v, g, strict=True)):
+        large = second.double()[here].clamp_min(least[n] ** 2)
+        share = len(second) / len(here)
+        assert float(total[n]) == pytest.approx(float(second.double()[here].sum()) * share, rel=1e-5)
+        expected = float((gradient.double()[here].square() / large).sum()) * share
+        assert float(relative[n]) == pytest.approx(expected, rel=1e-5)
 
 
 def test_sums_of_squares_of_any_size_and_dtype() -> None:

@@ -74,11 +74,10 @@ def test_nobody_waits_for_ever(together: Together, case: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("case", ["ddp waits", "fsdp waits", "ddp waits short"])
-def test_all_wait_together_and_not_longer_than_a_collective(case: str, tmp_path: Path) -> None:
+def test_all_wait_together_and_not_longer_than_a_collective(together: Together, case: str, tmp_path: Path) -> None:
     """The first process waits, the others do at their next collective, which does not fail."""
-    plain = together(f"{case.split()[0]} plain", tmp_path, tmp_path / "meet-0")
-    watched = together(case, tmp_path, tmp_path / "meet-1")
-    assert [one["bits"] for one in watched] == [one["bits"] for one in plain]
+    watched = together.run(case, tmp_path)
+    assert [one["bits"] for one in watched] == together.plain(case.split()[0], tmp_path)
     assert [one["error"] for one in watched] == [None, None]
     with inspector.open_capture(tmp_path / "run.inspect") as capture:
         paused = [one for one in capture.events if one.kind == "paused"]
