@@ -36,12 +36,25 @@ def watched(*arguments: str, cwd: Path, stdin: str = "", more: Mapping[str, str]
     return ran(*start, *arguments, cwd=cwd, stdin=stdin, more=more)
 
 
-def test_a_script_runs_as_it_is_and_its_training_is_recorded_from_the_first_iteration(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def more(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment with a sitecustomize of the user's own."""
+    site = tmp_path_factory.mktemp("site")
+    (site / "sitecustomize.py").write_text("import sys\nsys.of_the_user = 'ran'\n")
+    return {"PYTHONPATH": f"{site}{os.pathsep}{CHECKOUT}"}
+
+
+@pytest.fixture(scope="module")
+def alone(more: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
+    """The script that is not watched."""
+    cwd = tmp_path_factory.mktemp("alone")
+    return ran(PYTHON, SCRIPT, "plain", "--epochs=2", cwd=cwd, stdin="typed", more=more)
+
+
+def test_a_script_runs_as_it_is_and_its_training_is_recorded_from_the_first_iteration(
+    tmp_path: Path, more: dict[str, str], alone: subprocess.CompletedProcess[str]
+) -> None:
     """Arguments, input, output, exit code, random state and parameters; a sitecustomize of the user's own runs."""
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "sitecustomize.py").write_text("import sys\nsys.of_the_user = 'ran'\n")
-    more = {"PYTHONPATH": f"{tmp_path / 'site'}{os.pathsep}{CHECKOUT}"}
-    alone = ran(PYTHON, SCRIPT, "plain", "--epochs=2", cwd=tmp_path, stdin="typed", more=more)
     seen = watched(PYTHON, SCRIPT, "plain", "--epochs=2", cwd=tmp_path, stdin="typed", more=more)
     assert alone.returncode == seen.returncode == 3, seen.stderr
     assert alone.stdout == seen.stdout and "typed False" in seen.stdout and seen.stdout.endswith("ran\n")
@@ -105,12 +118,19 @@ def test_a_script_with_a_module_named_inspector_keeps_it(tmp_path: Path) -> None
     assert "a module of its own that is named inspector" in done.stderr
 
 
+WAITS = (
+    "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(7)); "
+    "print('ready', flush=True); time.sleep(60)"
+)
+"""Until a signal comes, which it handles; torch, which takes long to import, has no part in it."""
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_signals_reach_the_script_and_its_end_is_the_commands(tmp_path: Path) -> None:
     """One that it handles, and one that ends it."""
     start = [PYTHON, "-m", "inspector", "watch", "--headless", "--"]
     env = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
-    running = subprocess.Popen([*start, PYTHON, SCRIPT, "waits"], cwd=tmp_path, stdout=subprocess.PIPE, env=env)
+    running = subprocess.Popen([*start, PYTHON, "-c", WAITS], cwd=tmp_path, stdout=subprocess.PIPE, env=env)
     with running:
         assert running.stdout is not None
         assert running.stdout.readline() == b"ready\n"
@@ -148,10 +168,11 @@ MAKES_A_CAPTURE = (
 )
 
 
-def test_a_script_waits_where_a_condition_holds_and_computes_the_same(tmp_path: Path) -> None:
-    alone = ran(PYTHON, SCRIPT, "plain", cwd=tmp_path, stdin="x")
+def test_a_script_waits_where_a_condition_holds_and_computes_the_same(
+    tmp_path: Path, more: dict[str, str], alone: subprocess.CompletedProcess[str]
+) -> None:
     start = (PYTHON, "-m", "inspector", "watch", "--headless", "--break-on", "iteration 5", "--pause-timeout", "0.5")
-    seen = ran(*start, "--", PYTHON, SCRIPT, "plain", cwd=tmp_path, stdin="x")
+    seen = ran(*start, "--", PYTHON, SCRIPT, "plain", "--epochs=2", cwd=tmp_path, stdin="typed", more=more)
     assert (seen.returncode, seen.stdout) == (alone.returncode, alone.stdout), seen.stderr
     with inspector.open_capture(tmp_path / "run.inspect") as capture:
         told = [one for one in capture.events if one.kind in ("paused", "continued")]

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import kendalltau
 
 Floats = npt.NDArray[np.float64]
 BLOCKS = 20
@@ -82,6 +81,8 @@ def is_flat(trend: Trend, share: float, p: float) -> bool:
 def _ordered(blocks: Floats, alternative: str) -> float:
     if np.ptp(blocks) == 0:
         return 1.0
+    from scipy.stats import kendalltau  # two thirds of a second, which only who judges a training waits for
+
     return float(kendalltau(np.arange(len(blocks)), blocks, alternative=alternative).pvalue)
 
 

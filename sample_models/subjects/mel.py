@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 
 import torch
-from scipy.signal import firwin, resample_poly
 from torch import Tensor
 
 RATE, WINDOW, HOP, BANDS = 16_000, 400, 160, 40
@@ -38,6 +37,8 @@ def resampled(samples: Tensor, rate: int) -> Tensor:
     """At 16 kHz, with everything above 8 kHz filtered out first: it would come back as sound that never was."""
     if rate == RATE:
         return samples
+    from scipy.signal import firwin, resample_poly  # nearly a second, and most recordings for a model have its rate
+
     shared = math.gcd(RATE, rate)
     up, down = RATE // shared, rate // shared
     steepness = 64 * max(up, down)

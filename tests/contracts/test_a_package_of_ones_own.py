@@ -21,17 +21,6 @@ from foreign_package import GROUPS, PAGES, environment, examples, install_broken
 
 import inspector
 
-
-def call(site: Path, *arguments: str, expect: int = 0) -> subprocess.CompletedProcess[str]:
-    """A command in the folder beside the packages."""
-    done = subprocess.run(
-        [sys.executable, "-m", "inspector", *arguments], cwd=site.parent, capture_output=True, text=True, timeout=200,
-        env=environment(site),
-    )  # fmt: skip
-    assert done.returncode == expect, done.stdout + done.stderr
-    return done
-
-
 SHELL = """
 import json, sys
 from pathlib import Path
@@ -73,17 +62,18 @@ class Shell:
 
 @pytest.fixture(scope="module")
 def shell(site: Path) -> Iterator[Shell]:
+    """With one run of the sample."""
     made = Shell(site)
+    made("run", "leaky", "--with", "largest_state@root=2", "--out", "a.inspect")
     yield made
     made.close()
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of installed packages with `other`, and one run of its sample."""
+    """A folder of installed packages with `other`; the worker that is a process is in the window's test."""
     folder = tmp_path_factory.mktemp("own") / "site"
     install_examples(folder)
-    call(folder, "run", "leaky", "--with", "largest_state@root=2", "--out", "a.inspect")
     return folder
 
 

@@ -1,4 +1,5 @@
-"""What a worker imports before it can run a model: torch's compiler, a second of work, is not part of it."""
+"""What a worker imports before it can run a model, and what rules and samples import before they are used: torch's
+compiler and scipy, a second of work each, are not part of it."""
 
 from __future__ import annotations
 
@@ -9,8 +10,10 @@ LOADED = """
 import sys
 import inspector
 from inspector.engine.registries import INPUTS, LOADERS, PROBES, QUANTITIES
+from inspector.diagnosis import RULES
 import inspector.engine.session.service
-assert all(len(list(registry)) > 1 for registry in (INPUTS, LOADERS, PROBES, QUANTITIES))
+import sample_models.subjects.mel
+assert all(len(list(registry)) > 1 for registry in (INPUTS, LOADERS, PROBES, QUANTITIES, RULES))
 """
 RUN = """
 import torch

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import signal
 import sys
-import time
 from collections.abc import Callable
 
 import torch
@@ -70,14 +68,6 @@ def no_optimizer() -> None:
     """By hand."""
     weight: Tensor = torch.ones(1, requires_grad=True)
     weight.square().backward()
-
-
-def waits() -> None:
-    """Until a signal comes, which it handles."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
-    sys.stdout.write("ready\n")
-    sys.stdout.flush()
-    time.sleep(60)
 
 
 def own_inspector() -> None:
