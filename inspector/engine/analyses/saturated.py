@@ -32,6 +32,11 @@ class Saturated:
     by_sample: Tensor
     values: Tensor
 
+    @property
+    def steps(self) -> int:
+        """How many real steps of all samples were counted."""
+        return int(self.values.sum()) // max(1, self.by_unit.shape[1])
+
 
 def saturated(values: Tensor, signal: str, real: Tensor) -> Saturated:
     """Of values (t, b, h) at real steps (t, b); a NaN stays a NaN in the graded score."""

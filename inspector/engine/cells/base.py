@@ -52,6 +52,8 @@ class Cell(ABC):
             states.
         inner_gates: those of `gate_names` that are of one of torch's own cells inside the step.
         bounded: signal of a hard gate → the function that keeps it between 0 and 1 (clamp, hardtanh, relu6).
+        idle: signal of a gate → (t,) True at the steps, in processing order, that do not compute it (a cell that runs
+            at some steps only): its values there are NaN and not the model's. Without an entry every step computes it.
         tanh_parts: parts of the state that are a tanh, of which saturation is shown.
         method: how derivatives of a step are found, as a short text; "" where they are closed forms.
         trained: {name of a parameter: the attribute that has it}.
@@ -66,6 +68,7 @@ class Cell(ABC):
     memory_gate: ClassVar[MemoryGate | None] = None
     inner_gates: tuple[str, ...] = ()
     bounded: Mapping[str, str] = {}
+    idle: Mapping[str, Tensor] = {}
     tanh_parts: tuple[str, ...] = ()
     trained: ClassVar[Mapping[str, str]] = {}
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.analyses.directions import frobenius_norms, orthonormal
+from inspector.engine.analyses.idle_steps import computed
 from inspector.engine.analyses.saturated import Saturated, saturated, squashed
 from inspector.engine.cells.base import StepBlock
 from inspector.engine.data_set.calls import Called
@@ -134,8 +135,13 @@ def _of_layer(recurrence: Recurrence, terms: Tensor, found: Numbers, visit: Visi
     hits = torch.zeros(recurrence.states.shape[1], dtype=torch.float64)
     many = torch.zeros_like(hits)
     blocks: list[StepBlock] = []
+    start = 0
     for block, real in all_samples(recurrence):
-        counts = {signal: saturated(values, signal, real) for signal, values in squashed(recurrence.cell, block)}
+        counts = {
+            signal: saturated(values, signal, computed(recurrence, signal, real, start))
+            for signal, values in squashed(recurrence.cell, block)
+        }
+        start += len(real)
         visit(recurrence, block, real, counts)
         for one in counts.values():
             hits += one.by_sample

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -16,12 +17,14 @@ from inspector.engine.trace.trace import Recurrence
 
 @dataclass(slots=True)
 class PooledLayer:
-    """One layer: the moments of its main state, and sums of saturated values by signal, (3, h), of `steps` steps."""
+    """One layer: the moments of its main state of `steps` steps, and sums of saturated values by signal, (3, h), of as
+    many steps as compute that signal."""
 
     main: str
     module: str
     moments: Moments | None = None
     saturated: dict[str, Tensor] = field(default_factory=dict)
+    saturated_steps: Counter[str] = field(default_factory=Counter)
     steps: int = 0
     sequences: int = 0
     lost: int = 0
@@ -51,6 +54,7 @@ class Pooled:
         for signal, one in counts.items():
             before = layer.saturated.get(signal)
             layer.saturated[signal] = one.by_unit if before is None else before + one.by_unit
+            layer.saturated_steps[signal] += one.steps
 
     def count(self, places: set[str], sequences: int) -> None:
         """So many more sequences went through some layers."""

@@ -219,9 +219,9 @@ def write_pooled(pooled: Pooled, emit: Emitter) -> None:
             )
         for signal, total in layer.saturated.items():
             about = GATE if signal.startswith("gate/") else SQUASHED
-            about = replace(about, method=f"exact; {rests_on(layer.sequences, layer.steps)}")
+            about = replace(about, method=f"exact; {rests_on(layer.sequences, layer.saturated_steps[signal])}")
             channel = about.channel(
                 f"{place}:{signal}/saturation", ("statistic", "unit"), tuple(total.shape), "float64",
                 module=layer.module,
             )  # fmt: skip
-            emit.array(channel, total / max(1, layer.steps))
+            emit.array(channel, total / max(1, layer.saturated_steps[signal]))

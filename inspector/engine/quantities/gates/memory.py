@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from inspector.engine.analyses.idle_steps import kept, written
 from inspector.engine.analyses.memory_gate import memory_gate_of
 from inspector.engine.cells.gate_info import MemoryGate
 from inspector.engine.errors import NotApplicable
@@ -75,9 +76,9 @@ def _letter(signal: str) -> str:
 def holding(recurrence: Recurrence, found: MemoryGate, sample: int) -> Tensor:
     """(t, h) bool in processing order: the old state is kept and nothing is written; False where the gate is NaN."""
     rows = []
-    for _, block in recurrence.blocks(sample, BLOCK_STEPS):
-        holds = found.kept(block.gates)[:, 0] > OPEN
-        rows.append(holds & (block.gates[found.writes][:, 0] < SHUT) if found.writes else holds)
+    for start, block in recurrence.blocks(sample, BLOCK_STEPS):
+        holds = kept(recurrence, found, block, start)[:, 0] > OPEN
+        rows.append(holds & (written(recurrence, found, block, start)[:, 0] < SHUT) if found.writes else holds)
     return torch.cat(rows)
 
 

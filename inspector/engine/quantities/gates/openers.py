@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.analyses.aligned_inputs import aligned_inputs
+from inspector.engine.analyses.idle_steps import computed
 from inspector.engine.cells.gate_info import ACTIVATION
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
@@ -78,13 +79,13 @@ def _by_token(trace: Trace, recurrence: Recurrence, ids: Tensor, emit: Emitter) 
         domains=domain, module=recurrence.module,
     )  # fmt: skip
     emit.array(channel, counts)
-    for signal, total in sums.items():
+    for signal, (total, times) in sums.items():
         about = Describe(
             kind="opener", compare="separate", title=f"{_plain(signal)} by token", method=how, labels={"token": names},
-            formula="mean of the gate over all steps, of every sample, at which the token is the input",
+            formula="mean of the gate over all steps, of every sample, that compute it and have the token as input",
             source="Karpathy, Johnson & Fei-Fei 2015, adapted",
         )  # fmt: skip
-        values = (total / counts[:, None]).to(recurrence.states.dtype)
+        values = (total / times[:, None]).to(recurrence.states.dtype)
         name = f"{recurrence.place}:{signal}/by_token"
         channel = about.channel(
             name, ("token", "unit"), tuple(values.shape), dtype_name(values), domains=domain, module=recurrence.module
@@ -92,20 +93,25 @@ def _by_token(trace: Trace, recurrence: Recurrence, ids: Tensor, emit: Emitter) 
         emit.array(channel, values)
 
 
-def _sums_by_token(recurrence: Recurrence, ids: Tensor, seen: Tensor, emit: Emitter) -> dict[str, Tensor]:
-    """{signal: (token, unit) sums of the gate}, float64."""
-    sums: dict[str, Tensor] = {}
+def _sums_by_token(
+    recurrence: Recurrence, ids: Tensor, seen: Tensor, emit: Emitter
+) -> dict[str, tuple[Tensor, Tensor]]:
+    """{signal: (token, unit) sums of the gate, (token,) of how many steps}, float64."""
+    sums: dict[str, tuple[Tensor, Tensor]] = {}
     start = 0
     for block, real in all_samples(recurrence):
         emit.check()
-        here = ids[start : start + len(real)][real]
-        start += len(real)
+        here = ids[start : start + len(real)].contiguous()
         row = torch.searchsorted(seen, here).clamp(max=len(seen) - 1)
-        wanted = seen[row] == here
+        listed = seen[row] == here
         for signal, values in opening(block.gates):
-            found = values[real][wanted].double()
-            total = sums.setdefault(signal, found.new_zeros(len(seen), found.shape[1]))
+            wanted = computed(recurrence, signal, real, start) & listed
+            found = values[wanted].double()
+            zero = found.new_zeros(len(seen))
+            total, times = sums.setdefault(signal, (found.new_zeros(len(seen), found.shape[1]), zero))
             total.index_add_(0, row[wanted], found)
+            times += torch.bincount(row[wanted], minlength=len(seen))
+        start += len(real)
     return sums
 
 
@@ -116,55 +122,70 @@ def opening(gates: Mapping[str, Tensor]) -> list[tuple[str, Tensor]]:
 
 @dataclass(slots=True)
 class _Moments:
-    """Sums over steps of a gate g, measured from its first row so that near-constant gates lose no digits."""
+    """Sums over the steps that compute a gate g, measured from its first row so that near-constant gates lose no
+    digits, and of the features at these steps."""
 
     first: Tensor
     total: Tensor
     square: Tensor
     product: Tensor
+    features: Tensor
+    spread: Tensor
+    count: int = 0
+
+    @classmethod
+    def of(cls, first: Tensor, width: int) -> _Moments:
+        """Nothing yet, of so many features."""
+        zero, feature = first.new_zeros(len(first)), first.new_zeros(width)
+        return cls(first, zero, zero.clone(), first.new_zeros(width, len(first)), feature, feature.clone())
 
     def add(self, features: Tensor, values: Tensor) -> None:
-        """n more rows: features (n, i), already centred, and gate values (n, h)."""
+        """n more rows: features (n, i), less their mean over all steps, and gate values (n, h)."""
         moved = values - self.first
+        self.count += len(values)
+        self.features += features.sum(0)
+        self.spread += features.square().sum(0)
         self.total += moved.sum(0)
         self.square += moved.square().sum(0)
         self.product += features.T @ moved
 
-    def correlation(self, spread: Tensor, count: int) -> Tensor:
-        """(i, h) from the features' root sums of squares (i,); NaN where either is constant."""
-        variance = (self.square - self.total.square() / count).clamp(min=0)
-        below = spread[:, None] * variance.sqrt()
-        found = self.product / torch.where(below > 0, below, torch.full_like(below, torch.nan))
+    def correlation(self) -> Tensor:
+        """(i, h); NaN where either is constant."""
+        variance = (self.square - self.total.square() / self.count).clamp(min=0)
+        spread = (self.spread - self.features.square() / self.count).clamp(min=0)
+        below = spread.sqrt()[:, None] * variance.sqrt()
+        product = self.product - torch.outer(self.features, self.total) / self.count
+        found = product / torch.where(below > 0, below, torch.full_like(below, torch.nan))
         return found.clamp(-1, 1)
 
 
 def _by_feature(recurrence: Recurrence, inputs: Tensor, emit: Emitter) -> None:
     real = torch.arange(recurrence.steps)[:, None] < recurrence.lengths
-    width, count = inputs.shape[2], int(real.sum())
+    width = inputs.shape[2]
     if width * recurrence.cell.state_size > LARGEST:
         raise Unsupported(f"{width} input features are too many to correlate with {recurrence.cell.state_size} units.")
     mean = inputs[real].double().mean(0)
-    spread, start = torch.zeros(width, dtype=torch.float64), 0
+    start = 0
     moments: dict[str, _Moments] = {}
     for block, here in all_samples(recurrence):
         emit.check()
-        features = inputs[start : start + len(here)][here].double() - mean
-        start += len(here)
-        spread += features.square().sum(0)
+        features = inputs[start : start + len(here)].double() - mean
         for signal, values in opening(block.gates):
-            rows = values[here].double()
-            if signal not in moments:
-                zero = rows.new_zeros(rows.shape[1])
-                moments[signal] = _Moments(rows[0], zero, zero.clone(), rows.new_zeros(width, rows.shape[1]))
-            moments[signal].add(features, rows)
+            steps = computed(recurrence, signal, here, start)
+            rows = values[steps].double()
+            if signal not in moments and len(rows):
+                moments[signal] = _Moments.of(rows[0], width)
+            if len(rows):
+                moments[signal].add(features[steps], rows)
+        start += len(here)
     for signal, found in moments.items():
         about = Describe(
             kind="opener", compare="separate",
             title=f"{_plain(signal)} by input feature", scale="diverging", limits=(-1, 1),
-            formula="Pearson's correlation of the gate with the feature over all real steps and samples; NaN where one "
-            "of them is constant",
+            formula="Pearson's correlation of the gate with the feature over all real steps and samples that "
+            "compute it; NaN where one of them is constant",
         )  # fmt: skip
-        values = found.correlation(spread.sqrt(), count).to(recurrence.states.dtype)
+        values = found.correlation().to(recurrence.states.dtype)
         name = f"{recurrence.place}:{signal}/by_feature"
         emit.array(
             about.channel(name, ("feature", "unit"), tuple(values.shape), dtype_name(values), module=recurrence.module),

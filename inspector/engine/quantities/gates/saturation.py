@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from torch import Tensor
 
+from inspector.engine.analyses.idle_steps import computed
 from inspector.engine.analyses.saturated import saturated, squashed
 from inspector.engine.analyses.unit_statistics import rests_on
 from inspector.engine.registries import QUANTITIES
@@ -32,17 +34,21 @@ SQUASHED = Describe(
 def saturation(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `place:gate/NAME/saturation`, (statistic, unit); also of the candidate, and of h of a tanh RNN."""
     totals: dict[str, Tensor] = {}
-    count = 0
+    counts: Counter[str] = Counter()
+    start = 0
     for block, real in all_samples(recurrence):
-        count += int(real.sum())
         for signal, values in squashed(recurrence.cell, block):
-            part = saturated(values, signal, real).by_unit
+            steps = computed(recurrence, signal, real, start)
+            counts[signal] += int(steps.sum())
+            part = saturated(values, signal, steps).by_unit
             totals[signal] = totals[signal] + part if signal in totals else part
+        start += len(real)
     for signal, total in totals.items():
         name = f"{recurrence.place}:{signal}/saturation"
         about = GATE if signal.startswith("gate/") else SQUASHED
-        about = replace(about, method=f"exact; {rests_on(len(recurrence.lengths), count)}")
+        about = replace(about, method=f"exact; {rests_on(len(recurrence.lengths), counts[signal])}")
         shape = (3, total.shape[1])
         emit.array(
-            about.channel(name, ("statistic", "unit"), shape, "float64", module=recurrence.module), total / count
+            about.channel(name, ("statistic", "unit"), shape, "float64", module=recurrence.module),
+            total / counts[signal],
         )

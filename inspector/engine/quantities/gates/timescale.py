@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from inspector.engine.analyses.idle_steps import kept
 from inspector.engine.analyses.memory_gate import memory_gate_of
 from inspector.engine.cells.gate_info import short
 from inspector.engine.errors import NotApplicable
@@ -12,6 +13,8 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, all_samples, per_recurrence
 from inspector.engine.trace.trace import Recurrence
+
+PAUSES = "; a step that does not compute the gate and leaves the state keeps all of it (NaN where one changes it)"
 
 
 @QUANTITIES.register("timescale")
@@ -22,18 +25,19 @@ def timescale(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     if found is None:
         raise NotApplicable("Only gated recurrences (LSTM, GRU, your own) have a gate that keeps the state.")
     total: Tensor | None = None
-    count = 0
+    count = start = 0
     for block, real in all_samples(recurrence):
-        logs = found.kept(block.gates)[real].double().log().sum(0)
+        logs = kept(recurrence, found, block, start)[real].double().log().sum(0)
         total = logs if total is None else total + logs
         count += int(real.sum())
+        start += len(real)
     assert total is not None
     mean = total / count
     values = torch.where(mean == 0, torch.full_like(mean, torch.inf), -1 / mean)
     about = Describe(
         kind="unit", compare="ratio", title=f"memory timescale ({short(found.signal)} gate)", unit="step", scale="log",
         formula=f"τ = −1 / mean ln {found.letter} over all real steps and samples (geometric mean of the gate)",
-        source="Tallec & Ollivier 2018", method=found.method,
+        source="Tallec & Ollivier 2018", method=found.method + (PAUSES if found.signal in recurrence.cell.idle else ""),
     )  # fmt: skip
     name = f"{recurrence.place}:{found.signal}/timescale"
     emit.array(about.channel(name, ("unit",), (len(values),), "float64", module=recurrence.module), values)

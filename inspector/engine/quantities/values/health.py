@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from inspector.engine.analyses.idle_steps import computed
 from inspector.engine.model.batch import INPUT
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
@@ -172,4 +173,6 @@ def _gate(recurrence: Recurrence, signal: str, sample: int) -> Iterator[Part]:
     for start, block in recurrence.blocks(sample, BLOCK_STEPS):
         values = block.gates[signal][:, 0]
         first = recurrence.sequence_offset(start, len(values), sample)
-        yield values, recurrence.in_order(torch.arange(first, first + len(values)), sample)
+        steps = recurrence.in_order(torch.arange(first, first + len(values)), sample)
+        own = computed(recurrence, signal, torch.ones(len(values), 1, dtype=torch.bool), start)[:, 0]
+        yield values[own], steps[own]

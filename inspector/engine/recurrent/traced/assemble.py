@@ -17,7 +17,7 @@ from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence, Graph
 from inspector.engine.recurrent.traced.cells.replayed import LARGEST, ReplayRecurrence, ReplayStep
 from inspector.engine.recurrent.traced.layer_names import within
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
-from inspector.engine.recurrent.traced.program.gates import gates_of, leading_to, numbered, stacked
+from inspector.engine.recurrent.traced.program.gates import gates_of, idle_steps, leading_to, numbered, stacked
 from inspector.engine.recurrent.traced.program.inner_cells import inner_gates
 from inspector.engine.recurrent.traced.program.made_ahead import made_ahead
 from inspector.engine.recurrent.traced.program.parameter_use import ParameterUse, key_of
@@ -268,6 +268,7 @@ def recurrence_of(
         groups, cut = programs_of(flow, parts, state, made)
         cell = ReplayStep(parts, groups, steps, names)
         cell.depth, cell.inner_gates, cell.bounded = flow.loop.depth, inner, bounded
+        cell.idle = idle_steps(gates)
         x = _entering(groups, steps, size, states)
         found = ReplayRecurrence(place, _class_name(flow), cell, x, states, lengths, known=known)
         found.check = check_of(found)
@@ -280,6 +281,7 @@ def recurrence_of(
     except (Unsupported, RuntimeError) as reason:
         graph = GraphStep(parts, state, names)
         graph.depth, graph.inner_gates, graph.bounded = flow.loop.depth, inner, bounded
+        graph.idle = idle_steps(gates)
         if any(part.lag for part in parts.values()) or not all(slot.values[-1].requires_grad for slot in state):
             raise Unsupported(f"its steps cannot be run again ({' '.join(str(reason).split())[:160]})") from None
         nothing = states.new_zeros(steps, size, 0)

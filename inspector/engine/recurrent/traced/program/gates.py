@@ -246,6 +246,12 @@ def numbered(gates: list[Gate]) -> list[Gate]:
     return out
 
 
+def idle_steps(gates: list[Gate]) -> dict[str, Tensor]:
+    """{signal: (t,) True at iterations without the gate} of those that some iterations lack."""
+    without = {gate.signal: torch.tensor([value is None for value in gate.values]) for gate in gates}
+    return {signal: steps for signal, steps in without.items() if bool(steps.any())}
+
+
 @torch.no_grad()
 def stacked(gate: Gate, batch: int, like: Tensor) -> Tensor:
     """(t, b, n); NaN at iterations without the gate."""
