@@ -44,7 +44,7 @@ class Plateau:
         return Finding(
             rule="plateau", severity="warning", place="",
             message=f"{called(loss, 'the loss')} is {trend.first:.4g} at the beginning and {trend.last:.4g} "
-            f"at the end of {len(loss.y)} recorded iterations{reason}",
+            f"at the end of {len(loss.y)} recorded iterations{self._rise(run, trend)}{reason}",
             evidence=(loss.channel, *evidence),
             sure=f"p = {trend.falls:.2g} of as much order by chance; spread within a block {trend.spread:.2g}",
             unless="it began from a trained model, or the loss cannot be lower",
@@ -57,7 +57,13 @@ class Plateau:
         small = gained <= run.limit("share") * abs(trend.first) or gained <= trend.spread
         # where it rises by more it has diverged, which is another rule
         stays = trend.last - trend.best <= max(4 * trend.spread, run.limit("share") * abs(trend.first))
-        return small and stays and trend.falls >= run.limit("p")
+        # where no block is below the first, a fall is that from a rise in between, of a rate that is too large
+        return small and stays and (trend.falls >= run.limit("p") or gained <= 0)
+
+    def _rise(self, run: Run, trend: Trend) -> str:
+        top = float(trend.blocks.max())
+        high = top - trend.first > max(4 * trend.spread, run.limit("share") * abs(trend.first))
+        return f"; between them it rose to {top:.4g}, as with too large a learning rate" if high else ""
 
     def _reason(self, run: Run) -> tuple[str, tuple[str, ...]]:
         table = table_of(run, RATIO)
