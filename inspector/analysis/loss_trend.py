@@ -75,7 +75,8 @@ def is_flat(trend: Trend, share: float, p: float) -> bool:
     room = max(share * abs(trend.first), trend.spread)
     # where it rises by more it has diverged, which is another rule
     stays = trend.last - trend.best <= max(4 * trend.spread, share * abs(trend.first))
-    return gained <= room and stays and trend.falls >= p
+    # where no block is below the first, a fall is that from a rise in between, of a rate that is too large
+    return gained <= room and stays and (trend.falls >= p or gained <= 0)
 
 
 def _ordered(blocks: Floats, alternative: str) -> float:

@@ -242,6 +242,16 @@ def test_a_loss_that_stays_is_a_plateau_and_one_that_falls_slowly_is_none(tmp_pa
     assert not of(judged(tmp_path / "d.inspect", falling()), "plateau")
 
 
+def test_a_loss_that_rises_and_comes_back_to_where_it_began_has_gained_nothing(tmp_path: Path) -> None:
+    after = np.maximum(np.arange(N) - 20, 0)
+    hump = 3.32 + 0.02 * NOISE + 180 * np.exp(-after / 40)
+    hump[:20] = 3.3
+    found = one(judged(tmp_path / "a.inspect", hump), "plateau")
+    assert "between them it rose to 1" in found.message and "too large a learning rate" in found.message
+    hump[200:] -= 1.0
+    assert not of(judged(tmp_path / "b.inspect", hump), "plateau")
+
+
 def test_a_spike_that_lasts_is_a_warning(tmp_path: Path) -> None:
     loss = falling()
     loss[250:300] += 2.0

@@ -44,13 +44,18 @@ class Plateau:
         return Finding(
             rule="plateau", severity="warning", place="",
             message=f"{called(loss, 'the loss')} is {trend.first:.4g} at the beginning and {trend.last:.4g} "
-            f"at the end of {len(loss.y)} recorded iterations{reason}",
+            f"at the end of {len(loss.y)} recorded iterations{self._rise(run, trend)}{reason}",
             evidence=(loss.channel, *evidence),
             sure=f"p = {trend.falls:.2g} of as much order by chance; spread within a block {trend.spread:.2g}",
             unless="it began from a trained model, or the loss cannot be lower",
             remedy="See whether one batch can be learned, whether the gradient reaches as far back as the task needs "
             "(a probe with influence), and whether the step size is near the largest that works.",
         )  # fmt: skip
+
+    def _rise(self, run: Run, trend: Trend) -> str:
+        top = float(trend.blocks.max())
+        high = top - trend.first > max(4 * trend.spread, run.limit("share") * abs(trend.first))
+        return f"; between them it rose to {top:.4g}, as with too large a learning rate" if high else ""
 
     def _reason(self, run: Run) -> tuple[str, tuple[str, ...]]:
         table = table_of(run, RATIO)
