@@ -111,13 +111,14 @@ class Commands:
         found: list[tuple[str, tuple[int, int, int]]] = []
         try:
             with os.scandir(self._folder) as entries:
-                for entry in islice(entries, 4 * MOST_WINDOWS):
-                    if len(found) < MOST_WINDOWS and _WINDOW.match(entry.name.removesuffix(".json")):
+                for entry in islice(entries, 16 * MOST_WINDOWS):
+                    if _WINDOW.match(entry.name.removesuffix(".json")):
                         status = entry.stat(follow_symlinks=False)
                         found.append((entry.name, (status.st_mtime_ns, status.st_size, status.st_ino)))
         except OSError:
             return found
-        return found
+        newest = sorted(found, key=lambda one: one[1][0], reverse=True)  # windows that crashed leave theirs
+        return newest[:MOST_WINDOWS]
 
 
 class Controller:

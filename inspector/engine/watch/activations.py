@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -23,6 +24,8 @@ ROWS = 32
 """Calls whose entries are summed together: two megabytes of float32."""
 MOST_ENTRIES = 16_384
 """Entries of an output that are looked at: all up to so many, else that many evenly spaced ones."""
+DEEPEST = 16
+"""Lists inside each other in which an output is looked for; a list may be a part of itself."""
 _BY_MODULE = ("module", "module")
 _METHOD = (
     f"of at most {MOST_ENTRIES:,} entries in evenly spaced rows of the output, over all calls of the iteration in "
@@ -156,14 +159,16 @@ def layer_name(number: int, directions: int) -> str:
     return f"l{number // directions}" + (".reverse" if number % directions else "")
 
 
-def first_tensor(output: Any) -> Tensor | None:
+def first_tensor(output: Any, depth: int = DEEPEST) -> Tensor | None:
     """The first tensor in what a module returned."""
     if isinstance(output, Tensor):
         return output
-    if hasattr(output, "data") and isinstance(output.data, Tensor):
-        return output.data  # a packed sequence
+    with suppress(Exception):  # a property of an object of anybody's may raise anything
+        if isinstance(found := getattr(output, "data", None), Tensor):
+            return found  # of a packed sequence
     parts = output.values() if isinstance(output, dict) else output if isinstance(output, (tuple, list)) else ()
-    return next((found for one in parts if (found := first_tensor(one)) is not None), None)
+    below = (first_tensor(one, depth - 1) for one in (parts if depth else ()))
+    return next((found for found in below if found is not None), None)
 
 
 def spaced(values: Tensor) -> Tensor:

@@ -25,7 +25,7 @@ from inspector.engine.watch.measure import Found, Measure, Moment
 from inspector.engine.watch.optimizer_settings import ABOUT as SETTINGS_ABOUT
 from inspector.engine.watch.optimizer_settings import NAMES, SETTINGS, RateChanges, by_name
 from inspector.engine.watch.pace import Pace
-from inspector.engine.watch.parameters import Parameters
+from inspector.engine.watch.parameters import Parameters, in_8_bits
 from inspector.engine.watch.ranks import Ranks
 from inspector.engine.watch.tables import PLACE, About, Tables
 from inspector.engine.wording import error_text
@@ -172,7 +172,7 @@ class Core:
     def _follow(self) -> None:
         """Watch parameters, too, that an optimizer was given since. Processes that train together keep those that they
         began with: numbers of parameters are what they exchange."""
-        for optimizer in () if self.ranks.bound else self.optimizers:
+        for optimizer in () if self.ranks.bound or self.parameters.full else self.optimizers:
             known = self.parameters.column
             if all(id(one) in known for group in optimizer.param_groups for one in group["params"]):
                 continue
@@ -206,7 +206,8 @@ class Core:
         known = self._columns.get(id(optimizer))
         if known is None or known[0] != now:
             column = self.parameters.column
-            known = now, [column[one] for one in now if one in column]
+            tensors = self.parameters.tensors
+            known = now, [column[n] for n in now if n in column and not in_8_bits(tensors[column[n]])]
             self._columns[id(optimizer)] = known
         return known[1]
 
@@ -327,6 +328,7 @@ class Core:
         """Numbers of the user's, of the iteration that is under way, or of the last one where none is."""
         if self.sink is None:
             return
+        values = self.logged.numbers(values, self.say)
         loss = values.get("loss")
         if loss is not None:
             later = None if self.logged.pending else self._row

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import torch.distributed as dist
 
+from inspector.capture import CaptureError
+from inspector.capture.regular import in_words
 from inspector.engine.watch.ranks import several
 
 
@@ -16,9 +18,15 @@ def own_path(path: Path) -> Path:
 
 
 def free_path(path: Path) -> Path:
-    """The path, or with a number where it exists: a training that is started again replaces nothing."""
-    if not path.exists():
-        return path
+    """The path, or with a number where it exists: a training that is started again replaces nothing.
+
+    Raises CaptureError.
+    """
+    try:
+        if not path.exists():
+            return path
+    except OSError as problem:
+        raise CaptureError(f"Nothing can be written at {str(path)[:200]} ({in_words(problem)}).") from None
     stem, suffix = path.name.removesuffix(path.suffix), path.suffix
     numbered = (path.with_name(f"{stem}-{n}{suffix}") for n in range(2, 100_000))
     return next(one for one in numbered if not one.exists())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -18,6 +18,28 @@ AXIS = f"{ITERATION_DOMAIN}/logged"
 AS_COORDINATES = ("tokens", "epoch")
 
 Row = tuple[int, float, dict[str, Any]]
+
+
+MOST_REFUSED = 20
+"""Names of what is no number, of which the log of the run is told."""
+
+
+def is_number(value: object) -> bool:
+    """Whether `log` can take a value; None is nothing, and no fault."""
+    if isinstance(value, Tensor):
+        return value.numel() == 1 and not value.is_meta and not value.is_complex()
+    if value is None or isinstance(value, (bool, int, float)):
+        return True
+    try:
+        as_float(value)
+    except Exception:  # noqa: BLE001 - an object of anybody's may raise anything
+        return False
+    return True
+
+
+def kind_of(value: object) -> str:
+    """What was given in place of a number."""
+    return f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
 
 
 class Logged:
@@ -39,11 +61,21 @@ class Logged:
 
     def __init__(self) -> None:
         self.pending = False
+        self._refused: set[str] = set()
         self._open: Row | None = None
         self._rows: list[Row] = []
 
+    def numbers(self, values: Mapping[str, Any], say: Callable[[str], None]) -> dict[str, Any]:
+        """Those that are numbers; `say` is told once of each name that came with anything else."""
+        wrong = {name: value for name, value in values.items() if not is_number(value)}
+        for name in wrong.keys() - self._refused:
+            self._refused.add(name)
+            if len(self._refused) <= MOST_REFUSED:
+                say(f"log({name[:100]}=…) was given {kind_of(wrong[name])}; expected a number, so it is left out.")
+        return {name: value for name, value in values.items() if name not in wrong}
+
     def take(self, values: Mapping[str, Any], iteration: int, seconds: float) -> None:
-        """Add numbers to the row of an iteration. Raises TypeError for what is no number."""
+        """Add numbers to the row of an iteration. Everything is a number (see `is_number`)."""
         if self._open is None or self._open[0] != iteration:
             self._close()
             self._open = (iteration, seconds, {})
@@ -51,10 +83,6 @@ class Logged:
             if value is None:
                 continue
             if isinstance(value, Tensor):
-                if value.numel() != 1:
-                    raise TypeError(
-                        f"log({name}=…) was given a tensor of shape {tuple(value.shape)}; expected a number."
-                    )
                 self._open[2][name] = value.detach().clone().reshape(())
             else:
                 self._open[2][name] = as_float(value)

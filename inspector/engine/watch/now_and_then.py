@@ -58,9 +58,10 @@ class Exponents(NowAndThen):
 
     def now(self, moment: Moment) -> None:
         """Gradients as they are after the step (after clipping), and weights."""
+        counted = set(self.counted())
         for column, tensor in enumerate(self.parameters.tensors):
             moment.put(WEIGHTS, column, exponents(local(tensor)).tolist())
-            if tensor.grad is not None:
+            if tensor.grad is not None and column in counted:
                 moment.put(GRADIENTS, column, exponents(local(tensor.grad)).tolist())
 
 

@@ -55,7 +55,7 @@ class Parameters:
         self.of_model = len(self.names)
 
     def _add(self, name: str, tensor: Tensor) -> None:
-        if len(self.names) < MOST:
+        if not self.full:
             self.column[id(tensor)] = len(self.names)
             self.names.append(name)
             self.tensors.append(tensor)
@@ -78,10 +78,15 @@ class Parameters:
         self.take(optimizers)
         return self.names[before:]
 
+    @property
+    def full(self) -> bool:
+        """Whether no more can be watched."""
+        return len(self.names) >= MOST
+
     def _free(self, name: str) -> str:
         number = 2
         found = name
-        while found in self.names:
+        while not self.full and found in self.names:
             found, number = f"{name} ({number})", number + 1
         return found
 
@@ -98,6 +103,11 @@ class Parameters:
                 numbers.append(number)
                 found.append(part)
         return numbers, found
+
+
+def in_8_bits(tensor: Tensor) -> bool:
+    """Whether torch computes nothing with it: 8-bit floats are storage."""
+    return tensor.is_floating_point() and tensor.element_size() == 1
 
 
 def local(tensor: Any) -> Tensor:

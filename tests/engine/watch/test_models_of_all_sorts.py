@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import inspector
+from inspector.capture import CaptureError
 from inspector.engine.watch.hooks import NO_SCRIPT
 
 
@@ -171,3 +172,61 @@ def test_a_number_beyond_all_floats_is_infinite(tmp_path: Path) -> None:
     with inspector.open_capture(tmp_path / "run.inspect") as capture:
         assert np.isposinf(capture.array("training:logged")).all()
         assert np.isneginf(capture.array("training:optimizer")).any()
+
+
+class Unusual(nn.Module):
+    """Returns a list that is a part of itself, or an object whose `data` raises; has a parameter in 8 bits."""
+
+    class Output:
+        def __init__(self, y: Tensor) -> None:
+            self.y = y
+
+        @property
+        def data(self) -> Tensor:
+            raise RuntimeError("no data")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside, self.calls = nn.Linear(8, 3), 0
+        self.stored = nn.Parameter(torch.zeros(4).to(torch.float8_e4m3fn), requires_grad=False)
+
+    def forward(self, x: Tensor) -> Any:
+        self.calls += 1
+        itself: list[Any] = []
+        itself.append(itself)
+        return [itself, self.inside(x)] if self.calls % 2 else Unusual.Output(self.inside(x))
+
+
+def test_outputs_and_parameters_that_nothing_can_be_done_with(tmp_path: Path) -> None:
+    model = Unusual()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with inspector.watch(model, optimizer, tmp_path / "run.inspect", every=1, cost="full") as watcher:
+        for _ in range(4):
+            made = model(torch.randn(4, 8))
+            (made[1] if isinstance(made, list) else made.y).sum().backward()
+            optimizer.step()
+        assert watcher.error is None
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        assert len(capture.array("training:loss")) == 4 and not capture.logs
+
+
+def test_what_is_no_number_is_left_out_and_said_once(tmp_path: Path) -> None:
+    model = layers()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with inspector.watch(model, optimizer, tmp_path / "run.inspect", every=1) as watcher:
+        for n in range(3):
+            watcher.log(status="fine", many=torch.ones(3), z=1j, loss="low", fine=n)
+            model(torch.randn(4, 8)).sum().backward()
+            optimizer.step()
+        assert watcher.error is None
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        assert sorted(log.text.split(";")[0] for log in capture.logs) == [
+            "log(loss=…) was given str", "log(many=…) was given a tensor of shape (3,)",
+            "log(status=…) was given str", "log(z=…) was given complex",
+        ]  # fmt: skip
+        assert capture.array("training:logged")[:, 0].tolist() == [0, 1, 2]
+
+
+def test_a_path_that_no_system_takes_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(CaptureError, match=r"Nothing can be written at .* \(File name too long\)\."):
+        inspector.watch(layers(), None, tmp_path / ("n" * 5000))

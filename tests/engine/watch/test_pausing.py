@@ -218,6 +218,10 @@ def test_files_that_are_none_and_too_many_are_left_alone(tmp_path: Path) -> None
     for n in range(200):
         (folder / f"{n:016x}.json").write_bytes(Command(f"{n:016x}", 1, "pause").encoded())
     assert len(reading.new()[0]) <= control.MOST_WINDOWS
+    time.sleep(0.05)
+    newest = Controller(tmp_path)
+    newest.send("pause")
+    assert [one.window for one in reading.new()[0]] == [newest.command.window]
 
 
 def test_windows_that_are_gone_take_no_place_from_new_ones() -> None:

@@ -45,15 +45,21 @@ def restored(subject: Subject, step: KeptStep) -> Subject:
     return adopt(replace(subject, model=model, set_to_eval=(), inputs={}, answer=None, next_token=False))
 
 
+def _kind(tensor: Tensor) -> tuple[bool, bool]:
+    return tensor.is_floating_point(), tensor.is_complex()
+
+
 def _load(model: nn.Module, step: KeptStep, name: str) -> None:
     own = dict(model.named_parameters(remove_duplicate=False))
     ties = {id(one) for key, one in own.items() if plain_name(key) in step.parameters}
     missing = [key for key, one in own.items() if plain_name(key) not in step.parameters and id(one) not in ties]
     other = [key for key, one in own.items() if (kept := step.parameters.get(plain_name(key))) is not None
-             and kept.shape != one.shape]  # fmt: skip
+             and (kept.shape, *_kind(kept)) != (one.shape, *_kind(one))]  # fmt: skip
     if missing or other:
         what = f"{counted(len(missing), 'parameter')} of it not kept ({', '.join(missing[:3])})" if missing else ""
-        shapes = f"{counted(len(other), 'parameter')} of another shape ({', '.join(other[:3])})" if other else ""
+        shapes = (
+            f"{counted(len(other), 'parameter')} of another shape or kind ({', '.join(other[:3])})" if other else ""
+        )
         raise InputError(
             f"{step.path.name} is no iteration of {name}: {' and '.join(filter(None, (what, shapes)))}; open the model "
             "that was trained."
