@@ -167,6 +167,11 @@ def test_all_channels_in_a_table_with_their_distributions(window: Window, qtbot:
     pane = window.comparison
     qtbot.waitUntil(lambda: pane.table.rowCount() > 0 and pane.current != "", timeout=20_000)
     assert window.docks["comparison"].isVisible()
+    before = pane.height()
+    window.docking.enlarge_front()
+    assert window.docking.enlarged == "comparison", "the list has the keyboard, so F9 enlarges it"
+    qtbot.waitUntil(lambda: pane.height() > before)
+    window.docking.enlarge_front()
     names = [pane.table.item(row, 0).text() for row in range(pane.table.rowCount())]
     relative = [pane.table.item(row, 1).text() for row in range(pane.table.rowCount())]
     numbers = [float(text) for text in relative if text]
