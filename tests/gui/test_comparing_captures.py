@@ -112,6 +112,8 @@ def test_side_by_side_share_cursor_steps_choices_and_colours(window: Window, qtb
     assert left.isVisible() and left.state == "figure"
     np.testing.assert_array_equal(left.data()[STATES], values(runs, "early"))
     assert left.row.bar._ticks() == panel.row.bar._ticks()
+    window._read_out()
+    assert not any(value == "" for _, value in rows_shown(window)[-1:]), "no heading without numbers below it"
     window.looking.move(step=3, unit=2)
     assert left.plots[0]._line.value() == panel.plots[0]._line.value() == 3
     qtbot.wait(50)
