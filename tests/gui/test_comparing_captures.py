@@ -112,6 +112,8 @@ def test_side_by_side_share_cursor_steps_choices_and_colours(window: Window, qtb
     assert left.isVisible() and left.state == "figure"
     np.testing.assert_array_equal(left.data()[STATES], values(runs, "early"))
     assert left.row.bar._ticks() == panel.row.bar._ticks()
+    window._read_out()
+    assert not any(value == "" for _, value in rows_shown(window)[-1:]), "no heading without numbers below it"
     window.looking.move(step=3, unit=2)
     assert left.plots[0]._line.value() == panel.plots[0]._line.value() == 3
     qtbot.wait(50)
@@ -167,6 +169,11 @@ def test_all_channels_in_a_table_with_their_distributions(window: Window, qtbot:
     pane = window.comparison
     qtbot.waitUntil(lambda: pane.table.rowCount() > 0 and pane.current != "", timeout=20_000)
     assert window.docks["comparison"].isVisible()
+    before = pane.height()
+    window.docking.enlarge_front()
+    assert window.docking.enlarged == "comparison", "the list has the keyboard, so F9 enlarges it"
+    qtbot.waitUntil(lambda: pane.height() > before)
+    window.docking.enlarge_front()
     names = [pane.table.item(row, 0).text() for row in range(pane.table.rowCount())]
     relative = [pane.table.item(row, 1).text() for row in range(pane.table.rowCount())]
     numbers = [float(text) for text in relative if text]

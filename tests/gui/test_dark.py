@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPalette
 from PySide6.QtWidgets import (
     QApplication,
@@ -12,10 +13,12 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QSpinBox,
     QStyleOptionGraphicsItem,
+    QTreeWidgetItem,
     QWidget,
 )
 from pytestqt.qtbot import QtBot
 
+from inspector.gui.panel.curve_tree import CurveTree
 from inspector.gui.widgets.heatmap import Heatmap
 from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.stepplot import StepPlot
@@ -83,3 +86,18 @@ def test_an_axis_takes_another_theme_and_another_label(qapp: QApplication) -> No
     assert "&lt;b>" in axes[0].labelString()
     plot.label_left("norm")
     assert "norm" in axes[0].labelString() and "step" in axes[1].labelString()
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_boxes_of_curves_have_an_edge_that_is_seen(theme: Theme, qtbot: QtBot) -> None:
+    tree = CurveTree()
+    qtbot.addWidget(tree)
+    tree.setStyleSheet(theme.style())
+    tree.set_theme(theme)
+    item = QTreeWidgetItem(tree.tree, [""])
+    item.setCheckState(0, Qt.CheckState.Unchecked)
+    tree.resize(200, 200)
+    tree.show()
+    image = tree.tree.viewport().grab(tree.tree.visualItemRect(item)).toImage()
+    row = {image.pixelColor(x, image.height() // 2).name() for x in range(image.width())}
+    assert max(contrast(QColor(name), QColor(theme.base)) for name in row) > (1.9 if theme.dark else 1.3)

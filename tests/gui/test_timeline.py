@@ -171,8 +171,12 @@ def test_a_range_of_the_timeline_is_shown_by_the_curves(window: Window, training
     training.iterate(10)
     tick(window)
     assert panel.shown[0].vb.viewRange()[0] == [low, high]  # type: ignore[attr-defined]
-    QTest.mouseDClick(view, LEFT, pos=place(window, 300))
+    shown, followed = view.current, window.frames.following
+    QTest.mouseClick(view, LEFT, pos=place(window, 100))  # the first half of a double-click
+    assert view.current != shown
+    QTest.mouseDClick(view, LEFT, pos=place(window, 100))
     assert panel.shown[0].vb.viewRange()[0][1] > 1000  # type: ignore[attr-defined]
+    assert (view.current, window.frames.following) == (shown, followed), "the frame stays"
 
 
 def test_frames_are_played_to_the_end(window: Window, training: Training, qtbot: Any) -> None:

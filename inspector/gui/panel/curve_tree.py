@@ -4,15 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QLineEdit, QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt, Signal, Slot
+from PySide6.QtGui import QColor, QPalette
+from PySide6.QtWidgets import (
+    QLineEdit,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
 
 from inspector.capture import Curve
 from inspector.gui.widgets.plain_text import clean, plain_label, tooltip
+from inspector.gui.widgets.theme import Theme
 
 KEY = Qt.ItemDataRole.UserRole
 FOLDED = 12
 """Groups of more curves than this are folded at first."""
+
+
+class _Boxes(QStyledItemDelegate):
+    """Draws boxes with an edge that is seen: Fusion makes it of the colour of windows, darker, which is dark on dark.
+    A palette of the list would not do: its style sheet replaces it."""
+
+    edge = QColor()
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> None:
+        """The colours of one row."""
+        super().initStyleOption(option, index)
+        option.palette.setColor(QPalette.ColorRole.Window, self.edge)
 
 
 class CurveTree(QWidget):
@@ -32,6 +54,8 @@ class CurveTree(QWidget):
         self.tree.setUniformRowHeights(True)
         self.tree.setIndentation(12)
         self.tree.setAccessibleName("Curves")
+        self._boxes = _Boxes(self.tree)
+        self.tree.setItemDelegate(self._boxes)
         self.count = plain_label()
         self.count.setEnabled(False)
         layout = QVBoxLayout(self)
@@ -48,6 +72,11 @@ class CurveTree(QWidget):
         self._groups: dict[str, QTreeWidgetItem] = {}
         self.tree.itemChanged.connect(self._toggled)
         self.tree.currentItemChanged.connect(self._selected)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self._boxes.edge = QColor(theme.muted)
+        self.tree.viewport().update()
 
     # -- what is listed
 

@@ -118,6 +118,7 @@ class Training(Panel):
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
+        self.tree.set_theme(theme)
         self.column.set_theme(theme)
         self.maps.set_theme(theme)
         super().set_theme(theme)

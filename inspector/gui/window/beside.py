@@ -155,5 +155,6 @@ class Beside:
         for key, twin in self.twins.items():
             panel = twin.panel_at_left
             if key in seen and panel.state == "figure":
-                rows += [(f"{panel.title}: {clean(panel.source.reference.name)}", ""), *panel.labelled_readout()]
+                found = panel.labelled_readout()
+                rows += [(f"{panel.title}: {clean(panel.source.reference.name)}", ""), *found] if found else []
         return rows

@@ -172,6 +172,7 @@ class Comparing(QObject):
             self.window.docking.restore()
         dock.show()
         dock.raise_()
+        self.window.comparison.table.setFocus()  # F9 then enlarges the list, and not a panel
 
     @Slot(str, str)
     def _ask_for_parameters(self, first: str, second: str) -> None:

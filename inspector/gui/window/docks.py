@@ -185,10 +185,10 @@ class Docking:
         self.label_tabs()
 
     def enlarge_front(self) -> None:
-        """Enlarge the panel with the keyboard focus, else the first visible one; or show all again."""
+        """Enlarge the panel (or the comparison) with the keyboard focus, else the first visible one; or show all."""
         focus = QApplication.focusWidget()
         seen = [key for key in self.bars if key in self.seen]
-        held = [key for key in seen if focus is not None and self.docks[key].isAncestorOf(focus)]
+        held = [key for key in (*seen, "comparison") if focus is not None and self.docks[key].isAncestorOf(focus)]
         if held or seen:
             self.enlarge((held or seen)[0])
 

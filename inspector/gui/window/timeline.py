@@ -36,7 +36,7 @@ class TimelineView(QWidget):
         super().__init__()
         self.theme = LIGHT
         self.data = TimelineData()
-        self.current = -1
+        self.current = self._before = -1
         self.range: tuple[float, float] | None = None
         self._from: float | None = None
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -97,6 +97,7 @@ class TimelineView(QWidget):
         if event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
             self._from = self.place_of(event.position().x())
         else:
+            self._before = self.current
             self._choose_near(event.position().x())
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
@@ -125,6 +126,8 @@ class TimelineView(QWidget):
             return
         self.range = None
         self.update()
+        if any(frame.index == self._before for frame, _ in self.data.frames):
+            self._choose(self._before)  # its first click chose a frame, which nobody asked for
         self.whole.emit()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
