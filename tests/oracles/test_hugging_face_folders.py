@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -267,6 +268,26 @@ def test_numbers_are_float32_unless_asked(library: Any, tmp_path: Path) -> None:
         dtype(dtype="int8")
     with pytest.raises(InputError, match="takes no argument 'hidden'; there are architecture"):
         dtype(hidden=3)
+
+
+def test_what_is_offline_for_the_call_is_as_it_was_afterwards(
+    library: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    constants, seen = importlib.import_module("huggingface_hub.constants"), []
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    read = library.AutoConfig.from_pretrained
+
+    def noted(*args: Any, **given: Any) -> Any:
+        seen.append((os.environ["HF_HUB_OFFLINE"], constants.is_offline_mode(), given["local_files_only"]))
+        assert given["trust_remote_code"] is False
+        return read(*args, **given)
+
+    monkeypatch.setattr(library.AutoConfig, "from_pretrained", noted)
+    folders.save("bert", tmp_path)
+    open_subject(Load(subject=str(tmp_path)))
+    assert set(seen) == {("1", True, True)}, "for the model, and for its tokenizer"
+    assert "HF_HUB_OFFLINE" not in os.environ and constants.HF_HUB_OFFLINE is False
 
 
 def test_what_transformers_does_not_know_is_one_sentence(library: Any, tmp_path: Path) -> None:
