@@ -320,8 +320,9 @@ def test_enter_opens_though_completions_are_listed(
     list_of.hide()
 
 
-@pytest.mark.parametrize("subject", ["{models}:make", "package.module:Model", "char-lstm"])
+@pytest.mark.parametrize("subject", ["{models}:make", "package.module:Model", "char-lstm", "{models.parent}/bert"])
 def test_what_can_be_asked_for_is(dialog: OpenModelDialog, qtbot: object, models: Path, subject: str) -> None:
+    weights_folder(models.parent / "bert", "config.json", "model.safetensors")
     dialog.subject.setText(subject.format(models=models))
     press_open(dialog, qtbot)
     assert not dialog.isVisible()

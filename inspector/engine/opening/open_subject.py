@@ -97,7 +97,7 @@ def _sample(load: Load) -> tuple[Sample | None, str]:
 def _model_folder(subject: str) -> Path | None:
     """The folder of Hugging Face's that a subject names; None where it names something else."""
     path = Path(subject).expanduser()
-    return path if path.is_dir() and is_model_folder(path) else None
+    return path if subject and path.is_dir() and is_model_folder(path) else None
 
 
 def _sample_checkpoint(sample: Sample, wanted: str) -> Path | None:

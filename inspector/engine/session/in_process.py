@@ -69,6 +69,7 @@ def run_here(
         if sequence is not None or data is not None:
             raise InputError("Either `sequence`, `data` or `spike` is run.")
         sequence = InputSpec(kind=SPIKE, value=str(spike))
+    subject = str(subject) if isinstance(subject, Path) else subject
     folder = Path(out).absolute() if out is not None else temporary_capture()
     check_target(folder, overwrite)
     opened = _opened(subject, checkpoint, arguments or {}, seed, partial, device)

@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 )
 
 from inspector.gui.dialogs.callables import callables
-from inspector.gui.state.offered import name_filter
+from inspector.gui.state.offered import is_of_transformers, name_filter
 from inspector.gui.widgets.plain_text import clean_block, plain_label
 from inspector.records import Load
 from inspector.workspace.samples import find_sample
@@ -33,7 +33,7 @@ CPU = "cpu"
 
 
 class OpenModelDialog(QDialog):
-    """`file.py:callable` or `package.module:callable`, its arguments, a checkpoint, and the device that runs it."""
+    """`file.py:callable`, `package.module:callable` or a folder of Hugging Face's; arguments, checkpoint, device."""
 
     def __init__(self, parent: QWidget | None = None, subject: str = "", checkpoint: str = "") -> None:
         super().__init__(parent)
@@ -44,7 +44,7 @@ class OpenModelDialog(QDialog):
         self.device = QComboBox()
         self.device.setAccessibleName("Device")
         self.offer_devices((CPU,))
-        self.subject.setPlaceholderText("path/to/file.py:make_model, or package.module:Model")
+        self.subject.setPlaceholderText("file.py:make_model, package.module:Model, or a folder of Hugging Face's")
         for line, name in ((self.subject, "Model"), (self.arguments, "Arguments"), (self.checkpoint, "Checkpoint")):
             line.setAccessibleName(name)
         self._names, self._offered = QStringListModel(self), ""
@@ -141,10 +141,13 @@ class OpenModelDialog(QDialog):
             return 'The arguments are not a JSON object; expected for example {"hidden": 64}.'
         text = self.subject.text().strip()
         where, name = _parts(text)
-        if name or find_sample(text) is not None:
+        if name or find_sample(text) is not None or (text and is_of_transformers(text)):
             return ""
         if not where.endswith(".py"):
-            return "Name the model: file.py:callable, package.module:callable, or a sample's name."
+            return (
+                "Name the model: file.py:callable, package.module:callable, a sample's name, "
+                "or a folder of Hugging Face's."
+            )
         file = Path(where).expanduser()
         if not file.is_file():
             return f"There is no file {where}."

@@ -72,7 +72,7 @@ class Offered:
 
 def is_of_transformers(folder: str) -> bool:
     """Whether a folder describes its weights as those of Hugging Face's transformers do."""
-    return (Path(folder) / "config.json").is_file()
+    return (Path(folder).expanduser() / "config.json").is_file()
 
 
 def name_filter(title: str, suffixes: Iterable[str]) -> str:
