@@ -126,6 +126,8 @@ def _tell(found: Diagnosis, labels: dict[int, str]) -> None:
         say(f"Nothing was found by {', '.join(found.asked)}." if found.asked else "No rule has judged this capture.")
     if found.muted:
         say(f"{counted(len(found.muted), 'finding')} muted by the project's settings; --muted tells them.")
+    if found.short:
+        say(f"Too few points to judge for {', '.join(found.short)}.")
     if found.silent:
         say(f"Nothing to look at was captured for {', '.join(found.silent)}.")
 

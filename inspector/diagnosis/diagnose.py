@@ -31,6 +31,7 @@ class Diagnosis:
     Attributes:
         findings: the worst first, then by frame; also those of rules that could not judge everything.
         asked: keys of the rules that judged all that they look at: where these found nothing, there is nothing.
+        short: the rules that did not judge a series since it has too few points, with how many they need.
         silent: keys of those that had nothing to look at.
         muted: findings that the project does not want to see.
         broken: one line for each rule that could not be imported or failed.
@@ -43,6 +44,7 @@ class Diagnosis:
     broken: tuple[str, ...]
     unjudged: tuple[Unjudged, ...] = ()
     muted: tuple[Finding, ...] = ()
+    short: tuple[str, ...] = ()
 
 
 def diagnose(run: Captured, frames: Sequence[Frame], settings: Settings | None = None) -> Diagnosis:
@@ -54,11 +56,12 @@ def diagnose(run: Captured, frames: Sequence[Frame], settings: Settings | None =
     found.sort(key=lambda finding: (-SEVERITIES.index(finding.severity), finding.frame))
     return Diagnosis(
         findings=tuple(finding for finding in found if settings.mute_of(finding) is None),
-        asked=tuple(one.key for one in answers if one.judged and one.something),
+        asked=tuple(one.key for one in answers if one.judged and one.something and not one.short),
         silent=tuple(one.key for one in answers if one.judged and not one.something),
         broken=(*(f"{bad.origin}: {bad.reason}" for bad in RULES.broken), *(one.fault for one in answers if one.fault)),
         unjudged=tuple(Unjudged(one.key, one.damage) for one in answers if one.damage),
         muted=tuple(finding for finding in found if settings.mute_of(finding) is not None),
+        short=tuple(f"{one.key} ({one.short})" for one in answers if one.short),
     )
 
 
@@ -71,6 +74,7 @@ class _Answer:
     fault: str = ""
     damage: tuple[Damage, ...] = ()
     something: bool = False
+    short: str = ""
 
     @property
     def judged(self) -> bool:
@@ -86,6 +90,8 @@ def _answer(key: str, rule: Rule, run: Captured, frames: Sequence[Frame], settin
         except Exception as fault:  # noqa: BLE001 - one rule may not take the others along
             answer.fault = f"{RULES.origin(key)}: {type(fault).__name__}: {' '.join(str(fault).split())}"
     answer.damage = evidence.damage(rule, {frame.index for frame in frames})
+    if evidence.short is not None:
+        answer.short = f"{evidence.short[0]} of {evidence.short[1]:g} points"
     answer.something = evidence.something or bool(answer.findings) or not rule.reads
     return answer
 

@@ -19,6 +19,7 @@ class Evidence:
 
     Attributes:
         read: (channel, frame) of all that was asked for, also where nothing was there.
+        short: (points, points needed) of the shortest series that was too short to be judged; None where none was.
         something: whether anything was there; else the rule had nothing to look at.
     """
 
@@ -27,6 +28,7 @@ class Evidence:
         self._limits = limits
         self._notes = False
         self.something = False
+        self.short: tuple[int, float] | None = None
         self.read: set[tuple[str, int]] = set()
 
     def __getattr__(self, attribute: str) -> Any:
@@ -47,6 +49,12 @@ class Evidence:
     def limit(self, name: str) -> float:
         """A limit of the rule that judges."""
         return self._limits()[name]
+
+    def too_few(self, points: int, needed: float) -> bool:
+        """Whether there are fewer points than a rule needs, which is noted."""
+        if points < needed:
+            self.short = min(self.short or (points, needed), (points, needed))
+        return points < needed
 
     def training(self) -> Mapping[str, Any]:
         """What a watched run said of itself; empty where nothing was."""

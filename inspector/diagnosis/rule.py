@@ -51,6 +51,9 @@ class Run(Captured, Protocol):
     def limit(self, name: str) -> float:
         """The value of one of the rule's limits, as the project has it."""
 
+    def too_few(self, points: int, needed: float) -> bool:
+        """Whether a series is too short to be judged; then it is told that the rule has not judged it."""
+
     def training(self) -> Mapping[str, Any]:
         """What a watched run said of its optimizers and parameters; empty where nothing was."""
 

@@ -98,6 +98,19 @@ def test_without_series_no_rule_says_that_it_looked(tmp_path: Path) -> None:
     assert judged(tmp_path / "a.inspect").asked == ()
 
 
+def test_what_is_too_short_to_be_judged_is_not_said_to_have_been(tmp_path: Path) -> None:
+    tables = ("parameters:gradient/norm", "parameters:adam/rms", "parameters:update/norm")
+    short = {name: ones(1, 1, 1)[:5] for name in tables}
+    found = judged(tmp_path / "a.inspect", 3 + 0.01 * NOISE[:45], short)
+    told = {"diverged (45 of 60 points)", "plateau (45 of 60 points)", "loss-spike (45 of 51 points)"}
+    assert set(found.short) == told | {
+        "no-gradient (5 of 10 points)",
+        "unmoved (5 of 10 points)",
+        "stale-second-moment (5 of 23 points)",
+    }
+    assert found.asked == ("nonfinite-training",) and not {"plateau", "no-gradient"} & set(found.silent)
+
+
 # -- exact
 
 

@@ -41,7 +41,7 @@ class ClippingAlways:
             return
         before, after = table.values[:, 0], table.values[:, 1]
         known = np.isfinite(before) & np.isfinite(after) & (before > 0)
-        if known.sum() < run.limit("iterations"):
+        if run.too_few(int(known.sum()), run.limit("iterations")):
             return
         ratio = after[known] / before[known]
         share = float((ratio < 0.999).mean())

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from inspector.analysis.loss_trend import Trend, trend_of
+import numpy as np
+
+from inspector.analysis.loss_trend import LEAST, Trend, trend_of
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import Line, called, one_a_run
 from inspector.records import Finding
@@ -33,6 +35,7 @@ class Diverged:
         """At most one a run."""
         for loss in one_a_run(run, "loss"):
             trend = trend_of(loss.x, loss.y)
+            run.too_few(int(np.isfinite(loss.y).sum()), LEAST)
             if trend is not None and self._rose(run, trend):
                 yield self._finding(loss, trend)
 

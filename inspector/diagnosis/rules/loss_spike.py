@@ -35,6 +35,7 @@ class LossSpike:
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """At most one a run, the worst jump first among its iterations."""
         for loss in one_a_run(run, "loss"):
+            run.too_few(len(loss.y), WINDOW + 1)
             if jumps := jumps_of(loss.x, loss.y, run.limit("distance")):
                 yield self._finding(run, loss, jumps)
 

@@ -34,7 +34,7 @@ class NoGradient:
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """One for those without any, one for those whose gradient is zero."""
         table = table_of(run, NORMS)
-        if table is None or len(table.values) < run.limit("iterations"):
+        if table is None or run.too_few(len(table.values), run.limit("iterations")):
             return
         none: Hits = np.all(np.isnan(table.values), axis=0)
         zero: Hits = ~none & np.all(np.isnan(table.values) | (table.values == 0), axis=0)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from inspector.analysis.loss_trend import Trend, is_flat, trend_of
+import numpy as np
+
+from inspector.analysis.loss_trend import LEAST, Trend, is_flat, trend_of
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import Line, called, medians_of_weights, one_a_run, table_of
 from inspector.records import Finding
@@ -36,6 +38,7 @@ class Plateau:
         """At most one a run."""
         for loss in one_a_run(run, "loss"):
             trend = trend_of(loss.x, loss.y)
+            run.too_few(int(np.isfinite(loss.y).sum()), LEAST)
             if trend is not None and is_flat(trend, run.limit("share"), run.limit("p")):
                 yield self._finding(run, loss, trend)
 

@@ -40,7 +40,7 @@ class RepeatedBatch:
         hashes = table.values[:, 0]
         known = np.isfinite(hashes)
         hashes, at = hashes[known], table.iterations[known]
-        if len(hashes) < run.limit("iterations"):
+        if run.too_few(len(hashes), run.limit("iterations")):
             return
         equal = hashes[1:] == hashes[:-1]
         if not equal.any() or equal.mean() <= run.limit("share"):

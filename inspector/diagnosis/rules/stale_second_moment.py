@@ -45,6 +45,8 @@ class StaleSecondMoment:
         if table is None:
             return
         young = int(run.limit("young"))
+        if run.too_few(len(table.values), young + run.limit("times")):
+            return
         high = table.values[young:] > run.limit("rms")
         times = high.sum(axis=0)
         hit = [int(n) for n in np.argsort(-times, kind="stable") if times[n] >= run.limit("times")]

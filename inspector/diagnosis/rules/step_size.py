@@ -45,7 +45,7 @@ class StepSize:
         if table is None:
             return
         yield from self._first(run, table)
-        if len(table.values) < 2 * run.limit("iterations"):
+        if run.too_few(len(table.values), 2 * run.limit("iterations")):
             return
         middle = medians_of_weights(table, int(run.limit("iterations")))
         small = [name for name, one in middle.items() if 0 < one < run.limit("small")]

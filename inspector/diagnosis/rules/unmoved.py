@@ -32,7 +32,7 @@ class Unmoved:
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """At most one, for all such parameters."""
         norms, updates = table_of(run, NORMS), table_of(run, UPDATES)
-        if norms is None or updates is None:
+        if norms is None or updates is None or run.too_few(len(updates.values), run.limit("iterations")):
             return
         names = [name for name in updates.names if self._still(name, norms, updates, run.limit("iterations"))]
         if names:
