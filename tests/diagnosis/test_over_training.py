@@ -36,7 +36,9 @@ def test_a_loss_that_is_not_finite_in_a_log(tmp_path: Path) -> None:
 
 def test_nothing_in_a_log_is_said_too(tmp_path: Path) -> None:
     said = call("diagnose", str(log(tmp_path, 1.0, 0.5)), "--fail-on", "info", cwd=tmp_path).stdout
-    few = "Too few points to judge for diverged (2 of 60 points), loss-spike (2 of 51 points), plateau (2 of 60 points)."
+    few = (
+        "Too few points to judge for diverged (2 of 60 points), loss-spike (2 of 51 points), plateau (2 of 60 points)."
+    )
     assert said.startswith(f"Nothing was found by nonfinite-training.\n{few}\n")
 
 
