@@ -447,7 +447,7 @@ def test_diagnose_tells_findings_with_evidence_and_remedy(
     assert (code, err, looked) == (
         0,
         "",
-        "Nothing was found by diverged, loss-spike, nonfinite, nonfinite-training, plateau.",
+        ("Nothing was found by diverged, loss-spike, nonfinite, nonfinite-training, plateau, reach-through-time."),
     )
     assert not_looked.startswith("Nothing to look at was captured for ") and "gradient-reach" in not_looked
     counts = ("-inf", "<0", "0", ">0", "+inf", "nan", "first_bad_step")

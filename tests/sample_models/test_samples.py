@@ -171,7 +171,8 @@ def test_every_sample_is_held_to_what_it_has_learned() -> None:
 
 
 def test_nothing_imports_the_product() -> None:
-    for path in FOLDER.glob("*.py"):
+    """But for the script that records trainings, which watches them as a user does and which nothing imports."""
+    for path in set(FOLDER.glob("*.py")) - {FOLDER / "record.py"}:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []

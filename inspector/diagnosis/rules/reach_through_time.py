@@ -10,7 +10,7 @@ import numpy as np
 from inspector.analysis.lag_norms import centre_of
 from inspector.analysis.loss_trend import is_flat, trend_of
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import one_a_run, table_of
+from inspector.diagnosis.series import Table, one_a_run, table_of
 from inspector.records import Finding
 
 SIGNAL = "jacobian/lag"
@@ -65,11 +65,14 @@ class ReachThroughTime:
         loss = max(one_a_run(run, "loss"), key=lambda line: len(line.x), default=None)
         trend = None if loss is None else trend_of(loss.x, loss.y)
         flat = trend is not None and is_flat(trend, run.limit("share"), run.limit("p"))
-        for name, channel in run.channels.items():
+        norms = table_of(run, NORMS)
+        if norms is not None and norms.values.shape[1] < 2:
+            norms = None  # a run whose training was not watched: nobody knows whether it clips
+        for name, channel in run.channels.items() if loss is not None or norms is not None else ():
             if channel.signal == SIGNAL and run.revision(name):
                 found = self._reach(run, name)
-                if found is not None and found.value > 1:
-                    yield self._exploded(run, found)
+                if found is not None and found.value > 1 and norms is not None:
+                    yield self._exploded(found, norms)
                 elif found is not None and flat and loss is not None:
                     yield self._vanished(found, loss.channel)
 
@@ -96,14 +99,13 @@ class ReachThroughTime:
             remedy=VANISHED, code="nn.LSTM(...); bias_ih[hidden:2 * hidden] = 1.0",
         )  # fmt: skip
 
-    def _exploded(self, run: Run, one: Reach) -> Finding:
-        norms = table_of(run, NORMS)
-        clipped = norms is not None and norms.values.shape[1] > 1 and _clips(norms.values)
+    def _exploded(self, one: Reach, norms: Table) -> Finding:
+        clipped = _clips(norms.values)
         return Finding(
             rule="reach-through-time", severity="info" if clipped else "warning", place=one.place,
             message=f"a change of the state is {one.value:.2g} times as large after {one.lag} steps"
             + ("; the gradient is clipped" if clipped else ", and nothing clips the gradient"),
-            evidence=(one.channel, *((NORMS,) if norms is not None else ())),
+            evidence=(one.channel, NORMS),
             sure="products of the exact Jacobians of one sequence, the median over its steps",
             unless="the loss falls as it should all the same", remedy=EXPLODED,
             code="nn.utils.clip_grad_norm_(model.parameters(), 1.0)",

@@ -19,6 +19,7 @@ from inspector.analysis.spike_origin import (
     read_origin,
 )
 from inspector.gui.panel.base import Panel, measured
+from inspector.gui.panel.exact import exact
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.stepplot import StepPlot
@@ -134,13 +135,13 @@ class Spike(Panel):
         sample = self.marked.at(self.samples, 0 if self.shares[0] is None else len(self.shares[0]))
         for name, at, word in ((SAMPLES, sample, "sample"), (STEPS, position.step, "loss step")):
             if name in self.capture.channels and at is not None:
-                table = self.capture.array(name, self.frame)
                 channel = self.capture.channels[name]
-                if at < table.shape[1]:
+                if at < self.capture.extent(name, self.frame)[1]:
+                    column = exact(self.capture, name, self.frame, (slice(None), slice(at, at + 1)))[:, 0]
                     rows += [
                         (
                             f"{what} of the {word} [{at}]",
-                            measured(table[n, at], channel.unit if what != "share" else "1"),
+                            measured(column[n], channel.unit if what != "share" else "1"),
                         )
                         for n, what in enumerate(STATISTICS)
                     ]
