@@ -368,6 +368,7 @@ def test_each_recorded_training_is_named_for_what_it_has(name: str) -> None:
         ),
         ([1, 10, 100, 500], "flat", False, ""),
         ([1, np.nan, np.nan, np.nan], "flat", False, ""),
+        ([1, 10, 100, 2000], "flat", None, ""),
         ([1, 10, 100, 2000], "falls", None, ""),  # whether it is clipped is not known
     ],
 )

@@ -31,7 +31,6 @@ class Reach:
 
     channel: str
     place: str
-    frame: int
     lag: int
     value: float
     lags: int
@@ -71,9 +70,11 @@ class ReachThroughTime:
         for name, channel in run.channels.items() if loss is not None or norms is not None else ():
             if channel.signal == SIGNAL and run.revision(name):
                 found = self._reach(run, name)
-                if found is not None and found.value > 1 and norms is not None:
+                if found is None:
+                    continue
+                if found.value > 1 and norms is not None:
                     yield self._exploded(found, norms)
-                elif found is not None and flat and loss is not None:
+                elif found.value < 1 and flat and loss is not None:
                     yield self._vanished(found, loss.channel)
 
     def _reach(self, run: Run, name: str) -> Reach | None:
@@ -86,7 +87,7 @@ class ReachThroughTime:
         if not len(beyond):
             return None
         lag = int(beyond[0])
-        return Reach(name, channel.place, at, lag, float(row[lag]), len(row))
+        return Reach(name, channel.place, lag, float(row[lag]), len(row))
 
     def _vanished(self, one: Reach, loss: str) -> Finding:
         return Finding(
