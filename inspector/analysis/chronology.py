@@ -33,7 +33,6 @@ FAR = 5.0
 Counter-example: a gradient whose norms are spread over decades has a wide deviation, and begins late."""
 FLOOR = 0.01
 """The least deviation, relative to the median: curves that hardly vary would move with every rounding."""
-MOST_SAID = 4
 NOTHING = "nothing was recorded often enough before this iteration to tell what moved first"
 STILL = "nothing was far above its usual size before or at this iteration"
 _TABLES = {"training:loss": LOSS, "parameters:gradient/norm": GRADIENT, "parameters:update/norm": UPDATE}

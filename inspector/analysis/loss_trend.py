@@ -39,6 +39,10 @@ class Trend:
     falls: float
     rises: float
 
+    def room(self, share: float) -> float:
+        """How far a loss that stays may stray: a share of its size, or four times its spread within a block."""
+        return max(4 * self.spread, share * abs(self.first))
+
     @property
     def lowest_at(self) -> float:
         """x in the middle of the lowest block."""
@@ -72,11 +76,10 @@ def is_flat(trend: Trend, share: float, p: float) -> bool:
     """Whether a loss stays where it was: it fell by no more than a share of its size (or its spread), in an order that
     chance makes with a probability of at least `p`, and it did not rise by more either."""
     gained = trend.first - min(trend.best, trend.last)
-    room = max(share * abs(trend.first), trend.spread)
     # where it rises by more it has diverged, which is another rule
-    stays = trend.last - trend.best <= max(4 * trend.spread, share * abs(trend.first))
+    stays = trend.last - trend.best <= trend.room(share)
     # where no block is below the first, a fall is that from a rise in between, of a rate that is too large
-    return gained <= room and stays and (trend.falls >= p or gained <= 0)
+    return gained <= max(share * abs(trend.first), trend.spread) and stays and (trend.falls >= p or gained <= 0)
 
 
 def _ordered(blocks: Floats, alternative: str) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,6 +91,11 @@ def medians_of_weights(table: Table, skipped: int = 0) -> dict[str, float]:
         for n, name in enumerate(table.names)
         if "bias" not in name.rpartition(".")[2] and np.isfinite(values[:, n]).any()
     }
+
+
+def the_only(names: Sequence[str]) -> str:
+    """The place of a finding about some things: the one that there is; "" for several."""
+    return names[0] if len(names) == 1 else ""
 
 
 def listed(names: list[str] | tuple[str, ...], most: int = 4) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from inspector.diagnosis.rule import RULES, Run, Scope, Trust
-from inspector.diagnosis.series import listed
+from inspector.diagnosis.series import listed, the_only
 from inspector.records import Finding
 
 NORMS = ("norm", "ln", "bn", "layernorm", "rmsnorm", "batchnorm", "groupnorm")
@@ -36,7 +36,7 @@ class DecayOnBiases:
         ]
         if names:
             yield Finding(
-                rule="decay-on-biases", severity="info", place=names[0] if len(names) == 1 else "",
+                rule="decay-on-biases", severity="info", place=the_only(names),
                 message=f"weight decay acts on {len(names)} biases and norms: {listed(names)}",
                 sure="exact, by the names of parameters",
                 unless="they are decayed on purpose, or a part is named like a norm and is none",

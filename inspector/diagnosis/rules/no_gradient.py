@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import listed, table_of
+from inspector.diagnosis.series import listed, table_of, the_only
 from inspector.records import Finding
 
 Hits = npt.NDArray[np.bool_]
@@ -45,7 +45,7 @@ class NoGradient:
             names = [name for name, hit in zip(table.names, which.tolist(), strict=False) if hit and name not in frozen]
             if names:
                 yield Finding(
-                    rule="no-gradient", severity="warning", place=names[0] if len(names) == 1 else "",
+                    rule="no-gradient", severity="warning", place=the_only(names),
                     message=f"{len(names)} of {len(table.names)} parameters have {what} in all {len(table.values)} "
                     f"recorded iterations: {listed(names)}",
                     evidence=(NORMS,), sure="exact for the recorded iterations",

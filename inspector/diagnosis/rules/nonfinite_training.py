@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.diagnosis.rule import RULES, Run, Scope, Trust
-from inspector.diagnosis.series import Line, Table, lines_of, listed, table_of
+from inspector.diagnosis.series import Line, Table, lines_of, listed, table_of, the_only
 from inspector.records import Finding, Severity
 
 COUNTS = "parameters:gradient/non_finite"
@@ -66,7 +66,7 @@ def _finding(
     severity: Severity, what: str, first: float, names: list[str], evidence: tuple[str, ...], more: str = ""
 ) -> Finding:
     return Finding(
-        rule="nonfinite-training", severity=severity, place=names[0] if len(names) == 1 else "",
+        rule="nonfinite-training", severity=severity, place=the_only(names),
         message=f"{what} first at iteration {first:g}{more}", evidence=evidence, iterations=(int(first),),
         sure="exact for what was recorded: an earlier iteration may not have been",
         unless="a metric that may be undefined (a mean over nothing) was logged",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from inspector.diagnosis.rule import RULES, Run, Scope, Trust
-from inspector.diagnosis.series import listed
+from inspector.diagnosis.series import listed, the_only
 from inspector.records import Finding
 
 NORMS = "parameters:gradient/norm"
@@ -32,7 +32,7 @@ class NotInOptimizer:
         names = [str(name) for name in said.get("without_optimizer", ()) if name not in frozen]
         if names:
             yield Finding(
-                rule="not-in-optimizer", severity="warning", place=names[0] if len(names) == 1 else "",
+                rule="not-in-optimizer", severity="warning", place=the_only(names),
                 message=f"no optimizer has {listed(names)}, though "
                 f"{'they require' if len(names) > 1 else 'it requires'} a gradient",
                 evidence=(NORMS,) if NORMS in run.channels else (), sure="exact, when watching began",

@@ -57,7 +57,7 @@ class Plateau:
 
     def _rise(self, run: Run, trend: Trend) -> str:
         top = float(trend.blocks.max())
-        high = top - trend.first > max(4 * trend.spread, run.limit("share") * abs(trend.first))
+        high = top - trend.first > trend.room(run.limit("share"))
         return f"; between them it rose to {top:.4g}, as with too large a learning rate" if high else ""
 
     def _reason(self, run: Run) -> tuple[str, tuple[str, ...]]:

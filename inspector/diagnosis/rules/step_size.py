@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import Table, listed, medians_of_weights, table_of
+from inspector.diagnosis.series import Table, listed, medians_of_weights, table_of, the_only
 from inspector.records import Finding
 
 RATIO = "parameters:update/ratio"
@@ -57,7 +57,7 @@ class StepSize:
             if names:
                 limit = run.limit("small" if word == "less" else "large")
                 yield Finding(
-                    rule="step-size", severity="info", place=names[0] if len(names) == 1 else "",
+                    rule="step-size", severity="info", place=the_only(names),
                     message=f"a step changes {listed(names)} by {word} than {limit:g} of the norm "
                     f"({middle[names[0]]:.2g}, median over iterations)",
                     evidence=(RATIO,), sure="the real difference before and after the step",

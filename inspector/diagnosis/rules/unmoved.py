@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import Table, listed, table_of
+from inspector.diagnosis.series import Table, listed, table_of, the_only
 from inspector.records import Finding
 
 NORMS, UPDATES, LOST = "parameters:gradient/norm", "parameters:update/norm", "parameters:update/lost"
@@ -38,7 +38,7 @@ class Unmoved:
         if names:
             half = "" if LOST not in run.channels else " (or, in half precision, updates too small to be stored)"
             yield Finding(
-                rule="unmoved", severity="error", place=names[0] if len(names) == 1 else "",
+                rule="unmoved", severity="error", place=the_only(names),
                 message=f"no recorded step changes {listed(names)}, though there is a gradient",
                 evidence=(UPDATES, NORMS), sure="exact for the recorded iterations: the difference before and after",
                 unless="the learning rate was meant to be 0 in all of them",

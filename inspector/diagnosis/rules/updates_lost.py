@@ -8,7 +8,7 @@ import numpy as np
 
 from inspector.analysis.clipping import percent
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import listed, table_of
+from inspector.diagnosis.series import listed, table_of, the_only
 from inspector.records import Finding
 
 LOST = "parameters:update/lost"
@@ -42,7 +42,7 @@ class UpdatesLost:
         names = sorted((name for name in middle if middle[name] > run.limit("share")), key=lambda name: -middle[name])
         if names:
             yield Finding(
-                rule="updates-lost", severity="warning", place=names[0] if len(names) == 1 else "",
+                rule="updates-lost", severity="warning", place=the_only(names),
                 message=f"{len(names)} of {len(middle)} parameters lose most of their updates to rounding, "
                 f"{names[0]} {percent(middle[names[0]])} of its entries (median over iterations): {listed(names)}",
                 evidence=(LOST,), sure="exact: entries are compared before and after the step",

@@ -155,12 +155,7 @@ class Service:
             raise InputError("No model is open yet; open one first.")
         self._kept.let_go()
         subject, frames = self.opened.subject, list[KeptTrace]()
-        options = RunOptions(
-            also=request.also, only=request.only, now=request.now, seed=request.seed, states=request.states,
-            cancelled=self.cancelled, progress=self._reporter(request.generation), room=self._kept.room,
-            keep=frames.append, announce=lambda trace, keys: self._announce(request, trace, keys),
-            note=lambda text: self._note(request, text),
-        )  # fmt: skip
+        options = self._options(request, frames)
         chosen = chosen_quantities(options)
         if is_data_set(request.input):
             self._run_many(request, options)
@@ -192,6 +187,14 @@ class Service:
         self._report_end(request, recording)
         if whole and not recording.left:  # goes through everything that was recorded: nobody waits for it
             self._kept.keep(recording, start, frames)
+
+    def _options(self, request: Run, frames: list[KeptTrace]) -> RunOptions:
+        return RunOptions(
+            also=request.also, only=request.only, now=request.now, seed=request.seed, states=request.states,
+            cancelled=self.cancelled, progress=self._reporter(request.generation), room=self._kept.room,
+            keep=frames.append, announce=lambda trace, keys: self._announce(request, trace, keys),
+            note=lambda text: self._note(request, text),
+        )  # fmt: skip
 
     def _announce(self, request: Run, trace: Trace, keys: Sequence[str]) -> None:
         """Say what the quantities of a run will take, and which of those asked for cannot be computed."""

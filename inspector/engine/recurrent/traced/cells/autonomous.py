@@ -11,7 +11,7 @@ from torch.func import jacrev, vmap
 from inspector.engine.devices.present import has_float64
 from inspector.engine.errors import Unsupported
 from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence, ReplayStep
-from inspector.engine.recurrent.traced.program.slicing import Program
+from inspector.engine.recurrent.traced.program.instructions import Program
 from inspector.engine.recurrent.traced.program.state_layout import Steps
 from inspector.engine.recurrent.traced.record.operator_traits import traits_of
 

@@ -21,8 +21,8 @@ from inspector.engine.cells.gate_info import RecurrentWeight
 from inspector.engine.cells.matrix_block import MatrixBlock
 from inspector.engine.errors import Unsupported
 from inspector.engine.recurrent.traced.cells.base import RecordedStep
+from inspector.engine.recurrent.traced.program.instructions import Program
 from inspector.engine.recurrent.traced.program.parameter_use import ParameterUse
-from inspector.engine.recurrent.traced.program.slicing import Program
 from inspector.engine.recurrent.traced.program.state_layout import Layout, Part, Steps, grouped
 from inspector.engine.recurrent.traced.program.state_matrices import Piecewise
 from inspector.engine.recurrent.traced.record.recorder import CLAMPS

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.func import jacrev, vjp, vmap
 
 from inspector.engine.errors import Unsupported
-from inspector.engine.recurrent.traced.program.slicing import Instruction, Program, Ref
+from inspector.engine.recurrent.traced.program.instructions import Instruction, Program, Ref
 from inspector.engine.recurrent.traced.program.state_layout import Layout, Steps, grouped
 
 CHUNK = 64

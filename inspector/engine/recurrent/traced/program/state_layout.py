@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.devices.random_state import CPU
-from inspector.engine.recurrent.traced.program.slicing import Program
+from inspector.engine.recurrent.traced.program.instructions import Program
 
 
 @dataclass(frozen=True, slots=True)

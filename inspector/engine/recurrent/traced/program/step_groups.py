@@ -21,8 +21,9 @@ from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.loops.state_choice import states
 from inspector.engine.recurrent.traced.program.gates import leading_to
 from inspector.engine.recurrent.traced.program.inner_cells import of_a_cell
+from inspector.engine.recurrent.traced.program.instructions import Program
 from inspector.engine.recurrent.traced.program.parameter_use import key_of
-from inspector.engine.recurrent.traced.program.slicing import Program, Slicer
+from inspector.engine.recurrent.traced.program.slicing import Slicer
 from inspector.engine.recurrent.traced.program.state_layout import Part, Steps
 from inspector.engine.recurrent.traced.record.operator_traits import Kind
 from inspector.engine.recurrent.traced.record.values import Numbers, same_entries
