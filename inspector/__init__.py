@@ -7,23 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from inspector.version import __version__
 
 if TYPE_CHECKING:
     from inspector.analysis.divergence import Divergence
+    from inspector.analysis.verdicts import Verdict
     from inspector.capture import Capture, Comparison, LogView
+    from inspector.diagnosis import Diagnosis, Settings
     from inspector.engine.pipeline.own_operations import RecordedOperations
     from inspector.engine.watch import Watcher
-    from inspector.records import InputSpec
+    from inspector.records import Finding, InputSpec
 
 __all__ = [
     "__version__",
     "compare",
+    "decode",
+    "diagnose",
     "first_divergence",
     "open_capture",
+    "preflight",
     "record_operations",
+    "reproduce",
     "run",
     "sequence",
     "sweep",
@@ -61,6 +67,35 @@ def compare(first: Any, second: Any, *, align: bool = True) -> Comparison:
     from inspector.capture import compare as made
 
     return made(first, second, align=align)
+
+
+def diagnose(path: Path | str, *, run: str | None = None, settings: Settings | None = None) -> Diagnosis:
+    """Ask every rule about a capture or a log: `inspector diagnose` in Python. `.findings` has the worst first.
+
+    Args:
+        path: a capture folder, a packed capture or a log; run: the name of one of the runs of a log.
+        settings: what is muted and which limits are changed; without them nothing is, whatever `inspector.toml` says.
+
+    Raises inspector.capture.CaptureError with a one-line message.
+    """
+    from inspector.diagnosis import diagnose as asked
+
+    with open_capture(path, run=run) as opened:
+        return asked(opened, opened.frames, settings)
+
+
+def reproduce(rule: str, findings: Sequence[Finding] = ()) -> str:
+    """The script of a small training with the fault that a rule finds, and without it: `inspector reproduce` in Python.
+
+    Args:
+        rule: its number or key ("IN205", "contracting-weight").
+        findings: of that rule, whose sentences are put at the head of the script, in a comment.
+
+    Raises ValueError where there is no such rule, or no script for it.
+    """
+    from inspector.diagnosis import reproduce as script
+
+    return script(rule, findings)
 
 
 def first_divergence(a: Any, b: Any, *, dtype: str = "") -> Divergence:
@@ -126,6 +161,65 @@ def run(
     from inspector.engine.session.in_process import run_here
 
     return run_here(subject, sequence, out=out, overwrite=overwrite, **options)
+
+
+def decode(
+    subject: Any,
+    sequence: Any = None,
+    *,
+    how: Literal["greedy", "sample", "beam"] = "greedy",
+    width: int = 4,
+    longest: int = 50,
+    length_penalty: float = 0.0,
+    temperature: float = 1.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    shown: int = 1,
+    **options: Any,
+) -> Capture:
+    """Search for the answer of a model token by token, and return the finished capture.
+
+    Args:
+        subject, sequence, options: as in `run`. The subject offers `next_logits`, or predicts the next token of what it
+            reads (docs/subjects.md).
+        how: "greedy", "sample" or "beam".
+        width: hypotheses of a beam, samples drawn, or tokens noted at each step of "greedy".
+        longest: tokens of an answer at most.
+        length_penalty: α of the score ln p / ((5 + tokens) / 6)^α.
+        temperature, top_k, top_p: of "sample"; `seed=` is of what it draws.
+        shown: how many hypotheses are run with every quantity, each as a frame, after the right answer where that is
+            known.
+
+    `inspector.analysis.decoded_tree.read_tree(capture)` gives the tree of what was tried. Raises ValueError for what
+    cannot be searched by.
+    """
+    from inspector.engine.session.in_process import run_here
+    from inspector.records import Decode
+
+    asked = Decode(
+        how=how, width=width, longest=longest, length_penalty=length_penalty, temperature=temperature, top_k=top_k,
+        top_p=top_p, shown=shown,
+    )  # fmt: skip
+    return run_here(subject, sequence, decode=asked, **options)
+
+
+def preflight(subject: Any, sequence: Any = None, **options: Any) -> list[Verdict]:
+    """Test a model on a sequence before training: its structure (leaks of the future, of padding, of the batch, and
+    others), and trial steps that are not kept (learning rate, one batch learned by heart).
+
+    Args:
+        subject, sequence: as in `run`.
+        options: checkpoint, arguments, seed, partial, look_at, device, out, overwrite as in `run`; quick=True leaves
+            the trial steps out.
+
+    Each verdict has the test, `word` ("holds", "fault", "fact", "not tested"), a sentence, the largest change, and the
+    module where it came in: see docs/preflight.md.
+    """
+    from inspector.analysis.preflight import asked, found
+
+    wanted = asked(quick=bool(options.pop("quick", False)))
+    with run(subject, sequence, only=wanted, **options) as capture:
+        return found(capture)
 
 
 def sweep(

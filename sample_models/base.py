@@ -36,6 +36,12 @@ class Plain:
     inputs: Tensor
     lengths: Tensor
     targets: Any = None
+    named: Mapping[str, Plain] = field(default_factory=dict)
+    """The inputs by name, of a model that reads more than one; the first of them is `inputs` too."""
+
+    def __getitem__(self, name: str) -> Tensor:
+        """The tensor of an input by its name."""
+        return self.named[name].inputs
 
 
 @dataclass(slots=True)
@@ -65,12 +71,19 @@ class Sample:
     labels: Sequence[str] | None = None
     encode: Callable[[str], Tensor] | None = None
     width: int | None = None
-    forward: Callable[[nn.Module, Tensor, Tensor], Any] | None = None
+    forward: Callable[..., Any] | None = None
+    """(model, inputs, lengths), or (model, batch) where there are several `inputs`."""
+    inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What the model reads by name, where that is more than one sequence."""
     logits: Callable[[Any], Tensor] | None = None
     loss: Callable[[Any, Batch], Tensor] | None = None
     next_token: bool = False
     answer: Callable[[Any, Batch], Any] | None = None
     decoder: str | Sequence[str] = ()
+    next_logits: Callable[[nn.Module, Batch, Tensor], Tensor] | None = None
+    """(model, batch of one sequence, beginnings (n, l) of answers) → scores (n, l + 1, v) of what may follow each."""
+    end_token: int | None = None
+    """The symbol that ends an answer."""
     examples: Mapping[str, Any] = field(default_factory=dict)
     training: Training | None = None
     data: Callable[[], Mapping[str, Any]] | None = None
@@ -218,6 +231,8 @@ def _clip(model: nn.Module, threshold: float | None) -> float:
 
 def run(sample: Sample, batch: Batch) -> Any:
     """The model's output on a batch, called as its author means it."""
+    if sample.forward is not None and sample.inputs:
+        return sample.forward(sample.model, batch)
     if sample.forward is not None:
         return sample.forward(sample.model, batch.inputs, batch.lengths)
     return sample.model(batch.inputs)

@@ -7,10 +7,10 @@ word, and how the entropy of each head falls over training.
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from sample_models.base import Sample, Training, seeded, vary_layers
+from sample_models.positions import sinusoidal
 from sample_models.text import character_sample, draw, vocabulary
 
 SAMPLE = {
@@ -25,13 +25,6 @@ WINDOW, ROWS = 320, 8
 LONGEST = 4096
 
 
-def positions(length: int, width: int) -> Tensor:
-    """Sinusoidal encoding (t, d): sin and cos of i / 10000^{2j/d} (Vaswani et al. 2017)."""
-    steps = torch.arange(length)[:, None]
-    rates = torch.exp(-torch.log(torch.tensor(10_000.0)) * torch.arange(0, width, 2) / width)
-    return torch.stack((torch.sin(steps * rates), torch.cos(steps * rates)), dim=-1).flatten(1)
-
-
 class CausalTransformer(nn.Module):
     """Embedding with positions, encoder layers under a causal mask, read-out: ids (b, t) → logits (b, t, v)."""
 
@@ -39,7 +32,7 @@ class CausalTransformer(nn.Module):
         super().__init__()
         size = len(vocabulary())
         self.embedding = nn.Embedding(size, WIDTH)
-        self.register_buffer("positions", positions(LONGEST, WIDTH), persistent=False)
+        self.register_buffer("positions", sinusoidal(LONGEST, WIDTH), persistent=False)
         layer = nn.TransformerEncoderLayer(WIDTH, HEADS, 2 * WIDTH, dropout=0.0, batch_first=True, norm_first=True)
         self.encoder = nn.TransformerEncoder(layer, LAYERS, nn.LayerNorm(WIDTH), enable_nested_tensor=False)
         vary_layers(self.encoder)

@@ -1,4 +1,4 @@
-"""Attention on handwritten digits read row by row, S15: an encoder whose read-out attends to all eight rows.
+"""Multi-head attention on handwritten digits read row by row, S16: an encoder whose read-out attends to all eight rows.
 
 Look at the attention of the last layer: which rows of a 6 or a 9 decide. The loss sits on the last step only.
 """
@@ -14,8 +14,8 @@ from sample_models.readers import with_lengths
 
 SAMPLE = {
     "name": "digits-attention",
-    "row": "S15",
-    "title": "Attention encoder, digits by rows",
+    "row": "S16",
+    "title": "Multi-head attention, digits by rows",
     "task": "which digit: 8 × 8 images read as eight rows",
     "shows": "bidirectional attention over eight steps, every head, on inputs that are vectors",
 }

@@ -443,12 +443,16 @@ def test_diagnose_tells_findings_with_evidence_and_remedy(
 
     healthy = str(run / "a.inspect")
     code, out, err = diagnose(healthy, "--fail-on", "info")
-    looked, not_looked = out.splitlines()
+    looked, short, not_looked = out.splitlines()
     assert (code, err, looked) == (
         0,
         "",
-        ("Nothing was found by diverged, loss-spike, nonfinite, nonfinite-training, plateau, reach-through-time."),
+        (
+            "Nothing was found by contracting-weight, diverged, loss-spike, nonfinite, nonfinite-training, "
+            "nothing-written, plateau, reach-through-time, saturated-states, short-memory."
+        ),
     )
+    assert short.startswith("Too few points to judge for constant-units (19 of 20 points), ")
     assert not_looked.startswith("Nothing to look at was captured for ") and "gradient-reach" in not_looked
     counts = ("-inf", "<0", "0", ">0", "+inf", "nan", "first_bad_step")
     with Writer(tmp_path / "bad.inspect", RunStart(run="r", title="bad")) as writer:

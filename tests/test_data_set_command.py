@@ -54,6 +54,17 @@ def test_list_names_the_worst_and_what_was_not_run(run: Path) -> None:
     assert f"worst: {worst['name']} ({worst['sequence']})" in printed
 
 
+def test_a_run_says_what_it_left_out(run: Path) -> None:
+    (run / "folder").mkdir()
+    for n in range(12):
+        (run / "folder" / f"{n:02}.txt").write_text("oh" if n == 3 else "", encoding="utf-8")
+    told = call("run", "char-elman", "--data", "folder", "--out", "told.inspect", cwd=run).stderr
+    assert "11 of 12 sequences could not be run:" in told
+    assert "not run: 00.txt (0): The text is empty" in told
+    assert told.count("not run: ") == 11 and "not run: 1 more; export --sequences lists all of them" in told
+    assert "could not be run" not in call("run", "char-elman", "--text", "oh", "--out", "one.inspect", cwd=run).stderr
+
+
 def test_the_table_is_exported(run: Path) -> None:
     with inspector.open_capture(run / "a.inspect") as capture:
         losses = capture.array("sequences:loss")

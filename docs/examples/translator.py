@@ -1,6 +1,7 @@
 """Two sequences, and a mask made of the lengths of one: an encoder-decoder transformer that spells words.
 
 inspector run docs/examples/translator.py:make --text src=water --text tgt='<eau>'
+inspector decode docs/examples/translator.py:make --text src=water --text tgt='<eau>' --how beam --longest 8
 """
 
 from types import SimpleNamespace
@@ -41,6 +42,12 @@ def loss(scores, batch):
     )
 
 
+def next_logits(model, batch, beginnings):  # of what may follow each beginning of an answer, and each of its steps
+    said = nn.functional.pad(beginnings, (1, 0), value=LETTERS.index("<"))
+    many = len(beginnings)
+    return model(batch["src"].expand(many, -1), said, batch["src_padding"].expand(many, -1))
+
+
 def make():
     return SimpleNamespace(
         model=Translator(),
@@ -53,5 +60,7 @@ def make():
         answer=wanted,
         loss=loss,
         decoder="transformer.decoder",
+        next_logits=next_logits,
+        end_token=LETTERS.index(">"),
         examples={"a word": ("hello", "<bonjour>")},
     )

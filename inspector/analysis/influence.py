@@ -77,10 +77,11 @@ def influence_verdict(
     "not learned", which takes the place of "natural" and "independent" where the loss is no better than without the
     past: a model that failed to learn depends on little, too. "unknown" too where too few losses decide that.
 
-    `reference` is the lag that shares refer to; `reaches` the longest lags that both reach, NaN for none: of the
-    influence, the longest at which it is at least 5 % by two standard errors and from enough losses. Lags after it at
-    which it is 5 % without that are named as uncertain. Where a loss
-    is NaN or infinite, "natural" and "independent" are "unknown" as well.
+    `reference` is the lag that shares refer to; a gradient has exploded only at a lag beyond it: that of the last
+    inputs is often far larger than that of an early one on which the loss depends. `reaches` are the longest lags that
+    both reach, NaN for none: of the influence, the longest at which it is at least 5 % by two standard errors and from
+    enough losses. Lags after it at which it is 5 % without that are named as uncertain. Where a loss is NaN or
+    infinite, "natural" and "independent" are "unknown" as well.
     """
     verdict = _of_curves(influence, gradient, reference, reaches)
     verdict = Verdict(verdict.word, verdict.sentence + _uncertain(influence, reference, reaches[0]), verdict.numbers)
@@ -139,8 +140,9 @@ def _of_curves(influence: Array, gradient: Array | None, reference: int, reaches
             why = f"; the gradient is NaN or infinite at lag {reference}"
         return Verdict("unknown", f"the loss depends on inputs {counted(lag, 'step')} back{why}", numbers)
     share = gradient / gradient[reference] if gradient[reference] > 0 else np.zeros_like(gradient)
-    if (share > EXPLODED).any():
-        return _exploded(share, felt, at, numbers)
+    grown = np.where(np.arange(len(share)) > reference, share, 0.0)
+    if (grown > EXPLODED).any():
+        return _exploded(grown, felt, at, numbers)
     if math.isnan(flowing) or lag > flowing:
         reached = "nowhere" if math.isnan(flowing) else counted(int(flowing), "step")
         sentence = (

@@ -8,6 +8,7 @@ test over them is honest about how little it knows.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,12 @@ BLOCKS = 20
 LEAST = 60
 """Points from which a trend is judged: 3 in each block."""
 WINDOW = 50
+TRANSIENT = 0.05
+"""Share of its size by which a loss may fall within the first block and be one that does not fall: a read-out that
+begins at random is worse than guessing, and unlearns that within some iterations, whatever else is wrong. A judgement;
+counter-example: a training that has all that it can gain, less than a twentieth, within its first block."""
+POINTS = 4096
+"""Points whose windows are compared together: 1.6 MB of numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +33,8 @@ class Trend:
     blocks (k,): medians of k consecutive blocks; centres (k,): the x in their middle.
     spread: the median absolute deviation within blocks, from the block's median.
     first, best, last: the first block's median, the lowest, and the lower one of the last two.
-    falls: probability of an order that falls as much, if blocks had no order (Mann–Kendall, one-sided).
+    falls, late: probability of an order that falls as much, if blocks had no order (Mann–Kendall, one-sided); late is
+        that of the second half alone.
     rises: the same of a rise since the lowest block; 1 where fewer than four blocks follow it.
     """
 
@@ -37,6 +45,7 @@ class Trend:
     best: float
     last: float
     falls: float
+    late: float
     rises: float
 
     def room(self, share: float) -> float:
@@ -68,18 +77,26 @@ def trend_of(x: Floats, y: Floats) -> Trend | None:
         best=float(blocks.min()),
         last=float(blocks[-2:].min()),
         falls=_ordered(blocks, "less"),
+        late=_ordered(blocks[BLOCKS // 2 :], "less"),
         rises=_ordered(after, "greater") if len(after) > 4 else 1.0,
     )
 
 
 def is_flat(trend: Trend, share: float, p: float) -> bool:
-    """Whether a loss stays where it was: it fell by no more than a share of its size (or its spread), in an order that
-    chance makes with a probability of at least `p`, and it did not rise by more either."""
-    gained = trend.first - min(trend.best, trend.last)
+    """Whether a loss stays where it was: it fell by no more than a share of its size (or its spread), no longer falls
+    in an order that chance makes with a probability below `p`, and it did not rise by more either.
+
+    Order alone is no fall: a net that only learns to guess comes down by half a per cent, in perfect order. So a small
+    fall counts where it goes on in the second half, as that of a net that learns slowly does.
+    """
+    falling = trend.falls < p and trend.late < p
+    first, second = float(trend.blocks[0]), float(trend.blocks[1])
+    unlearned = not falling and 0 < first - second <= TRANSIENT * abs(first)
+    gained = (second if unlearned else trend.first) - min(trend.best, trend.last)
     # where it rises by more it has diverged, which is another rule
     stays = trend.last - trend.best <= trend.room(share)
     # where no block is below the first, a fall is that from a rise in between, of a rate that is too large
-    return gained <= max(share * abs(trend.first), trend.spread) and stays and (trend.falls >= p or gained <= 0)
+    return gained <= max(share * abs(trend.first), trend.spread) and stays and (not falling or gained <= 0)
 
 
 def _ordered(blocks: Floats, alternative: str) -> float:
@@ -111,16 +128,37 @@ def jumps_of(x: Floats, y: Floats, factor: float) -> list[Jump]:
     """
     found: list[Jump] = []
     ends = -1
-    for n in range(WINDOW, len(y)):
+    for n, middle, spread, distance in _far_above(y, factor):
         if n <= ends:
             continue
-        before = y[n - WINDOW : n]
-        middle = float(np.median(before))
-        spread = max(float(np.median(np.abs(before - middle))), 0.01 * abs(middle), 1e-12)
-        distance = (float(y[n]) - middle) / spread
-        if np.isfinite(distance) and distance > factor:
-            back = np.flatnonzero(y[n:] <= middle + spread)
-            recovered = int(back[0]) if len(back) else -1
-            found.append(Jump(n, float(x[n]), float(y[n]), middle, distance, recovered))
-            ends = n + recovered if recovered >= 0 else len(y)
+        recovered = _first_below(y, n, middle + spread)
+        found.append(Jump(n, float(x[n]), float(y[n]), middle, distance, recovered))
+        ends = n + recovered if recovered >= 0 else len(y)
     return found
+
+
+def _far_above(y: Floats, factor: float) -> Iterator[tuple[int, float, float, float]]:
+    """(index, median before, median absolute deviation before, distance in these) of every point that is far above;
+    many points at a time, so that a hundred thousand take a part of a second and little memory."""
+    for start in range(WINDOW, len(y), POINTS):
+        here = y[start : start + POINTS]
+        before = np.lib.stride_tricks.sliding_window_view(y[start - WINDOW : start + len(here) - 1], WINDOW)
+        with np.errstate(invalid="ignore"):  # infinities; the distance then is NaN, or infinite
+            middle = np.median(before, axis=1)
+            spread = np.median(np.abs(before - middle[:, None]), axis=1)
+            spread = np.maximum(np.maximum(spread, 0.01 * np.abs(middle)), 1e-12)
+            distance = (here - middle) / spread
+        for at in np.flatnonzero(np.isfinite(distance) & (distance > factor)).tolist():
+            yield start + at, float(middle[at]), float(spread[at]), float(distance[at])
+
+
+def _first_below(y: Floats, start: int, level: float) -> int:
+    """After how many points from `start` on the curve is at a level or below it, -1 for never: looked for in longer and
+    longer parts, since most jumps are over soon."""
+    first, size = start, WINDOW
+    while first < len(y):
+        below = y[first : first + size] <= level
+        if below.any():
+            return first - start + int(below.argmax())
+        first, size = first + size, 2 * size
+    return -1

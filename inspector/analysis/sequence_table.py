@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ import numpy.typing as npt
 from inspector.capture import CaptureError, write_atomically
 from inspector.capture.tables import csv_bytes, parquet_bytes
 from inspector.capture.view import View
-from inspector.records import PROBLEM_DOMAIN, SEQUENCE_DOMAIN, Channel, RunStart, counted
+from inspector.records import PROBLEM_DOMAIN, SEQUENCE_DOMAIN, Channel, RunStart, command, counted
 
 Array = npt.NDArray[Any]
 KIND = "sequences"
@@ -186,9 +185,9 @@ def command_for(start: RunStart, number: int) -> str:
         return ""
     options = source.get("options")
     lines = bool(isinstance(options, Mapping) and options.get("lines"))
-    words = ["inspector", "run", start.subject, *(["--checkpoint", start.checkpoint] if start.checkpoint else [])]
+    words = ["run", start.subject, *(["--checkpoint", start.checkpoint] if start.checkpoint else [])]
     words += ["--data", str(source["value"]), *(["--lines"] if lines else []), "--number", str(number)]
-    return shlex.join(words)
+    return command(*words)
 
 
 def as_records(table: SequenceTable | None) -> list[dict[str, Any]]:

@@ -24,6 +24,7 @@ imported or executed.
     over_frames                 one number of a channel for each frame, along the iterations
     tables, pack                numbers for other programs; one file to mail
     control                     what windows ask of a training that writes a capture; `spike_files`: what it kept
+    noted                       what a person notes; added to the index of a finished run
     remaining                   what a run had chosen and has not computed
     logs                        logs that other tools wrote, as a view too; `opening`: a capture or a log at a path
 
@@ -42,6 +43,7 @@ from inspector.capture.difference import Difference, Pair
 from inspector.capture.holes import Holes
 from inspector.capture.layout import PACKED_SUFFIX, SUFFIX, CaptureError, NewerVersionError, TooLargeError
 from inspector.capture.logs import LOGS, CancelledError, LogView, Role, role_of
+from inspector.capture.noted import add_note, notes
 from inspector.capture.opening import is_log, open_any, open_log
 from inspector.capture.over_frames import OverFrames, over_frames, summaries_of
 from inspector.capture.pack import pack
@@ -77,6 +79,7 @@ __all__ = [
     "Side",
     "TooLargeError",
     "Writer",
+    "add_note",
     "align",
     "aligned",
     "check_target",
@@ -90,6 +93,7 @@ __all__ = [
     "listed",
     "not_added_to",
     "not_computed",
+    "notes",
     "numbers_along",
     "open_any",
     "open_capture",

@@ -15,6 +15,7 @@ from inspector.capture.damage import Box
 from inspector.capture.holes import WHOLE, Coverage, Holes, holes_of, inside
 from inspector.capture.layout import TooLargeError
 from inspector.capture.parsing import PageRow
+from inspector.capture.room import rows_ahead, unwritten
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
@@ -44,6 +45,9 @@ class Source(Protocol):
 
     def part(self, row: PageRow, dtype: str, box: Box) -> Array | None:
         """Some cells of a page, or None when it is damaged."""
+
+    def computed(self, box: Box) -> Array | None:
+        """What cells that no page brought are computed to be; None where nothing is computed."""
 
 
 def unknown_value(dtype: str) -> float | int | bool:
@@ -103,18 +107,24 @@ class Assembly:
         """Whether pages are lost, so that a gap is not what the channel declares it to be."""
         self.held = 0
         """Bytes of all pages."""
+        self.behind = 0
+        """Bytes of the pages of other channels from which cells that no page has are computed."""
         self.pages: list[PageRow] = []
         self.extent: tuple[int, ...] = (0,) * len(channel.dims)
         self.bad: set[int] = set()
         """Ids of the pages that were found damaged."""
         self.bumps = 0
         """How often something other than a page changed what is read: a page was found damaged, or intact again."""
+        self.computes = True
+        """Whether cells that no page has are computed where the channel says so: false where a test of that failed."""
         self.epoch = 0
         """How often everything that was read before became invalid."""
         self._coverage = Coverage()
         self._holes: tuple[tuple[int, int], Holes] | None = None
         self._used = 0
         self._buffer: Array | None = None
+        self._defined = 0
+        """Positions of the buffer's first axis that hold a page or a gap; memory beyond them was never written."""
         self._spare = Spare() if spare is None else spare
 
     def describe(self, channel: Channel) -> None:
@@ -184,9 +194,12 @@ class Assembly:
             single = source.view(self.pages[0], dtype)
             if single is not None:
                 return single
-        if not self._grow(source):
+        if self.channel.computed or not self._grow(source):
             return self.block((), source)
         assert self._buffer is not None
+        if self.extent:
+            self._buffer[self._defined : self.extent[0]] = self._gap_value
+            self._defined = self.extent[0]
         for row in self.pages[self._used :]:
             part = source.view(row, dtype, keep=False)
             self._buffer[tuple(slice(s, s + n) for s, n in zip(row.start, row.shape, strict=True))] = (
@@ -198,8 +211,8 @@ class Assembly:
         return self._masked(result, self._bounds(()))
 
     def _grow(self, source: Source) -> bool:
-        """Allocate memory for the present extent, or return False where it may not be cached; the first axis doubles,
-        so that a growing run is not copied at every page."""
+        """Allocate memory for the present extent, or return False where it may not be cached; the first axis
+        grows by a factor, so that a growing run is not copied at every page."""
         old = self._buffer
         if old is not None and all(n <= room for n, room in zip(self.extent, old.shape, strict=True)):
             return True
@@ -209,13 +222,20 @@ class Assembly:
             target = list(self.extent)  # an index may declare anything
         if target and old is not None:
             target = [max(n, room) if axis else n for axis, (n, room) in enumerate(zip(target, old.shape, strict=True))]
-            target[0] = max(target[0], min(2 * old.shape[0], declared[0] or 2 * old.shape[0]))
+            ahead = rows_ahead(target[0], old.shape[0], math.prod(target[1:]) * self._itemsize)
+            target[0] = max(target[0], min(ahead, declared[0] or ahead))
         if not self._spare.take(self, math.prod(target) * self._itemsize - 4 * self.held):
             self._buffer, self._used = None, 0
             return False
-        self._buffer = self._room(target, source)
-        if old is not None:
-            self._buffer[tuple(slice(0, n) for n in old.shape)] = old
+        self.check_room(target, source)
+        self._buffer = unwritten(target, np.dtype(self.channel.dtype))
+        if old is None:
+            self._defined = 0
+        else:
+            kept = self._buffer[: self._defined]
+            if kept.shape[1:] != old.shape[1:]:
+                kept[...] = self._gap_value
+            kept[tuple(slice(0, n) for n in old.shape)] = old[: self._defined]
         return True
 
     def keeps(self, what: str, size: int) -> bool:
@@ -228,7 +248,7 @@ class Assembly:
 
     def _most(self, source: Source) -> int:
         """Bytes that an array of this channel may have, by what was written of it."""
-        return max(SMALL_ARRAY, SPARSE * min(self.held, source.size()))
+        return max(SMALL_ARRAY, SPARSE * min(self.held + self.behind, source.size()))
 
     def check_room(self, shape: Sequence[int], source: Source, itemsize: int = 0) -> None:
         """Raise TooLargeError for an array that needs more memory than is sensible, or than its pages account for."""
@@ -238,18 +258,24 @@ class Assembly:
         if size > self._most(source):
             raise TooLargeError(
                 f"{self.channel.name} spans {size / 2**20:,.0f} MiB, of which its pages hold "
-                f"{min(self.held, source.size()) / 2**20:,.1f} MiB; read a region of it instead."
+                f"{min(self.held + self.behind, source.size()) / 2**20:,.1f} MiB; read a region of it instead."
             )
 
-    def _room(self, shape: list[int], source: Source) -> Array:
+    def _room(self, bounds: Box, source: Source) -> Array:
+        """What is between pages: computed where the channel says so, else one value."""
+        shape = [stop - first for first, stop in bounds]
         self.check_room(shape, source)
-        value = unknown_value(self.channel.dtype) if self._fill is None else self._fill
-        return np.full(shape, value, np.dtype(self.channel.dtype))
+        found = source.computed(bounds) if self.channel.computed else None
+        return np.full(shape, self._gap_value, np.dtype(self.channel.dtype)) if found is None else found
+
+    @property
+    def _gap_value(self) -> Any:
+        return unknown_value(self.channel.dtype) if self._fill is None else self._fill
 
     def block(self, region: tuple[slice, ...], source: Source) -> Array:
         """A region, touching only the pages that overlap it; masked where whole numbers are not known."""
         bounds, dtype = self._bounds(region), self.channel.dtype
-        if self._buffer is not None and self._used == len(self.pages):
+        if self._buffer is not None and self._used == len(self.pages) and not self.channel.computed:
             ready = self._buffer[tuple(slice(*cut) for cut in bounds)]
             ready.flags.writeable = False
             return self._masked(ready, bounds)
@@ -258,7 +284,7 @@ class Assembly:
             single = source.part(hits[0], dtype, _within(hits[0], bounds))
             if single is not None:
                 return single
-        out = self._room([stop - first for first, stop in bounds], source)
+        out = self._room(bounds, source)
         for row in hits:
             into = inside(_box(row), bounds)
             if into is not None:
@@ -297,7 +323,7 @@ class Assembly:
         if not self.bad and self._coverage.is_whole(self.extent):
             return WHOLE
         hits = [row for row in self.pages if _overlaps(row, bounds)]
-        filled = self._fill is not None
+        filled = self._fill is not None or (self.computes and bool(self.channel.computed))
         return holes_of(bounds, hits, lambda row: row.id in self.bad, filled=filled)
 
     def _masked(self, values: Array, bounds: Box) -> Array:

@@ -188,6 +188,10 @@ class CheckedPages(Contents):
             self._judge(name, number, row)
         return ~data.unknown(region, PageSource(self, name, number))
 
+    def computed_block(self, name: str, frame: int, box: Box) -> Array | None:
+        """What cells that no page brought are computed to be; None where nothing is computed."""
+        return None
+
 
 class PageSource:
     """The pages of one array, each reported to the capture when reading shows whether it is damaged."""
@@ -210,6 +214,10 @@ class PageSource:
         found = self.capture._files.part(row, dtype, box)
         self.capture._judge(*self.place, row)
         return found
+
+    def computed(self, box: Box) -> Array | None:
+        """What cells that no page brought are computed to be; None where nothing is computed."""
+        return self.capture.computed_block(*self.place, box)
 
 
 def _some(names: dict[str, Channel]) -> str:

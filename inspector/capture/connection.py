@@ -31,7 +31,11 @@ class Connection:
         """When the query in progress is given up (`time.monotonic`); 0 for never."""
         self._copy: PrivateCopy | None = None
         self.sqlite: sqlite3.Connection | None = None
-        self.connect(wait)
+        try:
+            self.connect(wait)
+        except BaseException:
+            self.close()  # the private copy: nobody else knows of it yet
+            raise
 
     @property
     def is_private(self) -> bool:

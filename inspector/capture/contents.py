@@ -22,6 +22,7 @@ from inspector.records import (
     Frame,
     Labels,
     Log,
+    Note,
     Refusal,
     RowCounts,
     RunStart,
@@ -37,7 +38,7 @@ class Contents(Placing):
         start: how the run began; stop: how it ended, None while it runs or when it never ended.
         frames: in order; channels: by name, in the order in which they were declared, each as it was described last
             (see `Capture.channel` for how it was described in a frame).
-        scalars, logs, findings, refusals, events: as written.
+        scalars, logs, findings, refusals, events, notes: as written.
     """
 
     def __init__(self) -> None:
@@ -55,6 +56,7 @@ class Contents(Placing):
         self.logs: list[Log] = []
         self.findings: list[Finding] = []
         self.events: list[Event] = []
+        self.notes: list[Note] = []
         self._names: dict[tuple[str, int], list[str]] = {}
         self._axes: dict[tuple[str, int], Axis] = {}
         self._counts = RowNumbers()
@@ -126,6 +128,11 @@ class Contents(Placing):
         excused = {refusal.channel for refusal in self.refusals}
         return [one for name in self.channels if name not in excused for one in self._lacking(name)]
 
+    @property
+    def format_version(self) -> int:
+        """The major version of the format in which it was written."""
+        return self._major
+
     # -- rows
 
     def _read(self, table: str, row: tuple[Any, ...], kind: type[Any]) -> Any:
@@ -182,7 +189,7 @@ class Contents(Placing):
     def _take_note(self, record: Any) -> None:
         kinds: dict[type[Any], list[Any]] = {
             Scalar: self.scalars, Log: self.logs, Finding: self.findings, Refusal: self.refusals, Labels: self._ahead,
-            Event: self.events,
+            Event: self.events, Note: self.notes,
         }  # fmt: skip
         if isinstance(record, Axis):
             self._axes[record.name, record.frame] = record

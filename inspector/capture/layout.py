@@ -45,7 +45,7 @@ TABLES: dict[str, str] = {
     ),
     "notes": "id INTEGER PRIMARY KEY, kind TEXT NOT NULL, record TEXT NOT NULL, checksum INTEGER NOT NULL",
 }
-"""Table name → columns. `notes` holds Labels, Axis, Scalar, Refusal, Finding, Event and Log records; `lease` the
+"""Table name → columns. `notes` holds Labels, Axis, Scalar, Refusal, Finding, Event, Log and Note records; `lease` the
 writer's pid.
 `pages.channel` is the number of the row of `channels` that describes the page."""
 COUNTED = ("run", "channels", "frames", "pages", "notes")

@@ -25,7 +25,7 @@ VANISHED, EXPLODED = 1e-3, 1e3
 MARGIN = 0.1
 """Within this part of its range from either limit a gate counts as saturated."""
 MIDDLE = ("median", "mean")
-TABLES = ("health", "clipping")
+TABLES = ("health", "clipping", "decoding")
 """Kinds whose entries are different things (counts, norms, a step), of which no one number and no one unit is made."""
 SHARE, SATURATED, HORIZON = "share above", "share saturated", "horizon"
 

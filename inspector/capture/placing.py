@@ -16,6 +16,10 @@ from inspector.records import Channel, Frame, Refusal, RunStart
 
 Place = tuple[str, int, PageRow]
 """(channel, frame, page)."""
+Rank = tuple[bool, int, int]
+"""By which frames are in order: whether nothing tells the step, the step, the number."""
+SWEEP = "sweep"
+"""In the `meta` of a RunStart: its frames are those of a folder of checkpoints."""
 
 
 class Placing:
@@ -27,6 +31,7 @@ class Placing:
     def _forget_run(self) -> None:
         """Nothing of a run is known."""
         self.frames: tuple[Frame, ...] = ()
+        self._ranks: dict[int, Rank] = {}
         self._frame_numbers: set[int] = set()
         self.channels: dict[str, Channel] = {}
         self.refusals: list[Refusal] = []
@@ -57,7 +62,22 @@ class Placing:
             self.frames = tuple(frame if one.index == frame.index else one for one in self.frames)
         else:
             self._frame_numbers.add(frame.index)
-            self.frames = tuple(sorted((*self.frames, frame), key=lambda one: one.index))
+            self._ranks[frame.index] = self._rank_of(frame)
+            self.frames = tuple(sorted((*self.frames, frame), key=lambda one: self._ranks[one.index]))
+
+    def _rank_of(self, frame: Frame) -> Rank:
+        """Frames are in the order of their numbers; those of a sweep of checkpoints in that of training, since one that
+        appeared late got a late number."""
+        if SWEEP not in self.start.meta:
+            return False, 0, frame.index
+        return frame.step is None, frame.step or 0, frame.index
+
+    def _is_newest(self, frame: int, channel: str) -> bool:
+        """Whether a frame comes after all others in which a channel has pages, or is the last of them."""
+        before = self._newest.get(channel, -1)
+        if frame in self._ranks and before in self._ranks:
+            return self._ranks[frame] >= self._ranks[before]
+        return frame >= before
 
     def _describe(self, number: Any, channel: Channel, *, once: bool) -> str:
         """Add a description; returns the reason where it contradicts the one before."""
@@ -113,7 +133,7 @@ class Placing:
             data.describe(channel)
         data.add(page)
         self._placed.append((*key, page))
-        if page.frame >= self._newest.get(channel.name, -1):
+        if self._is_newest(page.frame, channel.name):
             self._newest[channel.name], self.channels[channel.name] = page.frame, channel
 
     def _without_place(self) -> Iterator[Damage]:

@@ -6,11 +6,15 @@ values are NaN too, also among whole numbers, which become floats here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from inspector.capture.room import rows_ahead, unwritten
 
 Array = npt.NDArray[Any]
 LEVELS = (4, 16, 64, 256)
@@ -27,41 +31,58 @@ class Pyramid:
         self._gap = gap
         self._low: dict[int, Array] = {}
         self._high: dict[int, Array] = {}
+        self._defined: dict[int, int] = {}
+        """Cells of each level that hold numbers or a gap; memory beyond them was never written."""
         self._rows = 0
 
     def update(self, first: int, stop: int, rows: int, read: Callable[[int, int], Array]) -> None:
         """Rows first … stop-1 are new; the array now has `rows` rows; `read(a, b)` gives rows a … b-1."""
-        self._rows = max(self._rows, rows)
-        chunk = 64 * LEVELS[-1]
-        end = min(-(-stop // LEVELS[-1]) * LEVELS[-1], self._rows)
-        for start in range(first - first % LEVELS[-1], end, chunk):
-            self._update_chunk(start, min(start + chunk, end), read)
+        before, self._rows = self._rows, max(self._rows, rows)
+        at, stop, chunk = first, min(stop, self._rows), 64 * LEVELS[-1]
+        while at < stop:
+            end = min(stop, at - at % chunk + chunk)
+            self._update_chunk(at, end, read)
+            at = end
+        if 0 < before < first:  # the last cells had fewer rows, and now cover a part of the gap
+            self._update_chunk(before - 1, before, read)
 
-    def _update_chunk(self, start: int, stop: int, read: Callable[[int, int], Array]) -> None:
-        raw = read(start, stop)
-        low, high, step = raw, raw, 1
-        for level in LEVELS:
-            factor = level // step
-            low, high, step = reduce_rows(low, factor, np.minimum), reduce_rows(high, factor, np.maximum), level
-            first = start // level
-            self._store(self._low, level, first, low)
-            self._store(self._high, level, first, high)
+    def _update_chunk(self, first: int, stop: int, read: Callable[[int, int], Array]) -> None:
+        """Each level from the one below it: of a few new rows only the cells that they lie in are found again."""
+        finest = LEVELS[0]
+        raw = read(first // finest * finest, min(-(-stop // finest) * finest, self._rows))
+        self._reduce(finest, first // finest, raw, raw, finest)
+        for below, level in pairwise(LEVELS):
+            factor, cell = level // below, first // level
+            cut = slice(cell * factor, min(-(-stop // level) * factor, self._defined[below]))
+            self._reduce(level, cell, self._low[below][cut], self._high[below][cut], factor)
+
+    def _reduce(self, level: int, first: int, low: Array, high: Array, factor: int) -> None:
+        self._store(self._low, level, first, reduce_rows(low, factor, np.minimum))
+        found = reduce_rows(high, factor, np.maximum)
+        self._store(self._high, level, first, found)
+        self._defined[level] = max(self._defined.get(level, 0), first + len(found))
 
     def _store(self, where: dict[int, Array], level: int, first: int, values: Array) -> None:
-        needed = first + len(values)
+        needed, defined = first + len(values), self._defined.get(level, 0)
         present = where.get(level)
         if present is None or len(present) < needed:
-            room = max(needed, 2 * len(present) if present is not None else 0)
-            grown = np.full((room, *values.shape[1:]), self._gap, values.dtype)
+            row_bytes = math.prod(values.shape[1:]) * values.itemsize
+            room = rows_ahead(needed, 0 if present is None else len(present), row_bytes)
+            grown = unwritten((room, *values.shape[1:]), values.dtype)
             if present is not None:
-                grown[: len(present)] = present
+                grown[:defined] = present[:defined]
             where[level] = present = grown
+        present[defined:first] = self._gap
         present[first:needed] = values
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all levels."""
-        return sum(values.nbytes for values in (*self._low.values(), *self._high.values()))
+        """Bytes of all levels, as far as they are written."""
+        return sum(
+            values[: self._defined[level]].nbytes
+            for where in (self._low, self._high)
+            for level, values in where.items()
+        )
 
     def level_for(self, rows_per_cell: float) -> int:
         """The coarsest stored level that is no coarser than the wanted cell; 1 where the raw rows are needed."""

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.capture.assemble import Assembly, Seen
-from inspector.capture.checked import CheckedPages
+from inspector.capture.computed_pages import ComputedPages
 from inspector.capture.damage import Damage
 from inspector.capture.index import Index
 from inspector.capture.layout import BusyError, CaptureError
@@ -34,7 +34,7 @@ RETRY_SECONDS = 1.0
 """Seconds before `changed` requests another try of an index that could not be read."""
 
 
-class Capture(CheckedPages):
+class Capture(ComputedPages):
     """One capture, open for reading. Also a context manager. Raises CaptureError when it cannot be read.
 
     The records of a run are in the attributes that `Contents` lists; `damage` and `damaged` list what could not be
@@ -198,8 +198,9 @@ class Capture(CheckedPages):
         cuts += [(0, n) for n in data.extent[len(cuts) :]]
         (first, stop), rest = cuts[0], tuple(slice(*cut) for cut in cuts[1:])
         wanted = (stop - first) / max(1, size[0])
-        pyramid = self._pyramid(name, data, frame) if stop - first > RAW_ROWS else None
-        level = pyramid.level_for(wanted) if pyramid is not None else 1
+        wide = stop - first > RAW_ROWS
+        pyramid = self._pyramid(name, data, frame) if wide or self._is_behind(name, data, frame) else None
+        level = pyramid.level_for(wanted) if pyramid is not None and wide else 1
         if pyramid is None or level == 1:
             raw = self._rows(name, data, frame, first, stop)[(slice(None), *rest)]
             factor = max(1, int(-(-wanted // 1)))
@@ -207,6 +208,12 @@ class Capture(CheckedPages):
         else:
             low, high = (values[(slice(None), *rest)] for values in pyramid.take(level, first, stop))
         return shrink(low, high, size)
+
+    def _is_behind(self, name: str, data: Assembly, frame: int) -> bool:
+        """Whether a pyramid lacks pages. Any look at its array brings it up to date, so that the next look at all of a
+        growing array does not have thousands of rows to make up for."""
+        known = self._pyramids.get((name, self.frame_of(name, frame), data.epoch))
+        return known is not None and known[1] < len(data.pages)
 
     def _pyramid(self, name: str, data: Assembly, frame: int) -> Pyramid:
         key = (name, self.frame_of(name, frame), data.epoch)

@@ -49,7 +49,7 @@ def checked_frame(view: Capture | LogView, frame: int) -> int:
     if frame in numbers:
         return frame
     if frame == NEWEST:
-        return max(numbers, default=NEWEST)
+        return numbers[-1] if numbers else NEWEST
     some = ", ".join(map(str, numbers[:MOST_NAMED])) + (" …" if len(numbers) > MOST_NAMED else "")
     raise CaptureError(f"{view.path.name} has no frame {frame}; it has {some or 'none'}.")
 

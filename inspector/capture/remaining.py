@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection
 
 from inspector.capture.reader import Capture
-from inspector.records import RunStart, split_request
+from inspector.records import RunStart, command, split_request
 
 NOT_ADDED_TO = {
     "log": "This is a log of a training: it has numbers of the training only, and no model to compute anything from.",
@@ -35,11 +34,11 @@ def not_added_to(start: RunStart) -> str:
 def command_of(start: RunStart) -> str:
     """The command that runs the model of a capture; "" where the model has no name."""
     checkpoint = ("--checkpoint", start.checkpoint) if start.checkpoint and ":" in start.subject else ()
-    return shlex.join(("inspector", "run", start.subject, *checkpoint)) if start.subject else ""
+    return command("run", start.subject, *checkpoint) if start.subject else ""
 
 
 def not_computed(capture: Capture, among: Collection[str] | None = None) -> str:
     """One sentence about them, with the command that computes them; "" where nothing is left."""
-    left, command = left_of(capture, among), command_of(capture.start)
-    how = not_added_to(capture.start) or (f"`{command}` computes all of a run." if command else "")
+    left, computes = left_of(capture, among), command_of(capture.start)
+    how = not_added_to(capture.start) or (f"`{computes}` computes all of a run." if computes else "")
     return f"Not computed: {', '.join(left)}. {how}".rstrip() if left else ""

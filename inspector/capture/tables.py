@@ -9,12 +9,14 @@ from __future__ import annotations
 import csv
 import importlib
 import io
+import json
 import os
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,8 @@ from inspector.capture.view import View
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
+SCHEMA = "inspector-channel-1"
+"""What the JSON of a channel calls itself; its number grows where a field changes its meaning or goes."""
 _RISKY = ("=", "+", "-", "@", "\t", "\r")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z|[+-]?(inf|nan)\Z")
 
@@ -38,17 +42,29 @@ class DamagedError(CaptureError):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A channel's array with what describes it. `known`: which cells are, None where all are."""
+    """A channel's array, or a region of it, with what describes it.
+
+    `known`: which cells are, None where all are. `first`: the indices of the region's first cell, () for the whole.
+    """
 
     channel: Channel
     array: Array
     labels: Mapping[str, tuple[str, ...]]
     known: npt.NDArray[np.bool_] | None = None
+    first: tuple[int, ...] = ()
+
+    def index(self, dim: int, position: Any) -> Any:
+        """The index in the whole channel of a position, or of many, along a dim of the region."""
+        return position + (self.first[dim] if self.first else 0)
 
 
-def export_channel(capture: View, name: str, frame: int, to: Path | str, *, damaged: bool = False) -> Path:
+def export_channel(
+    capture: View, name: str, frame: int, to: Path | str, *, damaged: bool = False,
+    slices: Mapping[str, tuple[int, int]] | None = None,
+) -> Path:  # fmt: skip
     """Write one channel of one frame to a file in the format of its suffix; damaged data only if `damaged` allows it.
 
+    `slices`: of some dims the first position and the one after the last, all of the others.
     Raises DamagedError, or CaptureError, with a one-line message.
     """
     target = Path(to)
@@ -57,7 +73,7 @@ def export_channel(capture: View, name: str, frame: int, to: Path | str, *, dama
         raise CaptureError(
             f"Cannot write data as {target.suffix or target.name!r}; there are {', '.join(sorted(WRITERS))}."
         )
-    table = table_of(capture, name, frame)
+    table = table_of(capture, name, frame, slices or {})
     found = capture.damage_of(name, frame)
     if found and not damaged:
         raise DamagedError(f"{name} is damaged: {summary(found)}")
@@ -65,13 +81,38 @@ def export_channel(capture: View, name: str, frame: int, to: Path | str, *, dama
     return target
 
 
-def table_of(capture: View, name: str, frame: int) -> Table:
-    """A channel of a frame, read and checked. Raises CaptureError where there is none of that name."""
+def table_of(
+    capture: View, name: str, frame: int, slices: Mapping[str, tuple[int, int]] = MappingProxyType({})
+) -> Table:
+    """A channel of a frame, or a region of it, read and checked. Raises CaptureError where there is none of that name
+    or a slice does not lie in it."""
     capture.frame_of(name)
     channel = capture.channel(name, frame)
-    array, known = capture.array(name, frame), capture.known(name, frame)
     labels = {dim: _names(capture, channel, dim, frame) for dim in channel.dims}
-    return Table(channel, np.ma.getdata(array), labels, None if known.all() else known)
+    if not slices:
+        array, known = capture.array(name, frame), capture.known(name, frame)
+        return Table(channel, np.ma.getdata(array), labels, None if known.all() else known)
+    region = _region(channel, capture.extent(name, frame), slices)
+    array, known = capture.block(name, frame, region), capture.known(name, frame, region)
+    labels = {dim: labels[dim][part] for dim, part in zip(channel.dims, region, strict=True)}
+    first = tuple(part.start for part in region)
+    return Table(channel, np.ma.getdata(array), labels, None if known.all() else known, first)
+
+
+def _region(channel: Channel, extent: tuple[int, ...], slices: Mapping[str, tuple[int, int]]) -> tuple[slice, ...]:
+    """Raises CaptureError."""
+    if strange := [dim for dim in slices if dim not in channel.dims]:
+        there = ", ".join(channel.dims) or "none"
+        raise CaptureError(f"{channel.name} has no dim {strange[0]!r}; its dims are {there}.")
+    region = []
+    for dim, length in zip(channel.dims, extent, strict=True):
+        low, high = slices.get(dim, (0, length))
+        if not 0 <= low < high <= length and dim in slices:
+            raise CaptureError(
+                f"{dim}={low}:{high} does not lie in {channel.name}, whose {dim} goes from 0 to {length}."
+            )
+        region.append(slice(low, high))
+    return tuple(region)
 
 
 def write_atomically(target: Path, data: bytes) -> None:
@@ -116,7 +157,7 @@ def rows_of(table: Table) -> Iterator[list[str]]:
     named = labels.get(channel.dims[0], ()) if channel.dims else ()
     if array.ndim <= 2:
         columns = (
-            [f"{channel.axis_word(channel.dims[1])} {j}" for j in range(array.shape[1])]
+            [f"{channel.axis_word(channel.dims[1])} {table.index(1, j)}" for j in range(array.shape[1])]
             if array.ndim == 2
             else [channel.signal]
         )
@@ -125,11 +166,11 @@ def rows_of(table: Table) -> Iterator[list[str]]:
         yield [first, *(["label"] if named else []), *columns]
         for i, row in enumerate(np.atleast_1d(array)):
             label = [named[i] if i < len(named) else ""] if named else []
-            yield [str(i), *label, *(next(cells) for _ in range(np.size(row)))]
+            yield [str(table.index(0, i)), *label, *(next(cells) for _ in range(np.size(row)))]
         return
     yield [*map(channel.axis_word, channel.dims), channel.signal]
     for place in np.ndindex(array.shape):
-        yield [*map(str, place), next(cells)]
+        yield [*(str(table.index(dim, at)) for dim, at in enumerate(place)), next(cells)]
 
 
 def texts(array: Array, known: npt.NDArray[np.bool_] | None) -> Iterator[str]:
@@ -173,6 +214,8 @@ def _npz(table: Table) -> bytes:
     if table.known is not None:
         extra["missing"] = ~table.known
     about = np.array([channel.name, channel.unit, channel.formula], dtype=np.str_)
+    if table.first:
+        extra["first"] = np.array(table.first)
     axes = np.array([channel.domain(dim) for dim in channel.dims], dtype=np.str_)
     np.savez(out, values=table.array, dims=np.array(channel.dims, dtype=np.str_), axes=axes, about=about, **extra)
     return out.getvalue()
@@ -182,10 +225,35 @@ def _csv(table: Table) -> bytes:
     return csv_bytes(rows_of(table))
 
 
+def _json(table: Table) -> bytes:
+    """Values as nested lists: null where they are not known, NaN and infinities as text, which JSON has not."""
+    channel, array = table.channel, table.array.astype(object)
+    if table.array.dtype.kind == "f":
+        strange = ~np.isfinite(table.array)
+        array[strange] = [str(value) for value in table.array[strange].tolist()]
+    if table.known is not None:
+        array[~table.known] = None
+    told = {
+        "schema": SCHEMA,
+        "channel": channel.name,
+        "title": channel.title,
+        "unit": channel.unit,
+        "formula": channel.formula,
+        "method": channel.method,
+        "dims": list(channel.dims),
+        "axes": [channel.domain(dim) for dim in channel.dims],
+        "shape": list(array.shape),
+        "first": list(table.first or (0,) * array.ndim),
+        "labels": {dim: list(names) for dim, names in table.labels.items() if names},
+        "values": array.tolist(),
+    }
+    return json.dumps(told, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+
+
 def _parquet(table: Table) -> bytes:
     arrow = _need("pyarrow", "parquet")
     grid = np.indices(table.array.shape).reshape(table.array.ndim, -1)
-    columns = {dim: grid[axis] for axis, dim in enumerate(table.channel.dims)}
+    columns = {dim: table.index(axis, grid[axis]) for axis, dim in enumerate(table.channel.dims)}
     missing = None if table.known is None else ~table.known.reshape(-1)
     columns[table.channel.signal] = arrow.array(table.array.reshape(-1), mask=missing)
     return parquet_bytes(columns)
@@ -206,7 +274,7 @@ def _netcdf(table: Table) -> bytes:
         array = array.astype(np.float32)
     elif table.known is not None and array.dtype.kind != "f":
         array, fill = _filled(table.array, table.known)
-    data = _data_array(table.channel, array, table.labels)
+    data = _data_array(table.channel, array, table.labels, table.first)
     if fill is not None:
         data.attrs["_FillValue"] = fill
     data.name = re.sub(r"[^A-Za-z0-9_]", "_", table.channel.name)
@@ -239,9 +307,14 @@ def _need(module: str, extra: str) -> Any:
         ) from None
 
 
-def _data_array(channel: Channel, array: Array, labels: Mapping[str, tuple[str, ...]]) -> Any:
+def _data_array(
+    channel: Channel, array: Array, labels: Mapping[str, tuple[str, ...]], first: tuple[int, ...] = ()
+) -> Any:
     xarray = _need("xarray", "notebook")
-    coordinates: dict[str, Any] = {dim: np.arange(n) for dim, n in zip(channel.dims, array.shape, strict=True)}
+    starts = first or (0,) * array.ndim
+    coordinates: dict[str, Any] = {
+        dim: np.arange(low, low + n) for dim, low, n in zip(channel.dims, starts, array.shape, strict=True)
+    }
     for dim, names in labels.items():
         if len(names) == array.shape[channel.dims.index(dim)]:
             coordinates[f"{dim}_label"] = (dim, np.array(names, dtype=np.str_))
@@ -274,6 +347,6 @@ def to_xarray(capture: View, frame: int = -1) -> Any:
 
 
 WRITERS: dict[str, Callable[[Table], bytes]] = {
-    ".npy": _npy, ".npz": _npz, ".csv": _csv, ".parquet": _parquet, ".nc": _netcdf,
+    ".npy": _npy, ".npz": _npz, ".csv": _csv, ".json": _json, ".parquet": _parquet, ".nc": _netcdf,
 }  # fmt: skip
 """Writers of data by file suffix."""

@@ -21,6 +21,7 @@ from inspector.capture.layout import PACKED_SUFFIX, SUFFIX, CaptureError
 from inspector.capture.logs.view import LogView
 from inspector.capture.reader import Capture
 from inspector.records import Axis, Channel, Event, RunStart
+from inspector.records.plain_text import plain_line
 
 Array = npt.NDArray[Any]
 CURVES = ("series", "training", "histogram", COORDINATE)
@@ -295,6 +296,9 @@ def _stem(path: Path) -> str:
 
 # -- settings
 
+TEXTS = "texts"
+LONGEST_TEXT = 200
+
 
 def settings_of(view: Capture | LogView) -> dict[str, Any]:
     """What a run's record of its beginning says of its settings: the `config` of a log, what a watched training knows
@@ -304,7 +308,9 @@ def settings_of(view: Capture | LogView) -> dict[str, Any]:
     for key, value in meta.items():
         if key in ("config", "training"):
             found |= _flat(value, "")
-        elif key not in ("log", "summary", "texts", "runs", "checkpoint"):
+        elif key == TEXTS and isinstance(value, Mapping):  # notes of a run, as TensorBoard's add_text makes them
+            found = {name: plain_line(str(text), LONGEST_TEXT) for name, text in value.items()} | found
+        elif key not in ("log", "summary", TEXTS, "runs", "checkpoint"):
             found |= _flat(value, key)
     if view.start.subject:
         found["subject"] = view.start.subject

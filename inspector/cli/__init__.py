@@ -7,8 +7,11 @@ to be written or diagnosed is damaged, 2 bad arguments or unreadable input (a on
     fault      a message with its exit code, and opening a capture
     reporting  a run in a worker process, with progress on a terminal
     columns    widths of lists
+    view_options   options that say what is looked at
+    evidence, findings_data, report    where a finding shows; findings as data and as a report
     sequence_options   options that give a sequence
-    run, sweep, watch, listen, listing, compare, export, diagnose, pack, catalogue, demo, samples    the commands
+    run, sweep, watch, listen, listing, compare, export, diagnose, reproduce, pack, catalogue, demo,
+    samples    the commands
 
 Begin reading with `command.py`.
 """

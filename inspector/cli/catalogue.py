@@ -18,15 +18,15 @@ from inspector.transport.terminal import complain, say
 from inspector.workspace.samples import list_samples, samples_elsewhere
 from inspector.workspace.trainings import list_trainings
 
-ENGINE = ("quantities", "inputs", "loaders", "probes", "cells")
-KINDS = (*ENGINE, "logs", "rules", "panels", "samples")
+ENGINE = ("quantities", "inputs", "loaders", "probes", "cells", "cures")
+KINDS = (*ENGINE, "logs", "rules", "panels", "pictures", "samples")
 
 
 @click.command()
 @click.argument("kinds", nargs=-1, type=click.Choice(KINDS), metavar="[KIND]…")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def catalogue(kinds: tuple[str, ...], as_json: bool) -> None:
-    """List quantities, inputs, loaders, probes, cells, logs, rules, panels and samples, with options and suffixes."""
+    """List quantities, inputs, loaders, probes, cells, cures, logs, rules, panels, pictures, samples, with options."""
     listed: dict[str, list[Entry]] = {}
     broken: list[str] = []
     for kind, entries, problems in _asked(kinds or KINDS):
@@ -69,6 +69,14 @@ def _asked(kinds: Iterable[str]) -> Iterable[tuple[str, list[Entry], list[str]]]
             Entry(key=key, title=p.title, summary=p.hint.partition(". ")[0], order=p.tab_order) for key, p in ordered()
         ]
         yield "panels", panels, _broken(PANELS)
+    if "pictures" in wanted:
+        from inspector.gui.panel.pictures import PICTURES, pictures_in_order
+
+        small = [
+            Entry(key=key, title=p.title, summary=f"On the overview; leads to {p.panel}", order=p.order)
+            for key, p in pictures_in_order()
+        ]
+        yield "pictures", small, _broken(PICTURES)
     if "samples" in wanted:
         found = [Entry(key=sample.name, title=sample.title, summary=sample.shows) for sample in list_samples()]
         found += [Entry(key=one.name, title=one.title, summary=one.shows) for one in list_trainings()]

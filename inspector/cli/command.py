@@ -11,6 +11,7 @@ import click
 from inspector.capture import CaptureError
 from inspector.cli.catalogue import catalogue
 from inspector.cli.compare import compare
+from inspector.cli.decode import decode
 from inspector.cli.demo import demo, no_qt
 from inspector.cli.diagnose import diagnose_, rules
 from inspector.cli.diverge import diverge
@@ -19,16 +20,22 @@ from inspector.cli.fault import Fault
 from inspector.cli.listen import listen
 from inspector.cli.listing import list_
 from inspector.cli.pack import pack_
+from inspector.cli.preflight import preflight
+from inspector.cli.reproduce import reproduce_
 from inspector.cli.run import run
 from inspector.cli.samples import samples
 from inspector.cli.sweep import sweep
+from inspector.cli.view_options import steps_of, view_options
 from inspector.cli.watch import watch
+from inspector.records import ViewAt
 from inspector.transport.terminal import complain, say_details
 from inspector.version import __version__
 from inspector.workspace.trainings import find_training, path_or_training
 
 COMMANDS = (
-    samples, run, sweep, watch, listen, list_, compare, diverge, export, diagnose_, rules, pack_, catalogue, demo,
+    samples, run, decode, preflight, sweep, watch, listen, list_, compare, diverge, export, diagnose_, rules,
+    reproduce_, pack_, catalogue,
+    demo,
 )  # fmt: skip
 
 
@@ -60,23 +67,39 @@ def cli(ctx: click.Context, python: str | None, debug: bool) -> None:
         ctx.exit(_window([], python))
 
 
-def _window(paths: list[str], python: str | None) -> int:
+def _window(paths: list[str], python: str | None, at: ViewAt | None = None) -> int:
     from inspector.gui.app import run
 
-    return run(paths, python=python)
+    return run(paths, python=python, at=at or ViewAt())
 
 
 @cli.command("open", hidden=True)
 @click.argument("paths", nargs=-1)
+@view_options
+@click.option("--run", default="", metavar="NAME", help="One of the runs of a log.")
 @click.pass_obj
-def open_(python: str | None, paths: tuple[str, ...]) -> None:
-    """Open the window on some files, or recorded trainings by their names."""
+def open_(
+    python: str | None, paths: tuple[str, ...], panel: str | None, frame: int, place: str, step: int | None,
+    steps: str | None, unit: int | None, head: int | None, curves_of: tuple[str, ...], run: str,
+) -> None:  # fmt: skip
+    """Open the window on some files, or recorded trainings by their names, at a position."""
+    at = ViewAt(
+        panel=panel or "",
+        frame=frame,
+        place=place,
+        step=step,
+        steps=steps_of(steps),
+        unit=unit,
+        head=head,
+        curves=curves_of,
+        run=run,
+    )
     paths = tuple(map(path_or_training, paths))
     for path in paths:
         if not Path(path).exists():
             known = ", ".join(str(command.name) for command in COMMANDS)
             raise Fault(f"There is no file {path}, and no command of that name; there are {known}.")
-    raise SystemExit(_window(list(paths), python))
+    raise SystemExit(_window(list(paths), python, at))
 
 
 for command in COMMANDS:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -10,7 +12,10 @@ import click
 
 from inspector.capture import LogView, not_computed, summary
 from inspector.capture.regular import in_words
+from inspector.cli.evidence import Evidence
 from inspector.cli.fault import Fault, opened_any
+from inspector.cli.findings_data import as_data
+from inspector.cli.report import check_target, write_report
 from inspector.cli.sarif import sarif
 from inspector.diagnosis import RULES, Diagnosis, Settings, SettingsError, diagnose, project_file, read_settings
 from inspector.diagnosis.diagnose import SEVERITIES
@@ -23,6 +28,7 @@ from inspector.transport.terminal import complain, say
 @click.option("--run", help="The run, where a log has several.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @click.option("--sarif", "sarif_file", type=click.Path(dir_okay=False), help="Also write them to a file (SARIF 2.1.0).")
+@click.option("--to", type=click.Path(dir_okay=False), help="Also write a report: one .html file with figures.")
 @click.option("--project", type=click.Path(dir_okay=False), help="Settings; else the nearest inspector.toml.")
 @click.option("--muted", "with_muted", is_flag=True, help="Also tell of findings that the project mutes.")
 @click.option(
@@ -33,21 +39,31 @@ from inspector.transport.terminal import complain, say
 )
 @click.option("--damaged", is_flag=True, help="Do not end with 1 because what rules read is damaged.")
 def diagnose_(
-    capture: str, run: str | None, as_json: bool, sarif_file: str | None, project: str | None, with_muted: bool,
-    fail_on: str | None, damaged: bool,
+    capture: str, run: str | None, as_json: bool, sarif_file: str | None, to: str | None, project: str | None,
+    with_muted: bool, fail_on: str | None, damaged: bool,
 ) -> None:  # fmt: skip
     """Report what is wrong in a captured run, a training or a log: rule, place, steps, evidence, remedy."""
+    if to is not None:
+        check_target(to)
     settings = Settings() if with_muted else _settings(project)
+    notes: list[str] = []
     with opened_any(capture, run) as opened:
         found = diagnose(opened, opened.frames, settings)
+        told = as_data(found, Evidence(opened, capture, run)) if as_json else {}
+        if to is not None:
+            notes = write_report(opened, found, capture, run, to)
         labels = {frame.index: frame.label for frame in opened.frames}
         lacking = "" if isinstance(opened, LogView) else not_computed(opened)
     if sarif_file is not None:
         _write(Path(sarif_file), json.dumps(sarif(found, capture), indent=1, ensure_ascii=False))
     if as_json:
-        click.echo(json.dumps(asdict(found), indent=1))
-    else:
+        click.echo(json.dumps(told, indent=1))
+    elif to is None:
         _tell(found, labels if len(labels) > 1 else {})
+    else:
+        say(f"{counted(len(found.findings), 'finding')}: {to}")
+    for line in notes:
+        complain(line)
     for line in found.broken:
         complain(f"A rule could not be asked: {line}.")
     more = "" if damaged else " With --damaged this is no failure."
@@ -95,10 +111,19 @@ def _settings(project: str | None) -> Settings:
 
 
 def _write(path: Path, text: str) -> None:
+    """As a whole: where that fails, what was there before stays. A device or a pipe is written as it is."""
+    target = path.resolve()  # what a link leads to
+    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        path.write_text(text, encoding="utf-8")
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8")
+            return
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(target)
     except OSError as problem:
-        raise Fault(f"{path} cannot be written: {problem.strerror}.") from None
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise Fault(f"{path} cannot be written ({problem.strerror}); it is as it was.") from None
 
 
 def _end(found: Diagnosis, fail_on: str | None, *, damaged: bool) -> None:

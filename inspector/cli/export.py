@@ -12,55 +12,51 @@ from inspector.capture import Capture, CaptureError, DamagedError, LogView, expo
 from inspector.capture.logs.view import PLACE
 from inspector.cli.fault import Fault, opened_any
 from inspector.cli.fault import opened as open_at
+from inspector.cli.view_options import slices_of, steps_of, view_options
+from inspector.records import ViewAt
 from inspector.transport.terminal import say
+from inspector.workspace.trainings import path_or_training
 
 
 @click.command()
 @click.argument("capture")
-@click.option("--channel", default=None, help="Data of this channel: .npy .npz .csv .parquet .nc")
-@click.option("--panel", default=None, help="Figure of this panel, by its key or title: .png .svg .pdf")
+@click.option("--channel", default=None, help="Data of this channel: .npy .npz .csv .json .parquet .nc")
+@click.option("--slice", "parts", multiple=True, metavar="DIM=A:B", help="With --channel: from A to the one before B.")
+@view_options
 @click.option("--sequences", is_flag=True, help="The table of a data set, a row a sequence: .csv .json .parquet")
 @click.option("--curves", is_flag=True, help="Curves over training, a row an iteration: .csv .json .parquet")
 @click.option("--match", multiple=True, metavar="PATTERN", help="With --curves: those whose names match (repeatable).")
 @click.option("--run", default=None, metavar="NAME", help="One of the runs of a log.")
-@click.option("--frame", default=-1, help="Index of the frame; -1 is the newest.")
-@click.option("--place", default="", help="Which place of the model the panel shows.")
+@click.option("--dark", is_flag=True, help="With --panel: the colours of the dark window.")
 @click.option("--to", required=True, help="The file to write.")
 @click.option("--damaged", is_flag=True, help="Write what is left where something is damaged.")
 def export(
-    capture: str,
-    channel: str | None,
-    panel: str | None,
-    sequences: bool,
-    curves: bool,
-    match: tuple[str, ...],
-    run: str | None,
-    frame: int,
-    place: str,
-    to: str,
-    damaged: bool,
-) -> None:
+    capture: str, channel: str | None, parts: tuple[str, ...], panel: str | None, frame: int, place: str,
+    step: int | None, steps: str | None, unit: int | None, head: int | None, curves_of: tuple[str, ...],
+    sequences: bool, curves: bool, match: tuple[str, ...], run: str | None, dark: bool, to: str, damaged: bool,
+) -> None:  # fmt: skip
     """Write the numbers of a channel, of a capture or a log, or a panel's figure to a file."""
     if (channel is not None) + (panel is not None) + sequences + curves != 1:
         raise Fault(
             "Say what to export: either --channel NAME (numbers), --panel NAME (a figure), --sequences or --curves "
             "(tables)."
         )
+    if parts and channel is None:
+        raise Fault("--slice is of a channel's numbers: it needs --channel NAME.")
     lacking = ""
+    at = ViewAt(
+        panel=panel or "", frame=frame, place=place, step=step, steps=steps_of(steps), unit=unit, head=head,
+        curves=curves_of, run=run or "",
+    )  # fmt: skip
     try:
         if sequences:
             written, lost = _sequences(capture, frame, to, damaged=damaged)
         elif curves:
             written, lost = _curves(capture, run, match, to, damaged=damaged)
         elif channel is not None:
-            written, lost = _numbers(capture, run, channel, frame, to, damaged=damaged)
+            written, lost = _numbers(capture, run, channel, frame, to, slices_of(parts), damaged=damaged)
         else:
-            from inspector.gui.export.headless import export_panel, lacks
-
-            with open_at(capture) as opened:
-                _check_frame(opened, frame)
-            written, lost = export_panel(capture, str(panel), frame, place, to, damaged=damaged)
-            lacking = lacks(capture, str(panel))
+            written, lost, lacking = _figure(capture, at, to, damaged=damaged, dark=dark)
         say(str(written) + (f", without what is damaged: {lost}" if lost else ""), err=True)
         if lacking:
             say(lacking, err=True)
@@ -70,14 +66,28 @@ def export(
         raise Fault(str(problem)) from None
 
 
-def _numbers(path: str, run: str | None, channel: str, frame: int, to: str, *, damaged: bool) -> tuple[Path, str]:
+def _figure(path: str, at: ViewAt, to: str, *, damaged: bool, dark: bool) -> tuple[Path, str, str]:
+    """Draw a panel: (the file, what it lacks since that is damaged, what the run has not computed of it)."""
+    from inspector.gui.export.headless import export_panel, lacks
+
+    with opened_any(path, at.run or None) as opened:
+        if not isinstance(opened, LogView):
+            _check_frame(opened, at.frame)
+    found = path_or_training(path)
+    written, lost = export_panel(found, at, to, damaged=damaged, dark=dark)
+    return written, lost, lacks(found, at.panel)
+
+
+def _numbers(
+    path: str, run: str | None, channel: str, frame: int, to: str, slices: dict[str, tuple[int, int]], *, damaged: bool
+) -> tuple[Path, str]:
     """Write a channel of a capture, or a curve of a log: (the file, what it lacks)."""
     with opened_any(path, run) as opened:
         if isinstance(opened, LogView):
             channel = _curve(opened, channel)
         else:
             _check_frame(opened, frame)
-        written = _export_channel(opened, channel, frame, to, damaged=damaged)
+        written = _export_channel(opened, channel, frame, to, slices, damaged=damaged)
         return written, summary(opened.damage_of(channel, frame))
 
 
@@ -111,11 +121,13 @@ def _curve(log: LogView, name: str) -> str:
     return name if name in log.channels or f"{PLACE}:{name}" not in log.channels else f"{PLACE}:{name}"
 
 
-def _export_channel(opened: Capture | LogView, channel: str, frame: int, to: str, *, damaged: bool) -> Path:
+def _export_channel(
+    opened: Capture | LogView, channel: str, frame: int, to: str, slices: dict[str, tuple[int, int]], *, damaged: bool
+) -> Path:
     """Write it; where there is none of that name, the error says what the run has not computed."""
     lacking = "" if isinstance(opened, LogView) or channel in opened.channels else not_computed(opened)
     try:
-        return export_channel(opened, channel, frame, to, damaged=damaged)
+        return export_channel(opened, channel, frame, to, damaged=damaged, slices=slices)
     except CaptureError as problem:
         if not lacking:
             raise

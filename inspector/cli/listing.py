@@ -15,13 +15,14 @@ from inspector.cli.columns import width_of
 from inspector.cli.curve_listing import say_curves
 from inspector.cli.fault import opened_any
 from inspector.cli.log_listing import as_data, say_log
+from inspector.cli.panel_listing import say_panels
+from inspector.cli.reporting import not_run
 from inspector.records import Frame, counted, report
 from inspector.transport.terminal import say
 
+SCHEMA = "inspector-contents-1"
 CHECKED_BYTES = 1 << 30
 """Bytes of pages that `list` checks by default: about a second."""
-MOST_FAILED = 10
-"""Sequences that could not be run, of which `list` gives the reason."""
 MOST_NAMED = 8
 """Frames that a line names."""
 MOST_DAMAGE = 20
@@ -38,14 +39,18 @@ MOST_DAMAGE = 20
 @click.option(
     "--curves", is_flag=True, help="Curves over training, a line each: points, first, last, smallest, largest."
 )
+@click.option("--panels", is_flag=True, help="Panels that have something to show, and the channels that they draw.")
 @click.option("--match", multiple=True, metavar="PATTERN", help="With --curves: those whose names match (repeatable).")
 def list_(
-    capture: str, as_json: bool, check: bool, run: str | None, curves: bool, match: tuple[str, ...]
+    capture: str, as_json: bool, check: bool, run: str | None, curves: bool, panels: bool, match: tuple[str, ...]
 ) -> None:  # fmt: skip
     """List the frames and channels of a capture, and its damage; or the runs and curves of a log."""
     with opened_any(capture, run) as opened:
         if curves:
             say_curves(opened, match, as_json=as_json)
+            return
+        if panels:
+            say_panels(opened, as_json=as_json)
             return
         if isinstance(opened, LogView):
             if as_json:
@@ -71,6 +76,7 @@ def _as_data(opened: Capture) -> dict[str, Any]:
         for c in opened.channels.values()
     ]  # fmt: skip
     return {
+        "schema": SCHEMA,
         "title": opened.start.title,
         "status": opened.status,
         "frames": [{"index": f.index, "label": f.label, "step": f.step} for f in opened.frames],
@@ -158,7 +164,5 @@ def _say_sequences(opened: Capture) -> None:
         say(f"  {channel.title}: {table.spread(channel.name)}{told}")
     for sentence in unit_sentences(opened):
         say(f"  {sentence}")
-    for number in table.failed[:MOST_FAILED]:
-        say(f"  not run: {table.names[number]} ({number}): {table.problems[number]}")
-    if len(table.failed) > MOST_FAILED:
-        say(f"  not run: {len(table.failed) - MOST_FAILED:,} more; export --sequences lists all of them")
+    for line in not_run(table):
+        say(line)

@@ -10,6 +10,7 @@ from inspector.cli.columns import width_of
 from inspector.records.plain_text import plain_line
 from inspector.transport.terminal import say
 
+SCHEMA = "inspector-log-1"
 MOST_DAMAGE = 20
 MOST_SETTINGS = 12
 """Settings of a run that are printed; `--json` has all."""
@@ -19,6 +20,7 @@ LISTED = ("series", "histogram")
 def as_data(log: LogView) -> dict[str, Any]:
     """What `--json` prints."""
     return {
+        "schema": SCHEMA,
         "title": log.start.title,
         "formats": log.source.formats,
         "runs": [_run(log.one(name)) for name in log.shown],
@@ -63,7 +65,7 @@ def say_log(log: LogView) -> None:
 def _say_run(log: LogView) -> None:
     title = f" ({log.start.title})" if log.start.title != log.run else ""
     say(f"run {log.run}{title}" + (f", {log.status}" if log.status != "unknown" else ""))
-    settings = dict(log.start.meta.get("config", {}))
+    settings = {**log.start.meta.get("texts", {}), **log.start.meta.get("config", {})}
     if settings:
         some = ", ".join(f"{key}={plain_line(str(value), 60)}" for key, value in list(settings.items())[:MOST_SETTINGS])
         more = len(settings) - MOST_SETTINGS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from inspector.analysis.sequence_table import SequenceTable, table_of
 from inspector.analysis.spike_origin import check_sentence, origin_verdict, read_origin
 from inspector.analysis.warnings_of_shown import REMARKS, is_remark, is_shown
 from inspector.capture import CaptureError, left_of, open_capture
@@ -16,6 +17,8 @@ from inspector.transport.terminal import pass_on, say, say_details
 SEEN = ("h", "c", *REMARKS, "gradient/state_norm")
 """Signals under which it is reported that a whole recurrence, or its gradients, are not shown."""
 MOST_UNSHOWN = 8
+MOST_FAILED = 10
+"""Sequences that could not be run, of which the reason is given."""
 
 
 def run_and_report(load: Load, request: Run, debug: bool, python: str | None = None) -> Outcome:
@@ -88,6 +91,25 @@ def spike_lines(target: Path) -> list[str]:
         lines = [f"Gradient: {origin_verdict(origin).sentence}; {check_sentence(origin.check)}."]
         told = about.get("chronology")
         return [*lines, f"Chronology: {told}. {about.get('wrong')}."] if told else lines
+
+
+def not_run(table: SequenceTable) -> list[str]:
+    """Which of many sequences could not be read or run, with the reason: a line each, the first ones."""
+    first = table.failed[:MOST_FAILED]
+    lines = [f"  not run: {table.names[number]} ({number}): {table.problems[number]}" for number in first]
+    if len(table.failed) > MOST_FAILED:
+        lines.append(f"  not run: {len(table.failed) - MOST_FAILED:,} more; export --sequences lists all of them")
+    return lines
+
+
+def tell_not_run(target: Path) -> None:
+    """Of a run of many sequences those that have no numbers; nothing of other runs."""
+    with open_capture(target) as capture:
+        table = table_of(capture)
+        if table is not None and table.failed:
+            say(f"{len(table.failed):,} of {counted(len(table), 'sequence', ',')} could not be run:", err=True)
+            for line in not_run(table):
+                say(line, err=True)
 
 
 def tell_unshown(target: Path) -> None:

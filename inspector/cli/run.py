@@ -10,7 +10,15 @@ import click
 
 from inspector.capture import SUFFIX, check_target
 from inspector.cli.fault import Fault
-from inspector.cli.reporting import costs_of, run_and_report, spike_lines, summary_of, tell_checkpoint, tell_unshown
+from inspector.cli.reporting import (
+    costs_of,
+    run_and_report,
+    spike_lines,
+    summary_of,
+    tell_checkpoint,
+    tell_not_run,
+    tell_unshown,
+)
 from inspector.cli.sequence_options import (
     file_name,
     json_object,
@@ -73,6 +81,7 @@ def run(
     python = given["python"] or click.get_current_context().find_object(str)
     tell_checkpoint(run_and_report(load, request, debug, python), debug)
     tell_unshown(target)
+    tell_not_run(target)
     say(f"{target}: {summary_of(target)}", err=True)
     for line in spike_lines(target):
         say(line)

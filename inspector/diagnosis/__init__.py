@@ -14,26 +14,38 @@ others read: those have not judged.
     settings    what a project mutes, and which limits it changes
     evidence    what a rule read, and what of that is damaged
     diagnose    every rule over every frame
+    case_script the script that shows a rule's fault on its own
     rules/      one file for each rule
+    report/     the report as one HTML file; the command line puts the figures in
 
 Begin reading with `rule.py`.
 """
 
-from inspector.diagnosis.diagnose import Diagnosis, Unjudged, diagnose
+from inspector.diagnosis.case_script import NoCaseError, default_name, has_case, reproduce, rule_of
+from inspector.diagnosis.diagnose import SEVERITIES, Answer, Diagnosis, Unjudged, answers, diagnose, gathered
 from inspector.diagnosis.rule import RULES, Captured, Limit, Rule, Run
 from inspector.diagnosis.settings import Settings, SettingsError, project_file, read_settings
 
 __all__ = [
     "RULES",
+    "SEVERITIES",
+    "Answer",
     "Captured",
     "Diagnosis",
     "Limit",
+    "NoCaseError",
     "Rule",
     "Run",
     "Settings",
     "SettingsError",
     "Unjudged",
+    "answers",
+    "default_name",
     "diagnose",
+    "gathered",
+    "has_case",
     "project_file",
     "read_settings",
+    "reproduce",
+    "rule_of",
 ]

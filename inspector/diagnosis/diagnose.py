@@ -51,7 +51,17 @@ def diagnose(run: Captured, frames: Sequence[Frame], settings: Settings | None =
     """Ask every rule about every frame, or once about the training. What a rule reads is noted, and damage to that
     means that it has not judged."""
     settings = settings or Settings()
-    answers = [_answer(key, rule, run, frames, settings) for key, rule in RULES.items()]
+    return gathered(list(answers(run, frames, settings)), settings)
+
+
+def answers(run: Captured, frames: Sequence[Frame], settings: Settings) -> Iterator[Answer]:
+    """What comes of asking each rule, one after the other, for who does other things in between."""
+    for key, rule in RULES.items():
+        yield _answer(key, rule, run, frames, settings)
+
+
+def gathered(answers: Sequence[Answer], settings: Settings) -> Diagnosis:
+    """What some rules, or all of them, say together."""
     found = [finding for answer in answers for finding in answer.findings]
     found.sort(key=lambda finding: (-SEVERITIES.index(finding.severity), finding.frame))
     return Diagnosis(
@@ -66,8 +76,14 @@ def diagnose(run: Captured, frames: Sequence[Frame], settings: Settings | None =
 
 
 @dataclass(slots=True)
-class _Answer:
-    """What came of asking one rule; `something` is whether there was anything to look at."""
+class Answer:
+    """What came of asking one rule.
+
+    Attributes:
+        key: of the rule; findings: what it found, those before a failure too.
+        fault: why it failed, as one line; damage: what is lost, or may be, of what it read.
+        something: whether there was anything to look at; short: how many points there were, where too few.
+    """
 
     key: str
     findings: list[Finding] = field(default_factory=list)
@@ -81,8 +97,8 @@ class _Answer:
         return not self.damage and not self.fault
 
 
-def _answer(key: str, rule: Rule, run: Captured, frames: Sequence[Frame], settings: Settings) -> _Answer:
-    answer, evidence = _Answer(key), Evidence(run, lambda: _limits(key, rule, settings))
+def _answer(key: str, rule: Rule, run: Captured, frames: Sequence[Frame], settings: Settings) -> Answer:
+    answer, evidence = Answer(key), Evidence(run, lambda: _limits(key, rule, settings))
     if not rule.reads or {channel.kind for channel in run.channels.values()} & set(rule.reads):
         try:
             for finding in _of_rule(key, rule, cast(Run, evidence), frames):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,18 +13,19 @@ from inspector.capture.curves import Curve, column_dim, curves_of, names_of_colu
 from inspector.capture.logs.roles import Role
 from inspector.diagnosis.rule import Captured
 
+Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A series of several columns (or one): `values` (n, m), NaN where nothing was recorded; `iterations` (n,); the
-    name of each column."""
+    """A series of several columns (or one): `values` (n, m), NaN where nothing was recorded, in the precision in which
+    it was stored; `iterations` (n,); the name of each column."""
 
     channel: str
     iterations: Floats
     names: tuple[str, ...]
-    values: Floats
+    values: Array
 
 
 def table_of(run: Captured, name: str) -> Table | None:
@@ -31,7 +33,7 @@ def table_of(run: Captured, name: str) -> Table | None:
     if name not in run.channels or not run.revision(name):
         return None
     channel = run.channel(name)
-    values = np.ma.filled(np.ma.asarray(run.array(name)).astype(np.float64), np.nan)
+    values = _with_nan(run.array(name))
     names = names_of_columns(run, channel)
     values = values.reshape(len(values), -1)
     wanted = run.labels(channel.domain(column)) if (column := column_dim(channel)) is not None else ()
@@ -41,6 +43,34 @@ def table_of(run: Captured, name: str) -> Table | None:
     at = positions(run, channel.domain("iteration"))
     iterations = np.arange(len(values), dtype=np.float64) if at is None else at[: len(values)]
     return Table(name, iterations, names or (channel.title,), values[: len(iterations)])
+
+
+GRADIENT_NORM = "training:gradient_norm"
+_BY_PARAMETER = ("parameters:gradient/norm", "parameters:gradient/norm_clipped")
+
+
+def norms_beside_clipping(run: Captured) -> Floats | None:
+    """(n, 2): the norm of the gradient before and after clipping, of the same parameters; None where either was not
+    recorded. The norm of all parameters counts those before clipping that no optimizer has, or that of another one, and
+    they have none after it: where parameters were recorded one by one, those without both are left out."""
+    table = table_of(run, GRADIENT_NORM)
+    if table is None or table.values.shape[1] < 2:
+        return None
+    before, after = (table_of(run, name) for name in _BY_PARAMETER)
+    if before is None or after is None or len(before.values) != len(after.values):
+        return table.values[:, :2]
+    columns = [before.names.index(name) for name in after.names if name in before.names]
+    both = [before.values[:, columns], after.values[:, [after.names.index(before.names[n]) for n in columns]]]
+    known = np.isfinite(both[0]) & np.isfinite(both[1])
+    norms = np.stack([np.sqrt(np.square(np.where(known, one, 0.0)).sum(axis=1)) for one in both], axis=1)
+    norms[~known.any(axis=1)] = np.nan
+    return norms
+
+
+def _with_nan(array: Array) -> Array:
+    """Floats as they are stored: a table of a long training has millions, which are not copied without need."""
+    plain = np.ma.asarray(array)
+    return np.ma.filled(plain if plain.dtype.kind == "f" else plain.astype(np.float64), np.nan)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -96,4 +97,23 @@ class Input(Protocol):
         """The batch, padded, with step labels. Raises InputError with a one-line message.
 
         `subject` may be a view of one input of several (Subject.view); the batch then holds that one alone.
+        """
+
+
+class Cure(Protocol):
+    """Something that may make a training go better, and that needs no change of the model's code.
+
+    Attributes:
+        title: a short text for a button. summary: one sentence: what is changed.
+        rules: ids of the rules whose findings it may cure.
+    """
+
+    title: str
+    summary: str
+    rules: Sequence[str]
+
+    def apply(self, copy: Any) -> str:
+        """Change a copy of the parameters, or the loop that trains it (a `Copy` of engine/analyses/trial_training.py).
+
+        Returns what was changed, in words with the numbers. Raises Unsupported where there is nothing to be changed.
         """

@@ -1,4 +1,4 @@
-"""The four registries of the engine. A new probe, quantity, loader or input is one new file in its folder."""
+"""The five registries of the engine. A new probe, quantity, loader, input or cure is one new file in its folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from inspector.records.options import Option, OptionError, named_words, split_re
 from inspector.registry import Registry, instead
 
 if TYPE_CHECKING:
-    from inspector.engine.contracts import Input, Loader, Probe
+    from inspector.engine.contracts import Cure, Input, Loader, Probe
     from inspector.engine.model.subject import Batch, Subject
     from inspector.engine.trace.quantity import Quantity
 
@@ -21,6 +21,7 @@ PROBES: Registry[type[Probe]] = Registry("probes", "inspector.engine.probes")
 QUANTITIES: Registry[Quantity] = Registry("quantities", "inspector.engine.quantities")
 LOADERS: Registry[Loader] = Registry("loaders", "inspector.engine.loaders")
 INPUTS: Registry[Input] = Registry("inputs", "inspector.engine.inputs")
+CURES: Registry[Cure] = Registry("cures", "inspector.engine.cures")
 
 
 def quantity_of(request: str) -> tuple[Quantity, dict[str, Any]]:

@@ -14,7 +14,8 @@ from inspector.gui.runtime.display import has_display
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.window.main_window import Window
-from inspector.records import InputSpec
+from inspector.gui.window.open_at import WHOLE
+from inspector.records import InputSpec, ViewAt
 from inspector.transport.process import WorkerProcess
 
 DEMO, DEMO_EXAMPLE = "char-lstm", "long passage"
@@ -39,8 +40,9 @@ def make_window(python: str | None = None) -> Window:
     return Window(Session(partial(WorkerProcess, python=python)), Settings())
 
 
-def run(paths: list[str], demo: bool = False, python: str | None = None) -> int:
-    """Show the window, with files open or with the demo running, until it is closed. Returns the exit code."""
+def run(paths: list[str], demo: bool = False, python: str | None = None, at: ViewAt = WHOLE) -> int:
+    """Show the window, with files open at a position or with the demo running, until it is closed. Returns the exit
+    code."""
     reason = refused()
     if not reason and not has_display():
         reason = "There is no display to show a window on; `inspector demo` and `inspector run` work without one."
@@ -55,11 +57,11 @@ def run(paths: list[str], demo: bool = False, python: str | None = None) -> int:
     window.show()
     application.processEvents()
     signal.signal(signal.SIGINT, lambda *_: window.close())
-    QTimer.singleShot(0, lambda: begin(window, paths, demo))
+    QTimer.singleShot(0, lambda: begin(window, paths, demo, at))
     return int(application.exec())
 
 
-def begin(window: Window, paths: list[str], demo: bool) -> None:
+def begin(window: Window, paths: list[str], demo: bool, at: ViewAt = WHOLE) -> None:
     """What happens once the window is shown: panels, worker, the requested files or demo."""
     from inspector.gui.runtime.exception_hooks import install
     from inspector.gui.runtime.gc_timer import collect_here
@@ -68,6 +70,7 @@ def begin(window: Window, paths: list[str], demo: bool) -> None:
     collect_here(window)
     window.load_panels()
     window.tick()
+    window.open_at.ask(at)
     window.open_paths(paths)
     if demo:
         window.open_sample(DEMO, "", demo_input())

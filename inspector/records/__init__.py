@@ -7,9 +7,12 @@ They travel as JSON between processes and in the index of a capture; `codec.py` 
     labels     names of label domains
     break_condition  when a watched training is to wait
     event      what happened at an iteration of a training
+    note       what a person notes on a frame, step or finding
     run        the life of a run: start, frames, pages, labels, refusals, findings, log, stop
     requests   what a window asks of a worker, and the answers
     catalogue  what a worker offers: every entry of its registries
+    decoding   how an answer is searched for, and the tree of what was tried
+    view_at    where one looks at a capture, as options of a command
     options    options of an entry, and how they are written
     edits      changes to a run
     codec      records as bytes and back
@@ -24,8 +27,10 @@ from inspector.records.bounds import cut, encoded
 from inspector.records.break_condition import BreakCondition, parse_condition
 from inspector.records.catalogue import NEEDS, Catalog, Entry
 from inspector.records.channel import DTYPES, KINDS, Channel, Comparison
+from inspector.records.checkpoint_list import CheckpointList, ListCheckpoints, ListedCheckpoint
 from inspector.records.codec import BadRecordError, decode, encode
 from inspector.records.counted import counted, duration
+from inspector.records.decoding import Decode, DecodedToken, DecodedTree
 from inspector.records.edits import Edit, parse_edit
 from inspector.records.event import BREAK_ON, CONTINUED, EVENT_KINDS, PAUSED, Event
 from inspector.records.labels import (
@@ -45,6 +50,7 @@ from inspector.records.labels import (
     VOCABULARY_DOMAIN,
 )
 from inspector.records.naming import channel_name, place_name
+from inspector.records.note import Note, Noted
 from inspector.records.options import Option, requests_in, split_request
 from inspector.records.parameter_changes import CompareCheckpoints, ParameterChange, ParameterChanges
 from inspector.records.requests import (
@@ -81,6 +87,7 @@ from inspector.records.run import (
     Status,
 )  # fmt: skip
 from inspector.records.sequences import SEQUENCES, data_spec, input_spec, is_data_set
+from inspector.records.view_at import ViewAt, command
 
 __all__ = [
     "ANSWER_DOMAIN",
@@ -112,10 +119,14 @@ __all__ = [
     "Cancel",
     "Catalog",
     "Channel",
+    "CheckpointList",
     "CheckpointReport",
     "CodeFile",
     "CompareCheckpoints",
     "Comparison",
+    "Decode",
+    "DecodedToken",
+    "DecodedTree",
     "Edit",
     "Entry",
     "Event",
@@ -126,11 +137,15 @@ __all__ = [
     "InputSpec",
     "Labels",
     "Layout",
+    "ListCheckpoints",
+    "ListedCheckpoint",
     "Load",
     "Loaded",
     "Log",
     "Mismatch",
     "NeedsTrust",
+    "Note",
+    "Noted",
     "Option",
     "Page",
     "ParameterChange",
@@ -148,7 +163,9 @@ __all__ = [
     "Status",
     "Sweep",
     "SweepFrame",
+    "ViewAt",
     "channel_name",
+    "command",
     "counted",
     "cut",
     "data_spec",

@@ -32,6 +32,7 @@ class Entry:
         reads: for an input: kinds of model that it is for; empty for all.
         prompt: for an input that is typed: what to type.
         choices: for an input: the sequences that it can make, by name.
+        rules: for a cure: ids of the rules whose findings it may cure.
     """
 
     key: str
@@ -49,6 +50,7 @@ class Entry:
     reads: tuple[str, ...] = ()
     prompt: str = ""
     choices: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,4 +65,5 @@ class Catalog:
     loaders: tuple[Entry, ...] = ()
     inputs: tuple[Entry, ...] = ()
     cells: tuple[Entry, ...] = ()
+    cures: tuple[Entry, ...] = ()
     broken: tuple[str, ...] = ()

@@ -20,15 +20,17 @@ DIMS = (
     "step", "unit", "head", "query", "key", "source", "lag", "start", "rank", "statistic",
     "count", "class", "feature", "layer", "parameter", "bin", "exponent", "eigenvalue", "part", "component", "point",
     "token", "input", "iteration", "sequence", "number", "operation", "slot", "output", "value",
+    "node",
 )  # fmt: skip
 """Known axis names. Others are allowed (lower-case words); these have axis labels in the window."""
 
 KINDS = (
     "input", "state", "gate", "jacobian", "lag", "map", "gradient", "attention", "attention_statistic",
+    "attention_map", "attention_head", "attention_pair", "residual", "attention_cost",
     "output", "unit", "health", "parameter", "path", "mask", "memory", "opener", "influence", "depth",
     "spectrum", "lyapunov", "trajectory", "fixed_point", "bptt", "truncation", "clipping",
     "training", "coordinate", "sequences", "state_derivative", "series", "histogram", "spike",
-    "operations", "fingerprint",
+    "operations", "fingerprint", "structure", "trial", "decoding",
 )  # fmt: skip
 """Known kinds. A kind determines which plot fits; a new kind needs a new panel, a new name does not.
 
@@ -66,6 +68,8 @@ class Channel:
         value_domain: set when the values are indices into a label domain ("vocabulary" for token ids).
         module: class name of the module at the place, for the model tree.
         fill: the value of a cell that no page has; None for NaN in floats and 0 in integers.
+        computed: what a cell that no page has is computed from when it is read: "queries and keys" for a map of
+            attention whose NAME/queries and NAME/keys are kept (capture/computed_map.py); "" for nothing.
     """
 
     name: str
@@ -86,6 +90,7 @@ class Channel:
     value_domain: str = ""
     module: str = ""
     fill: float | None = None
+    computed: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", channel_name(self.name))

@@ -16,10 +16,11 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
-from inspector.records import catalogue, edits, options, parameter_changes, requests, run
+from inspector.records import catalogue, checkpoint_list, decoding, edits, options, parameter_changes, requests, run
 from inspector.records.axis import Axis
 from inspector.records.channel import Channel
 from inspector.records.event import Event
+from inspector.records.note import Note, Noted
 
 MAX_BYTES = 16 * 1024 * 1024
 _PASS = (str, bool, int)
@@ -27,14 +28,15 @@ _PASS = (str, bool, int)
 RECORDS: dict[str, type[Any]] = {
     record.__name__: record
     for record in (
-        Axis, Channel, Event, run.RunStart, run.Place, run.Frame, run.Labels, run.Scalar, run.Refusal, run.Finding,
-        run.Log, run.RunStop, run.RowCounts, edits.Edit, requests.InputSpec, requests.Load, requests.Run,
-        requests.Sweep, requests.SweepFrame,
+        Axis, Channel, Event, Note, Noted, run.RunStart, run.Place, run.Frame, run.Labels, run.Scalar, run.Refusal,
+        run.Finding, run.Log, run.RunStop, run.RowCounts, edits.Edit, requests.InputSpec, requests.Load, requests.Run,
+        requests.Sweep, requests.SweepFrame, decoding.Decode,
         requests.Analyse, requests.Cancel, requests.Quit, options.Option, catalogue.Entry, catalogue.Catalog,
         requests.Mismatch, requests.CheckpointReport,
         requests.Loaded, requests.CodeFile, requests.NeedsTrust, requests.Progress, requests.Failure,
         requests.Finished, parameter_changes.CompareCheckpoints, parameter_changes.ParameterChange,
-        parameter_changes.ParameterChanges,
+        parameter_changes.ParameterChanges, checkpoint_list.ListCheckpoints, checkpoint_list.ListedCheckpoint,
+        checkpoint_list.CheckpointList,
     )
 }  # fmt: skip
 

@@ -1,4 +1,5 @@
-"""A change to a run: a token or number of the input, or a unit, a state or a gate clamped to a value from a step on."""
+"""A change to a run: a token or number of the input; a unit, a state or a gate clamped to a value from a step on; a
+head of attention that gives a value, or its mean, in place of what it computes."""
 
 from __future__ import annotations
 
@@ -8,7 +9,11 @@ from dataclasses import dataclass
 _FORM = re.compile(
     r"(?P<what>[^\[\]=@]+)(\[(?P<unit>\d+)\])?=(?P<value>.+?)(@(?P<start>\d+)(?P<more>:(?P<stop>\d+)?)?)?", re.DOTALL
 )
-FORM = "PLACE:SIGNAL=VALUE, PLACE:SIGNAL[UNIT]=VALUE@FROM:TO, or input=TOKEN@STEP (input.NAME of several)"
+HEAD, MEAN = "head", "mean"
+FORM = (
+    "PLACE:SIGNAL=VALUE, PLACE:SIGNAL[UNIT]=VALUE@FROM:TO, PLACE:head[HEAD]=0 or =mean, or input=TOKEN@STEP "
+    "(input.NAME of several)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,9 +22,10 @@ class Edit:
 
     Attributes:
         place, signal: of the channel that is clamped ("rnn.l0", "gate/forget"); place "input": the sequence itself;
-            "input.tgt": that of another input.
-        unit: one unit, or None for all.
-        value: the value to which it is clamped; text: the token that is put in, where the input is tokens.
+            "input.tgt": that of another input; signal "head": the output of heads of the attention at a place.
+        unit: one unit or head, or None for all.
+        value: the value to which it is clamped; text: the token that is put in, where the input is tokens; "mean" for
+            a head: the mean of its output over the queries of the sequence.
     """
 
     place: str
@@ -34,6 +40,11 @@ class Edit:
     def of_input(self) -> bool:
         """Whether a sequence that goes in is changed: "input", or "input.tgt" of the input tgt."""
         return _is_input(self.place, self.signal)
+
+    @property
+    def of_heads(self) -> bool:
+        """Whether the output of heads of attention is changed: `layers.0.attn:head[3]=0`."""
+        return self.signal == HEAD
 
     def __str__(self) -> str:
         """In the form that `parse_edit` reads."""
@@ -61,6 +72,8 @@ def parse_edit(text: str) -> Edit:
     value = _number(found["value"])
     if _is_input(place, signal):
         return Edit(place=place, unit=unit, value=value or 0.0, text=found["value"], start=start, stop=stop)
+    if signal == HEAD and found["value"] == MEAN:
+        return Edit(place=place, signal=signal, unit=unit, text=MEAN, start=start, stop=stop)
     if not signal or value is None:
         raise ValueError(f"{text!r} is no edit; expected {FORM}.")
     return Edit(place=place, signal=signal, unit=unit, value=value, start=start, stop=stop)

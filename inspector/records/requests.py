@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from inspector.records.decoding import Decode
 from inspector.records.edits import Edit
 from inspector.records.run import Frame, Place, RunStop
 
@@ -55,7 +56,8 @@ class Run:
     registry of quantities, with options after `@` ("gradient/vectors@0:5", see options.py). With `edits` there are two
     frames: the run as it is, and with the changes. `states`: place of a hand-written recurrence → the variables of the
     user's code that are its state, to correct what was found. With `now` only those of them are computed in the run;
-    the others are left to `Analyse` requests, unless the run is too large to be stored for these.
+    the others are left to `Analyse` requests, unless the run is too large to be stored for these. With `decode` an
+    answer is searched for, and the frames are the right answer, where that is known, and the hypotheses found.
     """
 
     path: str
@@ -64,6 +66,7 @@ class Run:
     only: tuple[str, ...] = ()
     now: tuple[str, ...] | None = None
     edits: tuple[Edit, ...] = ()
+    decode: Decode | None = None
     states: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     seed: int = 0
     frame_label: str = ""

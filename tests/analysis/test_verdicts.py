@@ -44,6 +44,14 @@ def test_influence_beside_gradient(
     assert influence_verdict(influence, gradient, 0, reaches).word == word
 
 
+def test_a_gradient_that_is_larger_at_shorter_lags_than_the_one_that_counts_has_not_exploded() -> None:
+    first_counts = np.where(np.arange(60) == 59, 1.0, 1e-4)
+    assert influence_verdict(first_counts, falling(0.2), 59, (59.0, 59.0)).word == "kept"
+    middle = np.where(np.arange(60) == 30, 1.0, 1e-4)
+    assert influence_verdict(middle, falling(-0.25), 30, (30.0, 59.0)).word == "exploded"
+    assert influence_verdict(middle, falling(-0.2), 30, (30.0, 59.0)).word == "natural"
+
+
 def test_an_influence_of_nan_is_not_called_none() -> None:
     late = np.where(np.arange(60) == 4, 0.3, NAN)
     for influence, reference in ((np.full(60, NAN), 0), (late, 4)):

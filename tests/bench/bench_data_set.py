@@ -12,8 +12,8 @@ from harness import Row, interleave
 from torch import Tensor, nn
 
 from inspector.engine.data_set import run_data_set
-from inspector.engine.data_set.joining import MOST_TOGETHER
 from inspector.engine.data_set.run import CHECKED
+from inspector.engine.model.joining import MOST_TOGETHER
 from inspector.engine.model.subject import adopt
 from inspector.engine.pipeline import RunOptions
 from inspector.records import Frame, data_spec

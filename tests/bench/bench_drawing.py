@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QApplication
 
 from inspector.capture import Writer, open_capture
 from inspector.gui.state.step_range import StepRange
-from inspector.gui.widgets.atlas import Atlas, thumbnail
+from inspector.gui.widgets.atlas import Atlas, Shown, thumbnail
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.source import changes_of, glance, overview_of
 from inspector.gui.widgets.theme import LIGHT
@@ -98,7 +98,8 @@ def _thumbnails() -> Row:
     ours, other = [], []
     for _ in range(12):
         began = time.process_time()
-        atlas.set_maps([f"layer {i}" for i in range(12)], pictures)
+        heads = [(f"layer {i}", [Shown((i, j), pictures[i][j].copy()) for j in range(12)]) for i in range(12)]
+        atlas.set_heads(heads, [title for title, _ in heads])
         view.grab()
         ours.append(time.process_time() - began)
         began = time.process_time()

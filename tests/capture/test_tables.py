@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,6 +50,36 @@ def test_csv_is_safe_for_spreadsheets(capture: Capture, tmp_path: Path) -> None:
     assert rows[2][2:] == ["nan", "inf"]
     long = list(csv.reader(io.StringIO(export_channel(capture, "a:attention", -1, tmp_path / "y.csv").read_text())))
     assert long[0] == ["head", "query", "key", "attention"] and long[-1] == ["1", "1", "1", "7.0"]
+    capture.close()
+
+
+def test_json_has_what_json_has_not(capture: Capture, tmp_path: Path) -> None:
+    told = json.loads(export_channel(capture, "a:h", -1, tmp_path / "x.json").read_text(encoding="utf-8"))
+    assert told["values"] == [[1.5, -2.0], ["nan", "inf"], [0.25, 3.0]]
+    assert (told["schema"], told["dims"], told["first"]) == ("inspector-channel-1", ["step", "unit"], [0, 0])
+    assert told["labels"] == {"step": ["=cmd()", "<s>", "b,\n"]}
+    capture.close()
+
+
+def test_a_part_keeps_its_positions(capture: Capture, tmp_path: Path) -> None:
+    part = {"step": (1, 3), "unit": (1, 2)}
+    told = json.loads(export_channel(capture, "a:h", -1, tmp_path / "x.json", slices=part).read_text())
+    assert (told["values"], told["first"]) == ([["inf"], [3.0]], [1, 1]) and told["labels"]["step"] == ["<s>", "b,\n"]
+    text = export_channel(capture, "a:h", -1, tmp_path / "x.csv", slices=part).read_text(encoding="utf-8")
+    assert list(csv.reader(io.StringIO(text))) == [
+        ["step", "label", "unit 1"], ["1", "<s>", "inf"], ["2", "b,\n", "3.0"],
+    ]  # fmt: skip
+    long = export_channel(capture, "a:attention", -1, tmp_path / "y.csv", slices={"key": (1, 2)}).read_text()
+    assert list(csv.reader(io.StringIO(long)))[1] == ["0", "0", "1", "1.0"]
+    with np.load(export_channel(capture, "a:h", -1, tmp_path / "x.npz", slices=part)) as archive:
+        assert archive["first"].tolist() == [1, 1] and archive["values"].shape == (2, 1)
+    for wrong, said in (
+        ({"step": (2, 9)}, "step=2:9 does not lie in a:h, whose step"),
+        ({"key": (0, 1)}, "no dim 'key'"),
+    ):
+        with pytest.raises(CaptureError, match=said):
+            export_channel(capture, "a:h", -1, tmp_path / "z.json", slices=wrong)
+    assert not (tmp_path / "z.json").exists()
     capture.close()
 
 

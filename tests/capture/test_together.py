@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from captures import START
+from commands import call
+from log_files import event, events, part, scalar, tensor
 from several_runs import logged, watched
 
-from inspector.capture import CaptureError, Writer, curves_of, open_any, open_capture, points_of
+from inspector.capture import CaptureError, Writer, curves_of, open_any, open_capture, open_log, points_of
 from inspector.capture.together import MOST_RUNS, Together, differing_settings, settings_of
 from inspector.records import RunStop
 
@@ -70,6 +72,16 @@ def test_what_grows_is_read_on(tmp_path: Path) -> None:
         assert list(whole.channels) == names
         loss = next(c for c in curves_of(whole) if c.run == "log.jsonl")
         assert len(points_of(whole, loss).y) == 9
+
+
+def test_texts_of_a_log_are_settings(tmp_path: Path) -> None:
+    for name, text in (("one", "with warm-up"), ("two", "none\nat all")):
+        note = tensor("note", 7, part(8, text), plugin="text")
+        (tmp_path / name).mkdir()
+        events(tmp_path / name / "events.out.tfevents.1", event(0, note), event(1, scalar("loss", 2.0)))
+    log = open_log(tmp_path)
+    assert [settings_of(log.one(name)) for name in log.runs] == [{"note": "with warm-up"}, {"note": "none↵at all"}]
+    assert "settings: note=with warm-up" in call("list", ".", cwd=tmp_path).stdout
 
 
 def test_settings_that_differ_and_only_those(tmp_path: Path) -> None:

@@ -18,15 +18,18 @@ from inspector.records import Channel, Finding, Frame, Page, RunStart, RunStop, 
 COUNTS = ("-inf", "<0", "0", ">0", "+inf", "nan", "first_bad_step")
 INFLUENCE, GRADIENT = "input:influence/loss", "input:gradient/lag"
 HEALTHY, BAD = [0, 3, 0, 4, 0, 0, -1], [0, 3, 0, 4, 0, 2, 5]
+BEFORE = {"structure", "trial"}
+"""Kinds of what is tested before a training; rules of these have nothing to look at here."""
 BOTH = ("gradient-reach", "nonfinite")
 
 
 @pytest.fixture(autouse=True)
 def rules(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The registry, put back afterwards."""
+    """The registry with the rules that these captures are for, put back afterwards."""
     RULES.load()
     for name in ("_entries", "_origins"):
-        monkeypatch.setattr(RULES, name, dict(getattr(RULES, name)))
+        kept = {key: one for key, one in getattr(RULES, name).items() if key in BOTH}
+        monkeypatch.setattr(RULES, name, kept)
     yield
 
 
@@ -60,12 +63,14 @@ def judged(path: Path) -> Diagnosis:
 
 def unjudged(found: Diagnosis) -> dict[str, tuple[str, ...]]:
     """What each rule about frames that could not judge lacks, by channel; the others have nothing to look at here."""
-    damaged = [one for one in found.unjudged if RULES[one.rule].scope == "frame"]
+    damaged = [
+        one for one in found.unjudged if RULES[one.rule].scope == "frame" and not BEFORE & {*RULES[one.rule].reads}
+    ]
     return {one.rule: tuple(damage.channel for damage in one.damage) for one in damaged}
 
 
 def silent(found: Diagnosis) -> set[str]:
-    return {rule for rule in found.silent if RULES[rule].scope == "frame"}
+    return {rule for rule in found.silent if RULES[rule].scope == "frame" and not BEFORE & {*RULES[rule].reads}}
 
 
 def test_a_rule_of_whose_pages_one_is_damaged_has_not_judged(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 from commands import call
 
 from inspector.capture import Writer
+from inspector.cli.diagnose import _write
+from inspector.cli.fault import Fault
 from inspector.diagnosis import RULES, SettingsError, project_file, read_settings
 from inspector.records import Channel, Labels, Page, RunStart, RunStop
 
@@ -51,7 +54,7 @@ def test_mutes_and_limits(tmp_path: Path) -> None:
         ("[diagnosis]\nmute = [{rule = 'IN101', when = 'never'}]", 'expected "RULE" or a table'),
         ("[diagnosis]\nmute = [{rule = 4}]", "expected texts"),
         ("[diagnosis]\nmute = ['IN999']", "there is no rule 'IN999'"),
-        ("[diagnosis.limits]\n'updates-lost.chare' = 1", "close to it is updates-lost.share"),
+        ("[diagnosis.limits]\n'updates-lost.chare' = 1", "close to it are updates-lost.share"),
         ("[diagnosis.limits]\n'updates-lost.share' = 'much'", "expected a number"),
         ("[diagnosis.limits]\n'updates-lost.share' = nan", "expected a number"),
         ("#" * (1 << 20) + "\n", "more than 1,048,576 bytes"),
@@ -132,7 +135,20 @@ def test_sarif_has_every_finding_and_says_which_are_suppressed(lost: Path) -> No
     (run,) = json.loads((lost / "t.sarif").read_text())["runs"]
     assert [one["suppressions"] for one in run["results"]] == [[{"kind": "external"}]]
     refused = call("diagnose", "t.inspect", "--sarif", f"no{os.sep}t.sarif", cwd=lost, expect=2).stderr
-    assert "cannot be written" in refused
+    assert f"no{os.sep}t.sarif cannot be written (No such file or directory); it is as it was." in refused
+    before = (lost / "t.sarif").read_bytes()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Path, "replace", _full)
+        with pytest.raises(Fault, match="No space left"):
+            _write(lost / "t.sarif", "half")
+    assert (lost / "t.sarif").read_bytes() == before and not list(lost.glob(".*.part"))
+    (lost / "link.sarif").symlink_to("t.sarif")
+    _write(lost / "link.sarif", "{}")
+    assert (lost / "link.sarif").is_symlink() and (lost / "t.sarif").read_text() == "{}"
+
+
+def _full(self: Path, target: Path) -> Path:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_the_rules_are_listed_with_their_limits(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ from listed import Listed
 from several_inputs import SOURCE, TARGET, made
 from torch import Tensor, nn
 
-from inspector.engine.model.subject import adopt
+from inspector.engine.model.subject import Batch, Subject, adopt
 from inspector.engine.pipeline import RunOptions, perform
 from inspector.engine.pipeline.batches import make_batch
-from inspector.records import ANSWER_DOMAIN
+from inspector.records import ANSWER_DOMAIN, Channel
 
 MAPS = RunOptions(only=("attention/maps", "attention/distance"))
 
@@ -105,3 +105,23 @@ def test_a_cache_that_began_with_the_source_has_the_targets_steps_as_rows_and_po
     assert [int(row.nonzero()[0].max()) for row in weights[0]] == [5, 6, 7, 8]
     steps = np.arange(5, 9)[:, None] - np.arange(9)
     np.testing.assert_allclose(sink.array("own:attention/distance")[0], (weights[0] * steps).sum(1), atol=1e-2)
+
+
+class Lazy(nn.Module):
+    """Keys are added to a cache that begins as a tensor (0,); the queries are learned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asks, self.layer = nn.Parameter(torch.randn(1, 3, 4)), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        keys = torch.cat((x.new_zeros(0), self.layer(x)), -2)
+        return nn.functional.scaled_dot_product_attention(self.asks, keys, x)
+
+
+def test_an_empty_cache_is_no_key_before_the_first_step() -> None:
+    torch.manual_seed(0)
+    sink = Listed()
+    perform(Subject(Lazy(), kind="vectors", width=4), Batch(torch.randn(1, 5, 4), torch.tensor([5])), sink, MAPS)
+    channel = next(one for one in sink.of(Channel) if one.kind == "attention" and one.dims[-1] == "key")
+    assert channel.domain("key") == "step"

@@ -18,27 +18,23 @@ TOOLS = Path(__file__).resolve().parents[1] / "tools"
 SECONDS = 540
 NAMES = (
     "lstm", "gru in both directions", "lstm with dropout", "hand-written", "hand-written with dropout", "cells",
-    "attention", "two devices", "two devices, exchanged", "hand-written, many sequences", "attention, many sequences",
+    "attention", "two devices", "two devices, exchanged", "scans", "hand-written, many sequences", "attention, many sequences",
 )  # fmt: skip
 WAITS = 400
 """Times that a run of 14 steps waits for the device with every quantity, beside those that a recurrence of its own
 operations takes for running them again."""
 
 
-def program(*arguments: str) -> str:
-    """What a program of tests/tools printed."""
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    """What the program printed."""
     path = os.pathsep.join((str(TOOLS), os.environ["PYTHONPATH"]))
     done = subprocess.run(
-        [sys.executable, str(TOOLS / "on_second_device.py"), *arguments],
+        [sys.executable, str(TOOLS / "on_second_device.py")],
         env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=SECONDS, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def found() -> dict[str, Any]:
-    known: dict[str, Any] = json.loads(program())
+    known: dict[str, Any] = json.loads(done.stdout)
     return known
 
 
@@ -68,9 +64,9 @@ def test_the_processor_waits_for_the_device_a_bounded_number_of_times(found: dic
 
 
 @pytest.mark.timeout(SECONDS + 20)
-def test_the_emulation_obeys_the_rules_of_a_device() -> None:
+def test_the_emulation_obeys_the_rules_of_a_device(found: dict[str, Any]) -> None:
     """Else the comparison above would show nothing."""
-    assert json.loads(program("rules")) == {
+    assert found["rules"] == {
         "two devices": "RuntimeError", "a number beside it": "", "an index on the CPU": "", "an index from there": "RuntimeError",
         "numpy": "TypeError", "a generator of the CPU": "RuntimeError", "float64 where there is none": "TypeError",
         "waiting": "counted", "random numbers of the CPU": "untouched", "a device that is not there": "InputError: This machine "

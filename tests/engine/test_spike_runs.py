@@ -129,6 +129,8 @@ def test_what_does_not_fit_is_refused_with_the_reason(tmp_path: Path) -> None:
         inspector.run(nn.RNN(2, 3), spike=kept)
     with pytest.raises(InputError, match="There is no file"):
         inspector.run(MODELS["gru"](), spike=tmp_path / "nothing.safetensors")
+    with pytest.raises(InputError, match="no `sequence`, `data` or `edits` with it"):
+        inspector.run(MODELS["gru"](), spike=kept, edits=["rnn.l0:h=0"])
     (tmp_path / "bad.safetensors").write_bytes(kept.read_bytes()[:300])
     with pytest.raises(InputError, match="no iteration that a watched training kept"):
         inspector.run(MODELS["gru"](), spike=tmp_path / "bad.safetensors")

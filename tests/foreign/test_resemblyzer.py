@@ -74,6 +74,7 @@ def test_the_speaker_encoder_opens_runs_and_every_panel_shows_it(tmp_path: Path,
         states = {key: stage.panel(key).state for key, _ in ordered()}
         stage.close()
     shown = {
+        "overview",
         "states",
         "units",
         "gates",

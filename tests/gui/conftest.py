@@ -186,6 +186,7 @@ def make_capture(
             random.random((steps, 3)).astype(np.float32))  # fmt: skip
         put(Channel(name="output:token", kind="output", dims=("step", "rank"), shape=(steps, 3), dtype="int64",
                     title="tokens", value_domain="vocabulary"), random.integers(0, 4, (steps, 3)))  # fmt: skip
+        put_residual(put, random, steps, nan)
         put_bptt(put, writer, min(steps, 300))
         put_clipping(put, writer, units, hostile, nan)
         put(Channel(name="rnn.l0:health/h", kind="health", dims=("count",), shape=(7,), dtype="int64", title="health",
@@ -239,6 +240,27 @@ def put_paths_and_openers(
     writer.write(Scalar("rnn.l0:gate/forget/keeps", 0, 1.0))
 
 
+def put_residual(put: Put, random: np.random.Generator, steps: int, nan: bool) -> None:
+    """The stream of two layers: norms, the lens, massive activations; and the cost of an attention."""
+    layers = {"layer": ("into blocks.0", "blocks.0", "blocks.1")}
+    norms = np.abs(random.normal(size=(3, steps))) + 0.1
+    norms[1, : steps // 10] = np.nan if nan else 1.0
+    put(Channel(name="blocks:residual/norm", kind="residual", dims=("layer", "step"), shape=norms.shape, dtype="float64",
+                title="norm of the stream", scale="log", labels=layers), norms)  # fmt: skip
+    put(Channel(name="blocks:residual/lens_token", kind="residual", dims=("layer", "step"), shape=norms.shape,
+                dtype="int32", title="most probable class", labels=layers, value_domain="vocabulary"),
+        random.integers(0, 4, norms.shape).astype(np.int32))  # fmt: skip
+    put(Channel(name="blocks:residual/lens_probability", kind="residual", dims=("layer", "step"), shape=norms.shape,
+                dtype="float64", title="probability of the prediction", labels=layers, limits=(0, 1)),
+        random.random(norms.shape))  # fmt: skip
+    put(Channel(name="blocks:residual/massive", kind="residual", dims=("statistic", "layer"), shape=(2, 3), dtype="float64",
+                title="massive activations", labels={**layers, "statistic": ("largest", "position")}),
+        np.array([[3.0, np.nan if nan else 9.0, 5.0], [0.0, 1.0, 2.0]]))  # fmt: skip
+    put(Channel(name="attn:attention/flops", kind="attention_cost", dims=("part", "length"), shape=(2, 2),
+                dtype="float64", title="multiplications", labels={"part": ("Q", "scores"), "length": ("this run", "256")}),
+        np.array([[1.0, 2.0], [3.0, 4e9]]))  # fmt: skip
+
+
 def put_bptt(put: Put, writer: Writer, size: int) -> None:
     """Itemised and truncated gradients through time: a decaying triangle, its sums, curves over K."""
     lag = np.arange(size)[:, None] - np.arange(size)
@@ -261,6 +283,24 @@ def put_bptt(put: Put, writer: Writer, size: int) -> None:
     writer.write(Scalar("rnn.l0:truncation/all/smallest_k_10_percent", 0, 13.0 if size > 13 else float("nan")))
     put(Channel(name="rnn.l0:truncation/adaptive", kind="truncation", dims=("statistic", "step"), shape=(2, size),
                 dtype="float64", title="smallest K by step", labels={"statistic": ("10%", "1%")}), np.stack((ks, 2 * ks)))  # fmt: skip
+
+
+def put_decoding(put: Put, writer: Writer, hostile: bool, nan: bool) -> None:
+    """A search of 30 tokens (hostile: 600), each after one of those before it, and what drifts."""
+    random, count = np.random.default_rng(2), 600 if hostile else 30
+    names = [HOSTILE[i % len(HOSTILE)] if hostile else chr(97 + i % 26) for i in range(count)]
+    writer.write(Labels("node", tuple(names), 0))
+    parents = np.array([random.integers(max(-1, i - 9), i) for i in range(count)], np.int32)
+    fate = np.isin(np.arange(count), parents, invert=True) * random.integers(1, 4, count)
+    total = -np.cumsum(random.random(count))
+    fields = {"token": np.arange(count, dtype=np.int32), "parent": parents, "log_probability": -random.random(count),
+              "total": total, "score": total, "fate": fate.astype(np.uint8), "times": np.ones(count, np.int32)}  # fmt: skip
+    for name, values in fields.items():
+        put(Channel(name=f"decoding:{name}", kind="decoding", dims=("node",), shape=(count,), dtype=str(values.dtype),
+                    title=name), values)  # fmt: skip
+    drift = np.full(9, np.nan) if nan else random.random(9)
+    put(Channel(name="rnn.l0:drift/state", kind="decoding", dims=("step",), shape=(9,), dtype="float64",
+                title="drift of the state"), drift)  # fmt: skip
 
 
 def put_clipping(put: Put, writer: Writer, count: int, hostile: bool, nan: bool) -> None:
@@ -291,6 +331,18 @@ def put_clipping(put: Put, writer: Writer, count: int, hostile: bool, nan: bool)
     put(Channel(name="parameters:training/measured", kind="training", dims=("statistic", "iteration"), shape=(2, 1),
                 dtype="float64", title="training", labels={"statistic": ("step", "accuracy")}),
         np.array([[0.0], [np.nan if nan else 0.5]]))  # fmt: skip
+    few = 40
+    moved = np.triu(random.random((few, few)))
+    put(Channel(name="model:structure/causal", kind="structure", dims=("source", "step"), shape=(few, few), scale="log",
+                dtype="float64", title="change"), moved * (np.nan if nan else 1.0))  # fmt: skip
+    put(Channel(name="model:structure/causal/modules", kind="structure", dims=("module",), shape=(2,), scale="log",
+                dtype="float64", title="change, by module", domains={"module": "structure modules of causal"}),
+        np.array([0.0, np.nan if nan else 0.1]))  # fmt: skip
+    for name, size in (("", (2, 3, 30)), ("/after", (2, 3))):
+        trained = random.random(size) + 1.0
+        put(Channel(name=f"model:trial/cure/clip_gradient{name}", kind="cure", dims=("version", "seed", "iteration")[: len(size)],
+                    shape=size, dtype="float64", title="Clip the gradient: loss"), trained * (np.nan if nan else 1.0))  # fmt: skip
+    put_decoding(put, writer, hostile, nan)
     for signal, value in (("gradient_norm", float("nan") if nan else 2.0), ("used", 0.5), ("loss_terms", 9.0)):
         writer.write(Scalar(f"parameters:clipping/{signal}", 0, value))
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from panel_captures import channel, shown
-from PySide6.QtGui import QPainter, QPicture
+from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPicture
 
 from inspector.gui.widgets.axes import StepAxis
 from inspector.records import Labels
@@ -63,5 +64,43 @@ def test_the_figure_has_the_tokens_of_the_keys_and_room_for_them(tmp_path: Path)
     many, (high, width) = key_axis(tmp_path / "b", 24)
     assert len(many) == 24 and (many[2], many[-1]) == ("extraordi…", "again") and high > low + 30 and width > 80
     (tmp_path / "c").mkdir()
-    numbered, (height, _) = key_axis(tmp_path / "c", 150)
-    assert all(text.isdigit() for text in numbered) and height == low
+    thinned, (height, _) = key_axis(tmp_path / "c", 150)
+    steps = [int(text.rpartition(" ")[2]) for text in thinned]
+    assert len(steps) > 3 and height == low and len({b - a for a, b in pairwise(steps)}) == 1
+    assert [shortened(WORDS[step % len(WORDS)]) + f" {step}" for step in steps] == thinned, "each is true"
+
+
+def shortened(word: str) -> str:
+    return word if len(word) <= 10 else word[:9] + "…"
+
+
+@pytest.mark.parametrize("orientation", ["bottom", "left"])
+@pytest.mark.parametrize("size", [40.0, 120.0, 330.0, 900.0])
+@pytest.mark.parametrize(("low", "high"), [(0, 199), (37, 160), (0, 15_999), (3, 6)])
+def test_names_that_do_not_all_fit_are_thinned_out_with_their_numbers(
+    orientation: str, size: float, low: int, high: int
+) -> None:
+    axis = StepAxis(orientation)
+    axis.thins = True
+    axis.set_names([f"t{n}" for n in range(16_000)])
+    levels = axis.tickValues(low - 0.5, high + 0.5, size)
+    texts = [text for spacing, values in levels for text in axis.tickStrings(values, 1.0, spacing)]
+    values = [value for _, some in levels for value in some]
+    if texts == [f"t{n}" for n in range(low, high + 1)]:
+        assert size >= 120.0 and high - low < 10, "all fit"
+    elif not texts[0].isdigit():
+        assert texts == [f"t{int(value)} {int(value)}" for value in values] and len(texts) >= 2
+        metrics = QFontMetricsF(QFont())
+        apart = (values[1] - values[0]) * size / (high - low + 1)
+        assert apart >= (metrics.height() if orientation == "left" else max(map(metrics.horizontalAdvance, texts)))
+    else:
+        assert all(text.isdigit() for text in texts) and size <= 120.0, "no room for two names"
+
+
+def test_without_names_or_where_an_axis_does_not_thin_steps_are_numbered() -> None:
+    for thins, names in ((True, []), (False, [f"t{n}" for n in range(200)])):
+        axis = StepAxis("bottom")
+        axis.thins = thins
+        axis.set_names(names)
+        levels = axis.tickValues(-0.5, 199.5, 300.0)
+        assert all(text.isdigit() for gap, values in levels for text in axis.tickStrings(values, 1.0, gap))

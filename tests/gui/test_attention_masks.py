@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,20 +21,26 @@ def map_of(weights: np.ndarray, signal: str = "attention") -> Written:
     )  # fmt: skip
 
 
+def drawn_rows(panel: Any) -> np.ndarray:
+    """The numbers of the large map."""
+    ((_, choice),) = panel.choices()
+    source = panel.levels.source(panel.capture, choice)
+    rows: np.ndarray = source.rows(0, source.shape[0])
+    return rows
+
+
 def drawn(tmp_path: Path, weights: np.ndarray, *more: Written) -> tuple[np.ndarray, np.ndarray, str, str]:
     """What the large map holds (query, key), the first thumbnail, and the readouts at two masked-or-zero cells."""
     parts = (map_of(weights), *more)
     with shown(tmp_path, "attention", *parts, place="a") as (stage, panel):
-        picture = panel._row_of(panel.maps()[0])[0]
-        assert panel._weights() is not None
-        masked = panel._masked(panel.maps()[0], 0)
+        picture = panel.atlas._pictures[0, 0]
+        masked = np.isneginf(drawn_rows(panel))
         said = []
         for query, key in ((0, 3), (4, 1)):
             stage.cursor.move(place="a", head=0, step=query, key=key)
             said.append(
                 next(value for what, value in panel.readout(stage.cursor.position) if what.startswith("attention"))
             )
-        assert masked is not None
         return masked, picture, said[0], said[1]
 
 
@@ -68,8 +75,8 @@ def test_rows_are_shown_until_the_map_is_there(tmp_path: Path) -> None:
     rows = map_of(weights[:, :3], "attention/rows")
     with shown(tmp_path, "attention", rows, place="a") as (_, panel):
         assert [one.name for one in panel.maps()] == ["a:attention/rows"]
-        assert panel._weights().shape == (3, T)
+        assert drawn_rows(panel).shape == (3, T)
     (tmp_path / "b").mkdir()
     with shown(tmp_path / "b", "attention", rows, map_of(weights), place="a") as (_, panel):
         assert [one.name for one in panel.maps()] == ["a:attention"]
-        assert panel._weights().shape == (T, T)
+        assert drawn_rows(panel).shape == (T, T)

@@ -12,8 +12,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from inspector.capture import open_capture
+from inspector.capture.holes import Holes
 from inspector.gui.export.offscreen import Stage
-from inspector.gui.widgets.gaps import Gaps
 from inspector.gui.widgets.theme import NOT_A_NUMBER
 
 CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
@@ -45,34 +45,38 @@ def test_keys_are_walked_with_ctrl_and_queries_without(stage: Stage) -> None:
     assert stage.cursor.position.key == 199, "the last of the 200 keys"
 
 
-def test_the_title_ends_where_its_plot_does(a_capture: Path, qtbot: Any) -> None:
+def test_the_heading_ends_where_the_panel_does(a_capture: Path, qtbot: Any) -> None:
     with open_capture(a_capture) as capture:
         stage = Stage(capture, (420, 300))
         panel = stage.panel("attention")
-        panel.row.plot.set_title("a.place.with.a.very.long.name.that.does.not.fit, head 0")
+        name = "a.place.with.a.very.long.name.that.does.not.fit, head 0"
+        panel.row.set_heading(name)
         panel.figure.grab()
-        title = panel.row.plot.titleLabel
-        assert title.text.endswith("…") and "head 0" in title.toolTip()
-        assert title.itemRect().width() <= title.size().width()
+        assert name in panel.row.plot.toolTip()
+        cut = panel.row.shortened(panel.fontMetrics(), 150)
+        assert "…" in cut and cut.endswith("head 0"), "heads side by side differ at the end"
+        assert panel.row.rect().right() <= panel.page.rect().right()
         stage.close()
 
 
-def test_what_is_damaged_is_not_shown_as_nan_of_the_model(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("damaged", [True, False])
+def test_what_is_damaged_is_not_shown_as_nan_of_the_model(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, damaged: bool
+) -> None:
     panel = stage.panel("attention")
-    (channel,) = panel.maps()
     whole = stage.capture.block
-    lost = Gaps(damaged=(((0, 101), (0, 101)),))
 
-    def damaged(name: str, *where: Any) -> Any:
+    def lost(name: str, *where: Any) -> Any:
         block = whole(name, *where).copy()
-        block[..., :101, :101] = np.nan
+        if name == "attn:attention":
+            block[..., :101] = np.nan
         return block
 
-    monkeypatch.setattr(stage.capture, "block", damaged)
-    monkeypatch.setattr(stage.capture, "holes", lambda *_: True)
-    monkeypatch.setattr("inspector.gui.panels.attention.gaps_of", lambda *_, **__: lost)
+    holes = Holes(damaged=(((0, 2), (0, 200), (0, 101)),)) if damaged else Holes()
+    monkeypatch.setattr(stage.capture, "block", lost)
+    monkeypatch.setattr(stage.capture, "holes", lambda *_: holes)
     panel.reset()
-    assert not any((picture == NOT_A_NUMBER).any() for picture in panel._row_of(channel))
-    monkeypatch.setattr(stage.capture, "holes", lambda *_: False)
-    panel.reset()
-    assert (panel._row_of(channel)[0] == NOT_A_NUMBER).any(), "NaN that a model made is shown"
+    panel.redraw()
+    pictures = panel.atlas._pictures.values()
+    assert len(pictures) == 2
+    assert [(picture == NOT_A_NUMBER).any() for picture in pictures] == [not damaged] * 2, "NaN of a model is shown"

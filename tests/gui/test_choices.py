@@ -82,7 +82,7 @@ def test_a_panel_offers_what_is_off_and_it_comes(window: Window, qtbot: object) 
     qtbot.mouseClick(panel._empty.button, Qt.MouseButton.LeftButton)
     finish(window, qtbot)
     assert window.session.also == ("bptt",)
-    assert panel.state == "figure"
+    assert window.panels["bptt"] is panel and panel.state == "figure"  # drawn now, if another came to the front
     assert window.session.computed == ("bptt",) and window.session.capture is before, "the model did not run again"
     assert panel.computed and window.panels["jacobians"].channels(), "what was there stays"
     window.session.again()

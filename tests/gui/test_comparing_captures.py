@@ -106,6 +106,7 @@ def test_files_of_a_comparison_are_named_by_both_runs(window: Window, qtbot: Any
 
 def test_side_by_side_share_cursor_steps_choices_and_colours(window: Window, qtbot: Any, runs: Path) -> None:
     panel = compared(window, qtbot, runs, "early", SIDES)
+    qtbot.waitUntil(lambda: "states" in window.comparing.beside.twins)
     twin = window.comparing.beside.twins["states"]
     left = twin.panel_at_left
     assert [name.text() for name in twin.names] == ["early.inspect", "late.inspect"]
@@ -227,6 +228,23 @@ def test_frames_of_one_capture_are_compared_and_chosen(window: Window, qtbot: An
     assert compared_runs(panel) == "difference: frame 0 (moment 0) − frame 1 (moment 1)"
 
 
+def test_long_names_do_not_squeeze_the_bars_at_the_sides(window: Window, qtbot: Any, tmp_path: Path) -> None:
+    path = tmp_path / ("a" * 90 + ".inspect")
+    capture_of(path, *(frame_of(n) for n in (1, 2)), steps=(0, 10))
+    window.resize(1280, 800)
+    sides = [window.docks["open"], window.docks["numbers"]]
+    window.open_capture(str(path))
+    qtbot.wait(50)
+    before = [dock.width() for dock in sides]
+    named = Frame(index=0, label="checkpoint " + "b" * 90)
+    for itself in (True, False):
+        window.compare.offer(path, (named, Frame(index=1)), 0, itself=itself)
+        qtbot.wait(50)
+        assert window.compare.isVisible() and [dock.width() for dock in sides] == before, itself
+    assert window.compare.name.text().endswith("…") and path.name in window.compare.name.toolTip()
+    window.compare.hide()
+
+
 def test_what_cannot_be_compared_is_said(
     window: Window, qtbot: Any, qapp: QApplication, runs: Path, tmp_path: Path
 ) -> None:
@@ -247,6 +265,7 @@ def test_what_cannot_be_compared_is_said(
         "Side by side shows what each of the two runs has."
     )
     choose(window, SIDES)
+    qtbot.waitUntil(lambda: "states" in window.comparing.beside.twins)
     assert panel.state == "figure" and window.comparing.beside.twins["states"].panel_at_left.state == "figure"
     choose(window, CHANGE)
     assert window.comparing.pair.refused[STATES] == ("It has the unit '1' in late.inspect, and 'mV' in one.inspect.")

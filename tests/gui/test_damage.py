@@ -31,7 +31,7 @@ from inspector.gui.widgets.source import glance
 from inspector.gui.widgets.theme import LIGHT, colour_table
 from inspector.gui.widgets.token_strip import TokenStrip
 from inspector.gui.window.damage_bar import DamageBar
-from inspector.records import Channel, Frame, Page, RunStop
+from inspector.records import Channel, Frame, Page, RunStop, ViewAt
 
 NAN = QColor.fromRgb(int(colour_table("sequential")[255]))
 
@@ -71,6 +71,7 @@ def test_no_panel_breaks_over_what_is_not_known(harmed: Path, qtbot: Any, tmp_pa
         panel = stage.panel(key)
         panel.looking.move(step=150, unit=3, place="rnn.l0")
         panel.redraw()
+        getattr(panel, "complete", lambda: None)()  # what is read beside the window
         panel.labelled_readout()
         if panel.state == "error":
             broken[key] = panel._error.toPlainText()
@@ -90,6 +91,7 @@ def test_a_panel_knows_before_it_is_painted_what_it_is_painted_from(a_capture: P
     for key in PANELS:
         panel = stage.panel(key)
         if panel.state == "figure":
+            getattr(panel, "complete", lambda: None)()
             with stage.capture.noting() as painted:
                 picture(panel, 1.0)
             assert panel.read >= painted and panel.read, key
@@ -343,7 +345,8 @@ def test_lines_and_bars_of_what_is_not_known_are_not_those_of_0(qtbot: Any, monk
     painter = QPainter(image)
     view.paint(painter, None)  # type: ignore[arg-type]
     painter.end()
-    assert [(stub.top(), stub.bottom()) for stub in painted] == [(0, 18), (40, 58), (60, 78)], "each in its own row"
+    own = [(view.place_of(0, row).y(), view.height_of(0) - 2) for row in (0, 2, 3)]
+    assert [(stub.center().y(), stub.height()) for stub in painted] == own, "each in its own row"
     bars = TokenBars(LIGHT)
     bars.show(["a", "b"], np.array([0.0, np.nan]), [], np.nan, "mean")
     assert bars.plot.step_axis.names == ("a", "b ?")
@@ -354,14 +357,14 @@ def test_lines_and_bars_of_what_is_not_known_are_not_those_of_0(qtbot: Any, monk
 
 def test_a_figure_of_damaged_cells_is_written_only_when_asked_for_and_says_so(tmp_path: Path, qtbot: Any) -> None:
     path = write(tmp_path / "a.inspect", numbers())
-    plain, _ = export_panel(path, "states", -1, "", tmp_path / "plain.png")
+    plain, _ = export_panel(path, ViewAt(panel="states"), tmp_path / "plain.png")
     flip(path, 2)
     for suffix in ("png", "svg", "pdf"):
         target = tmp_path / f"x.{suffix}"
         with pytest.raises(DamagedError, match=r"States shows damaged data: .*steps 8–15"):
-            export_panel(path, "states", -1, "", target)
+            export_panel(path, ViewAt(panel="states"), target)
         assert not target.exists()
-        written, lost = export_panel(path, "states", -1, "", target, damaged=True)
+        written, lost = export_panel(path, ViewAt(panel="states"), target, damaged=True)
         assert written == target and "steps 8–15" in lost and target.stat().st_size > 5000
     image, before = QImage(str(tmp_path / "x.png")), QImage(str(plain))
     assert image.height() > before.height()
@@ -375,14 +378,14 @@ def test_damage_of_what_a_panel_does_not_draw_holds_nothing_back(tmp_path: Path,
     path = tmp_path / "a.inspect"
     shutil.copytree(a_capture, path)
     flip(path, pages_of(path)["attn:attention"][0])
-    assert export_panel(path, "states", -1, "", tmp_path / "x.png") == (tmp_path / "x.png", "")
+    assert export_panel(path, ViewAt(panel="states"), tmp_path / "x.png") == (tmp_path / "x.png", "")
 
 
 def test_a_channel_that_cannot_be_read_may_be_what_a_panel_would_show(tmp_path: Path, qtbot: Any) -> None:
     path = write(tmp_path / "a.inspect", numbers())
     change(path, "UPDATE channels SET record = '{'")
     with pytest.raises(DamagedError, match="perhaps because"):
-        export_panel(path, "states", -1, "", tmp_path / "x.png")
+        export_panel(path, ViewAt(panel="states"), tmp_path / "x.png")
 
 
 def test_numbers_of_a_panel_are_empty_where_they_are_not_known(tmp_path: Path, qtbot: Any, stage_of: Any) -> None:

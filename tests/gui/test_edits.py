@@ -335,3 +335,21 @@ def test_the_file_that_is_offered_is_named_by_the_comparison(
         next(action for action in window.menu_actions if "Export all" in action.text()).trigger()
     assert offered == ["states-difference-of-frames-1-and-0.npz", "jacobians-ratio-of-frames-1-and-0.png"]
     assert "states-difference-of-frames-1-and-0.png" in {path.name for path in tmp_path.glob("*.png")}
+
+
+def test_a_head_is_ablated_from_the_dialog(tmp_path: Path, qtbot: Any) -> None:
+    path = tmp_path / "heads.inspect"
+    with Writer(path, RunStart(run="r", title="t")) as writer:
+        writer.write(Frame(index=0))
+        dims = ("head", "query", "key")
+        for name, scale in (("a:attention", "sequential"), ("scan:attention", "diverging")):
+            one = Channel(name=name, kind="attention", dims=dims, shape=(4, 9, 9), scale=scale)
+            writer.write(one)
+            writer.write(Page(name, 0, (0, 0, 0), np.zeros((4, 9, 9), np.float32)))
+        writer.write(RunStop("done"))
+    with open_capture(path) as capture:
+        assert signals_of(capture) == {"a": {"head": "a:attention"}}
+        dialog = EditDialog(capture, Position(place="a", head=3, unit=7, step=2), (), None)
+        qtbot.addWidget(dialog)
+        assert dialog.start.maximum() == 8, "every query, not every head"
+        assert dialog.edit() == Edit(place="a", signal="head", unit=3, value=0.0, start=2)

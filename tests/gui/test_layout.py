@@ -24,6 +24,7 @@ def window(qtbot: object, qapp: QApplication, a_capture: Path) -> Iterator[Windo
     hooks = sys.excepthook
     made = make_window()
     qtbot.addWidget(made)
+    made.choose_overview(on=False)
     made.session.start_worker = lambda: None
     made.resize(1280, 720)
     made.show()

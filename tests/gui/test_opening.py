@@ -21,6 +21,7 @@ from inspector.gui.dialogs.model_dialog import OpenModelDialog
 from inspector.gui.window.main_window import Window
 from inspector.gui.window.model_opening import OpenDialog
 from inspector.records import InputSpec, Load
+from inspector.workspace.samples import find_sample
 from inspector.workspace.trainings import list_trainings
 
 MODELS = """
@@ -407,6 +408,19 @@ def test_a_sequence_without_a_model_is_answered_where_the_user_looks(
     box.close()
 
 
+@pytest.mark.process  # one that is not ready at once
+def test_a_folder_that_waited_for_the_worker_is_not_said_to_wait_once_it_is_opened(
+    window: Window, qtbot: object
+) -> None:
+    sample = find_sample("char-elman-vanishing")
+    assert sample is not None
+    window._wait_to_open(str(sample.checkpoints[0].parent))
+    assert "as soon as the worker is ready" in window.session.sentence
+    qtbot.waitUntil(lambda: window.sweeps.dialog is not None, timeout=30_000)
+    assert "as soon as" not in window.session.sentence
+    window.sweeps.dialog.close()
+
+
 def test_a_sequence_that_comes_while_a_model_is_opened_is_answered_below_the_line(
     reading: Window, qtbot: object, tmp_path: Path
 ) -> None:
@@ -556,23 +570,31 @@ def test_a_folder_with_one_checkpoint_is_opened_as_that_checkpoint(reading: Wind
     dialog.reject()
 
 
-@pytest.mark.parametrize(
-    ("names", "told"),
-    [
-        (("config.json", "merges.txt", "model.safetensors"), "names no model_type; expected"),
-        (("a.pt", "b.pt"), "is a folder with 2 checkpoints"),
-    ],
-)
 def test_a_folder_of_weights_is_not_run_as_sequences(
-    reading: Window, qtbot: object, qapp: QApplication, tmp_path: Path, names: tuple[str, ...], told: str
+    reading: Window, qtbot: object, qapp: QApplication, tmp_path: Path
 ) -> None:
     before = reading.session.subject
-    reading.open_path(str(weights_folder(tmp_path / "weights", *names)))
+    reading.open_path(str(weights_folder(tmp_path / "weights", "config.json", "merges.txt", "model.safetensors")))
     assert not reading.session.running
     qtbot.waitUntil(lambda: bool(boxes(qapp)), timeout=30_000)
     (box,) = boxes(qapp)
-    assert told in box.text() and reading.session.subject == before
+    assert "names no model_type; expected" in box.text() and reading.session.subject == before
     box.close()
+
+
+@pytest.mark.parametrize("names", [("a.pt", "b.pt"), ("checkpoint-5/config.json", "checkpoint-5/model.safetensors")])
+def test_a_folder_of_checkpoints_is_offered_as_one(
+    reading: Window, tmp_path: Path, names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading.session.sweeping, "look_into", lambda _paths: None)  # needs a worker of its own
+    (tmp_path / "run" / "checkpoint-5").mkdir(parents=True)
+    for name in names:
+        (tmp_path / "run" / name).write_bytes(b"{}")
+    reading.open_path(str(tmp_path / "run"))
+    dialog = reading.sweeps.dialog
+    assert dialog is not None and dialog.isVisible() and dialog.paths == (str(tmp_path / "run"),)
+    assert dialog.fields.subject.text() == reading.session.subject
+    dialog.reject()
 
 
 def test_a_folder_of_sequences_is_run(reading: Window, qtbot: object, tmp_path: Path) -> None:

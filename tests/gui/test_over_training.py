@@ -13,7 +13,7 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from inspector.capture import Capture, Difference, Writer, open_capture
+from inspector.capture import Capture, Difference, Pair, Reference, Side, Writer, open_capture, over_frames
 from inspector.gui.export.figure_files import figure_bytes, save_data
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panel import over_training
@@ -192,3 +192,55 @@ def test_a_click_on_a_frame_shows_it_in_every_panel(window: Window, tmp_path: Pa
         assert window.frames.current == window.looking.position.frame == window.timeline.view.current == frame
         assert window.timeline.follow.isChecked() is (frame == 2) and plot.vb.isVisible()
         QTest.qWait(QApplication.doubleClickInterval() + 50)
+
+
+def compared(tmp_path: Path, other_steps: tuple[int, ...] = (0, 50, 500)) -> tuple[Path, Path]:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+    return write(first, other_steps), write(second)
+
+
+def test_both_runs_of_a_comparison_are_drawn_each_along_its_own_frames(tmp_path: Path, qtbot: Any) -> None:
+    one, other = compared(tmp_path)
+    with open_capture(one) as before, open_capture(other) as after:
+        stage = Stage(after, (900, 500))
+        panel = stage.panel("jacobians")
+        pair = Pair(Reference(before, 2, "early frame 2"), Reference(after, 1, "late frame 1"))
+        panel.set_capture(pair)
+        assert panel.over.switch.isVisibleTo(panel)
+        panel.over.switch.setChecked(True)
+        qtbot.waitUntil(lambda: not panel.over._again.isActive())
+        data = panel.over.data()
+        for name, capture, steps in (("early", before, (0, 50, 500)), ("late", after, STEPS)):
+            told = over_frames(capture, "rnn:jacobian/spectral_radius", "median")
+            np.testing.assert_array_equal(data[f"rnn:jacobian/spectral_radius:median:{name}"], told.values[:, 0])
+            np.testing.assert_array_equal(data[f"rnn:jacobian/spectral_radius:iteration:{name}"], steps)
+        stage.cursor.move(frame=1)
+        rows = dict(panel.labelled_readout())
+        shown = {what: value for what, value in rows.items() if "spectral radius" in what}
+        assert [what.partition(":")[0] for what in shown] == ["early", "late"]
+        assert [float(value) for value in shown.values()] == [RADII[2], RADII[1]]
+        lines = panel.over._lines.copy()
+        panel.set_capture(Pair(Reference(before, 1, "early frame 1"), Reference(after, 2, "late frame 2")))
+        assert panel.over._lines == lines, "another frame of the same two is not read anew"
+        stage.close()
+
+
+def test_beside_each_other_each_has_its_own_and_only_the_shown_one_chooses(tmp_path: Path, qtbot: Any) -> None:
+    one, other = compared(tmp_path)
+    with open_capture(one) as before, open_capture(other) as after:
+        sides = Reference(before, 2, "early"), Reference(after, 1, "late")
+        for side, chosen in ((Side(sides[0], sides[1], first=True), []), (Side(sides[1], sides[0]), [2])):
+            stage = Stage(after, (900, 500))
+            panel = stage.panel("jacobians")
+            panel.set_capture(side)
+            panel.over.switch.setChecked(True)
+            qtbot.waitUntil(lambda panel=panel: not panel.over._again.isActive())
+            steps = panel.over.data()["rnn:jacobian/spectral_radius:iteration"]
+            assert steps.tolist() == ([0, 50, 500] if side.first else list(STEPS))
+            framed: list[int] = []
+            panel.over.framed.connect(framed.append)
+            panel.over._clicked(None, 900.0, 0.0)
+            assert framed == chosen
+            stage.close()

@@ -78,16 +78,14 @@ def test_lines_of_attention_go_from_the_query_on_the_left_to_the_key_on_the_righ
         _,
         panel,
     ):
-        panel.as_lines.setChecked(True)
+        panel.view.setCurrentText("Lines")
         QApplication.processEvents()  # the layout has other parts now
         image = panel.figure.grab().toImage()
-        area = panel.lines.boundingRect()
 
         def drawn(query: int, key: int) -> bool:
             """Whether something is drawn a quarter of the way from a query to a key."""
-            start, end = area.top() + (query + 0.5) / 3 * area.height(), area.top() + (key + 0.5) / 5 * area.height()
-            x = area.left() + 90 + 0.25 * (area.width() - 180)
-            point = panel.figure.mapFromScene(panel.lines.mapToScene(QPointF(x, start + 0.25 * (end - start))))
+            start, end = panel.lines.place_of(0, query), panel.lines.place_of(1, key)
+            point = panel.figure.mapFromScene(panel.lines.mapToScene(start + 0.25 * (end - start)))
             return image.pixelColor(point).name() != panel.theme.window
 
         assert drawn(0, 4) and drawn(1, 2) and not drawn(0, 0) and not drawn(2, 0)

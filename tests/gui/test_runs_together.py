@@ -66,10 +66,18 @@ def test_their_losses_are_on_one_axis_each_in_a_colour(window: Window, qtbot: An
 
 def test_settings_that_differ_are_a_table(window: Window, qtbot: Any, paths: list[str]) -> None:
     table = together(window, qtbot, paths).settings
-    assert table.isVisible() and table.rowCount() == 1
-    assert table.verticalHeaderItem(0).text() == "optimizers.0.settings.lr"
-    assert [table.horizontalHeaderItem(n).text() for n in range(3)] == ["a", "b", "log.jsonl"]
-    assert [table.item(0, n).text() for n in range(3)] == ["0.1", "0.2", "—"]
+    assert table.isVisible() and table.rowCount() == 3
+    assert [table.horizontalHeaderItem(n).text() for n in range(3)] == ["run", "last loss", "optimizers.0.settings.lr"]
+
+    def rows() -> list[list[str]]:
+        return [[table.item(n, m).text() for m in range(3)] for n in range(3)]
+
+    last = {"a": f"{ONE[-1]:.6g}", "b": f"{TWO[-1]:.6g}", "log.jsonl": f"{1 / 12:.6g}"}
+    assert rows() == [["a", last["a"], "0.1"], ["b", last["b"], "0.2"], ["log.jsonl", last["log.jsonl"], "—"]]
+    table.horizontalHeader().setSortIndicator(1, Qt.SortOrder.AscendingOrder)  # as a click on the heading does
+    assert [row[0] for row in rows()] == ["log.jsonl", "b", "a"]
+    window.panels["training"].redraw()
+    assert [row[0] for row in rows()] == ["log.jsonl", "b", "a"], "what is drawn again stays sorted"
     panel = window.panels["training"]
     assert panel.area.height() + table.height() > 0.9 * table.parentWidget().height(), "and the plots have the rest"
     window.open_path(paths[0])

@@ -32,6 +32,7 @@ def stand(qtbot: object) -> Window:
     hooks = sys.excepthook
     made = make_window()
     qtbot.addWidget(made)
+    made.choose_overview(on=False)
     made.session.start_worker = lambda: None
     made.show()
     QApplication.processEvents()

@@ -15,7 +15,8 @@ from PySide6.QtWidgets import QApplication
 
 from inspector.capture import Writer
 from inspector.gui.window.main_window import Window
-from inspector.gui.window.timeline_data import Lane, columns
+from inspector.gui.window.timeline import TimelineView
+from inspector.gui.window.timeline_data import Lane, TimelineData, columns
 from inspector.records import Axis, Channel, Event, Frame, Page, RunStart, RunStop
 
 LEFT = Qt.MouseButton.LeftButton
@@ -225,7 +226,38 @@ def test_frames_without_series_are_counted(window: Window, tmp_path: Path, steps
 def test_a_lane_has_every_extreme_and_no_number_where_there_is_none() -> None:
     y = np.ones(10_000)
     y[5_000], y[7_000] = 3.0, np.nan
-    low, high = columns(Lane("a", np.arange(10_000.0), y), 0, 9_999, 100)
-    assert int(high.argmax()) in (49, 50) and high.max() == high.sum() == 1 and np.isfinite(low).all()
-    low, high = columns(Lane("a", np.array([0.0, 10.0]), np.array([np.nan, np.inf])), 0, 10, 20)
-    assert np.isnan(low).all() and np.isnan(high).all()
+    found = columns(Lane("a", np.arange(10_000.0), y), 0, 9_999, 100)
+    assert int(found.greatest.argmax()) in (49, 50) and found.greatest.max() == found.greatest.sum() == 1
+    assert np.isfinite(found.least).all()
+    found = columns(Lane("a", np.array([0.0, 10.0]), np.array([np.nan, np.inf])), 0, 10, 20)
+    assert np.isnan(found.least).all() and np.isnan(found.greatest).all()
+
+
+def test_a_spike_of_one_iteration_is_drawn_to_its_height_or_marked_where_it_goes_beyond() -> None:
+    x = np.arange(10_000.0)
+    y = 10 + np.sin(x / 300)
+    y[5_000] = 14.0
+    found = columns(Lane("a", x, y), 0, 9_999, 1000)
+    assert found.greatest[500] == 1 and (found.greatest == 1).sum() == 1 and not found.above.any()
+    others = np.delete(found.greatest, 500)
+    assert others.max() == pytest.approx((11 - 9) / (14 - 9), abs=0.01) and others.min() < 0.01
+    y[5_000], y[3_000] = 99.0, -50.0
+    found = columns(Lane("a", x, y), 0, 9_999, 1000)
+    assert np.flatnonzero(found.above).tolist() == [500] and np.flatnonzero(found.below).tolist() == [300]
+    assert np.ptp(np.delete(found.greatest, [300, 500])) > 0.45, "the rest is not flat"
+
+
+def test_what_goes_beyond_a_lane_has_a_mark_on_screen(qapp: QApplication) -> None:
+    x = np.arange(1000.0)
+    y = 10 + np.sin(x / 30)
+    pictures = []
+    for spike in (10.0, 500.0):
+        y[500] = spike
+        view = TimelineView()
+        view.resize(1000, 60)
+        view.show_data(TimelineData(lanes=(Lane("a", x, y.copy()),), low=0.0, high=999.0), -1)
+        pictures.append(view.grab().toImage())
+        at = round(view.x_of(500))
+        view.deleteLater()
+    tops = [[one.pixelColor(at + n, 3) for n in (-1, 0, 1)] for one in pictures]
+    assert tops[0] != tops[1]

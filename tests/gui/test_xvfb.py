@@ -220,6 +220,7 @@ for head, query, key in ((1, 40, 30), (0, 150, 20), (1, 199, 0)):
     rows = dict(panel.readout(position))
     weight = next(value for what, value in rows.items() if what.startswith("attention "))
     read = [window.readout.item(i, 0).text() for i in range(window.readout.rowCount())]
+    tell("key", "Escape")  # the click has fixed query and key
     found.append([position.head, position.step, position.key, hovered.step, hovered.key, weight,
                   any(row.startswith(f"attention {position.step}") for row in read)])
 print(json.dumps(found))

@@ -149,6 +149,76 @@ def test_a_classifier_names_its_classes(library: Any, tmp_path: Path) -> None:
         batch_of_spec(found.subject, InputSpec(kind="text", value="the cat", options={"label": "happy"}), 0)
 
 
+def test_two_sentences_are_read_with_their_types(library: Any, tmp_path: Path) -> None:
+    model, found = opened("bert-classes", tmp_path / "f")
+    tokenizer = library.AutoTokenizer.from_pretrained(tmp_path / "f")
+    options = {"pair": "the dog ran", "label": "calm", "texts": ["a fox"]}
+    batch = batch_of_spec(found.subject, InputSpec(kind="text", value=folders.SENTENCE, options=options), 0)
+    told = tokenizer(
+        [folders.SENTENCE, "a fox"], ["the dog ran"] * 2, padding=True, return_token_type_ids=True, return_tensors="pt"
+    )
+    assert batch.inputs.tolist() == told["input_ids"].tolist() and told["token_type_ids"].any()
+    trace = traced(found.subject, batch)
+    given = {name: told[name] for name in ("input_ids", "token_type_ids", "attention_mask")}
+    expected = model(**given, labels=torch.tensor([1, 1]))
+    assert trace.logits is not None and trace.loss is not None
+    torch.testing.assert_close(trace.logits[:, 0], expected.logits.detach(), **NEAR)
+    torch.testing.assert_close(trace.loss.nanmean(), expected.loss.detach(), **NEAR)
+    untyped = model(**{**given, "token_type_ids": torch.zeros_like(given["input_ids"])}).logits
+    assert not torch.allclose(untyped, expected.logits, **NEAR), "the types have an effect"
+
+
+def test_a_model_of_one_text_refuses_a_second_one(library: Any, tmp_path: Path) -> None:
+    _, found = opened("gpt2", tmp_path / "f")
+    with pytest.raises(InputError, match=r"reads one text, so option pair cannot be given\.$"):
+        batch_of_spec(found.subject, InputSpec(kind="text", value="the cat", options={"pair": "a dog"}), 0)
+
+
+def test_a_classifier_of_tokens_is_judged_by_a_class_for_each(library: Any, tmp_path: Path) -> None:
+    model, found = opened("bert-tags", tmp_path / "f")
+    spec = InputSpec(kind="text", value="the cat sat", options={"label": "- O B-PET, 2 -"})
+    batch = batch_of_spec(found.subject, spec, 0)
+    labels = torch.tensor([[-100, 0, 1, 2, -100]])
+    assert batch.targets.tolist() == labels.tolist()
+    trace = traced(found.subject, batch)
+    told = model(input_ids=batch.inputs, labels=labels)
+    assert trace.loss is not None and trace.loss_terms == 3 and trace.backward_ran
+    torch.testing.assert_close(trace.loss.nanmean(), told.loss.detach(), **NEAR)
+    for wrong in ("O O", "- O B-DOG 2 -"):
+        with pytest.raises(InputError, match="expects one of O, B-PET, I-PET, or -, for each of 5 tokens"):
+            batch_of_spec(found.subject, InputSpec(kind="text", value="the cat sat", options={"label": wrong}), 0)
+    capture = inspector.run(str(tmp_path / "f"), "the cat sat", out=tmp_path / "run.inspect")
+    assert "give one for each token" in next(r.reason for r in capture.refusals if r.channel == "output:loss")
+
+
+@pytest.mark.parametrize(("label", "first", "last"), [("6 7", 6, 7), ("6", 6, 6)])
+def test_a_question_is_judged_by_where_its_answer_stands(
+    library: Any, label: str, first: int, last: int, tmp_path: Path
+) -> None:
+    model, found = opened("bert-answers", tmp_path / "f")
+    options = {"pair": "the cat sat", "label": label}
+    batch = batch_of_spec(found.subject, InputSpec(kind="text", value="the dog ran", options=options), 0)
+    trace = traced(found.subject, batch)
+    types = torch.tensor([[0] * 5 + [1] * 4])
+    told = model(
+        input_ids=batch.inputs, token_type_ids=types, start_positions=torch.tensor([first]),
+        end_positions=torch.tensor([last]),
+    )  # fmt: skip
+    assert trace.loss is not None and trace.backward_ran
+    torch.testing.assert_close(trace.loss.nanmean(), told.loss.detach(), **NEAR)
+    with pytest.raises(InputError, match="first and last token of the answer, from 0 to 8"):
+        batch_of_spec(found.subject, InputSpec(kind="text", value="the dog ran", options={**options, "label": "9"}), 0)
+
+
+def test_the_room_of_a_picture_counts_its_patches(library: Any, tmp_path: Path) -> None:
+    """9 patches and a class token: the pixels are no steps."""
+    _, found = opened("vit", tmp_path)
+    batch = make_batch(found.subject, None, 0, 0)
+    widths = 2 * (4 * 16 + 32 + 16) + 2
+    kept = needed(found.subject, batch).in_main - FIXED
+    assert kept == pytest.approx(4 * 10 * (PLAIN * widths + PAIRS * 2 * 2 * 10))
+
+
 @pytest.mark.parametrize(
     ("name", "encoder", "decoder", "cross"),
     [("t5", "encoder.", ".SelfAttention", "EncDecAttention"), ("bart", "encoder.", "self_attn", "encoder_attn")],

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ import torch
 from sweeping import ONLY, checkpoints, content, subject, times_made, weights
 
 import inspector
-from inspector.engine.errors import InputError
+from inspector.engine.errors import CancelledError, InputError
+from inspector.engine.session.sweep import cluster as clusters
+from inspector.records import Frame, Load, Run, SweepFrame
 
 
 @contextmanager
@@ -53,3 +56,41 @@ def test_no_scheduler_is_told(tmp_path: Path, library: Any, monkeypatch: pytest.
     folder = checkpoints(tmp_path / "run", (0,))
     with pytest.raises(InputError, match=r"There is no dask scheduler at tcp://127\.0\.0\.1:9 \("):
         inspector.sweep(folder, subject(tmp_path), "abca", only=ONLY, scheduler="tcp://127.0.0.1:9")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("library", ["distributed"], indirect=True)
+def test_a_cancelled_sweep_ends_the_frames_that_are_being_computed(
+    library: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two frames one is being computed and one waits for it; neither goes on."""
+    began: list[int] = []
+    ended: list[str] = []
+
+    def compute(task: Any, _sink: Any, _maker: Any, cancelled: Callable[[], bool], _progress: Any) -> str:
+        began.append(task.frame.index)
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            if cancelled():
+                ended.append("cancelled")
+                raise CancelledError
+            time.sleep(0.01)
+        ended.append("computed")
+        return ""
+
+    monkeypatch.setattr(clusters, "compute", compute)
+    monkeypatch.setattr(clusters, "ASK_SECONDS", 0.05)
+    with library.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as running:
+        frames = clusters.Cluster(running.scheduler_address)
+        frames.connect()
+        for n in range(2):
+            frames.submit(SweepFrame(load=Load(subject="x"), run=Run(path="never"), frame=Frame(index=n)))
+        until = time.monotonic() + 30
+        while not began:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        frames.close()
+        with clusters._one_at_a_time:
+            assert ended == ["cancelled"]
+        time.sleep(0.3)
+        assert len(began) == 1

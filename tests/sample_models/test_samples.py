@@ -25,7 +25,7 @@ STEMS = cards()
 BITS = 1 / math.log(2)
 PIECE = text.WINDOW
 """Characters in one piece of the held-out text, as in training; each is read from a fresh start."""
-ROWS = {f"S{number}" for number in (*range(1, 13), 15, 18)}
+ROWS = {f"S{number}" for number in range(1, 20)}
 """Rows of the table of systems that this registry covers."""
 MOST_BITS = {
     "char-elman": 2.7,
@@ -34,6 +34,7 @@ MOST_BITS = {
     "char-elman-vanishing": 2.7,
     "char-gru": 2.7,
     "char-lstm": 2.7,
+    "char-s4d": 2.7,
     "char-transformer": 2.9,
     "elman-hardtanh": 2.9,
     "elman-linear": 3.2,
@@ -60,7 +61,22 @@ LEAST_RIGHT = {
 MOST_NATS = {
     "adding-elman": 0.01,
     "copy-truncated": 1.1,
+    "dates-additive": 0.01,
+    "dates-bilinear": 0.01,
+    "dates-dot": 0.01,
+    "dates-every-step": 0.02,
+    "dates-linear-score": 0.05,
+    "dates-state": 0.4,
+    "dates-transformer": 0.03,
+    "dates-two-encoders": 0.01,
     "encoder-decoder-reverse": 0.03,
+    "first-digit-causal": 0.01,
+    "first-digit-concatenated": 0.01,
+    "first-digit-hard": 0.01,
+    "first-digit-learned": 0.01,
+    "first-digit-sinusoidal": 0.01,
+    "first-digit-unordered": 1.75,
+    "garden-path-gru": 0.3,
     "generator-digits": 2.95,
     "ladder-lstm": 0.002,
     "ladder-mix": 0.002,
@@ -78,6 +94,9 @@ DRAWN = [name for name in STEMS if name not in ("char-transformer", "digits-atte
 every_sample = pytest.mark.parametrize("name", STEMS)
 every_character_model = pytest.mark.parametrize("name", CHARACTERS)
 every_classifier = pytest.mark.parametrize("name", LEAST_RIGHT)
+ALONE = [name for name in DRAWN if name != "dates-two-encoders"]
+"""Those that read one sequence."""
+every_alone = pytest.mark.parametrize("name", ALONE)
 every_drawn = pytest.mark.parametrize("name", DRAWN)
 
 
@@ -134,7 +153,14 @@ def drawn_loss(sample: Sample) -> float:
 
 
 def example_batch(sample: Sample, example: Any) -> Plain:
-    """One example, text, ids or rows, and perhaps a target, as a batch of one."""
+    """One example, text, ids or rows, and perhaps a target, as a batch of one; texts of several inputs by name."""
+    if sample.inputs:
+        named = {
+            name: Plain(one["encode"](text)[None], torch.tensor([len(text)]))
+            for (name, one), text in zip(sample.inputs.items(), example, strict=True)
+        }
+        first = next(iter(named.values()))
+        return Plain(first.inputs, first.lengths, named=named)
     value, target = example if isinstance(example, tuple) else (example, None)
     if isinstance(value, str):
         names = list(sample.vocabulary or ())
@@ -308,7 +334,7 @@ def test_every_weight_learns_from_a_drawn_batch(name: str) -> None:
         assert parameter.grad is not None and bool(parameter.grad.isfinite().all()) and bool(parameter.grad.any()), key
 
 
-@every_drawn
+@every_alone
 def test_padding_reaches_no_loss(name: str) -> None:
     """A sequence alone, and the same one in a batch of longer ones with rubbish behind it, cost the same."""
     sample = restored(name, -1)
@@ -366,7 +392,9 @@ def test_examples_run(name: str) -> None:
         batch = example_batch(sample, example)
         assert batch.inputs.dim() == (2 if sample.kind == "tokens" else 3)
         with torch.no_grad():
-            assert bool(losses(sample, batch).nanmean().isfinite())
+            found = losses(sample, batch)
+        if not (sample.next_token and found.shape[1] == 1):  # a single token predicts what is not there
+            assert bool(found.nanmean().isfinite())
 
 
 @every_character_model

@@ -194,4 +194,103 @@ HEALTH = Case(
           for name, values in COUNTS.items()),
     saved={f"{LAYER}:health/{name}": values for name, values in COUNTS.items()},
 )  # fmt: skip
-CASES = (SPECTRA, WEIGHTS, DYNAMICS, CLIPPING, TRAINING, HEALTH)
+MOVED = np.triu(10.0 ** -random.uniform(0, 4, (4, 4)).round(2))
+MOVED[2, 0] = 1e-5
+RATES = np.array([[1e-4, 1e-3, 1e-2], [2.0, 1.5, 3.0]])
+STRUCTURE = Case(
+    "preflight",
+    (
+        Labels("step", tuple("abcd"), -1), Labels("structure modules of causal", ("embed", "mix", "model"), -1),
+        Labels("structure first module of causal", ("mix (Mixer)",), -1),
+        channel("model:structure/causal", "structure", ("source", "step"), MOVED, title="change", scale="log", **APART),
+        channel("model:structure/causal/modules", "structure", ("module",), np.array([0.0, 0.01, 0.001]),
+                title="change, by module", scale="log", domains={"module": "structure modules of causal"}, **APART),
+        Scalar("structure/causal/rounding", 0, 1e-6),
+        channel("model:trial/learning_rate/adam", "trial", ("statistic", "point"), RATES, unit="nat",
+                title="loss after one step of Adam", labels={"statistic": ("learning rate", "loss")}, **APART),
+        channel("model:trial/one_batch", "trial", ("iteration",), np.array([2.0, 1.0, 0.5]), unit="nat",
+                title="loss while one batch is learned by heart", **APART),
+    ),
+    place="model",
+    at={"step": 0, "key": 2},
+    mark=(("bars", 1.0, 0.0), ("batch", 2.0, 0.0)),
+    axes={"rates": ("loss after one step", "learning rate"), "batch": ("loss", "step of training on this batch"),
+          "row.plot": ("input that is replaced", "step of the output"),
+          "bars": ("change", "module, in the order of their results")},
+    titles={"row.plot": "change of each output when an input is replaced", "bars": "change, by module"},
+    maps={"row": np.where(MOVED > 0, MOVED, MOVED[MOVED > 0].min())},
+    ticks={"row.plot.axes.bottom.item": tuple("abcd")},
+    units={"row": ""},
+    told=(("output [0], input [2] replaced", "1e-05"), ("change in mix", "0.01"),
+          ("loss at step 2 of one batch", "0.5 nat")),
+    curves=(("legend", "Adam", np.log10(RATES[0]), RATES[1]), ("learned", "", (0, 1, 2), (2.0, 1.0, 0.5))),
+    saved={"model:structure/causal": MOVED, "model:structure/causal/modules": np.array([0.0, 0.01, 0.001]),
+           "model:trial/learning_rate/adam": RATES, "model:trial/one_batch": np.array([2.0, 1.0, 0.5])},
+)  # fmt: skip
+TRIED = {
+    "token": np.array([3, 1, 0, 2], np.int32), "parent": np.array([-1, -1, 0, 0], np.int32),
+    "log_probability": np.log([0.6, 0.4, 0.25, 0.75]), "total": np.log([0.6, 0.4, 0.15, 0.45]),
+    "score": np.log([0.6, 0.4, 0.15, 0.45]) / 2, "fate": np.array([0, 1, 2, 2], np.uint8),
+    "times": np.array([3, 1, 1, 2], np.int32),
+}  # fmt: skip
+PARTED = {"decoding:drift/output": np.array([0.0, 0.5, 0.25]), "rnn:drift/state": np.array([0.0, 2.0, 1.0])}
+DRIFTS = tuple(
+    channel(name, "decoding", ("step",), values, title=title, unit=unit, domains={"step": "answer step"}, **APART)
+    for (name, values), title, unit in zip(
+        PARTED.items(), ("drift of the output", "drift of the state"), ("nat", "1"), strict=True
+    )
+)
+DECODING = Case(
+    "decoding",
+    (
+        Labels("node", tuple("abcd"), 0),
+        *(channel(f"decoding:{name}", "decoding", ("node",), values, **APART) for name, values in TRIED.items()),
+        *DRIFTS,
+        channel("decoding:drift/wrong", "decoding", ("step",), np.array([0, 1, 1]), title="wrong", **APART),
+    ),
+    place="decoding",
+    choose={"which": "everything tried"},
+    mark=(("branches", 2.0, 0.0), ("parting", 2.0, 0.0)),
+    axes={"branches": ("", "token of the answer"), "parting": ("drift", "token of the answer")},
+    titles={"branches": "4 of 4 tokens", "parting": "differs from the right answer from token 2 on"},
+    curves=(
+        ("drift_legend", "drift of the output [nat]  decoding", (1, 2, 3), PARTED["decoding:drift/output"]),
+        ("drift_legend", "drift of the state  rnn", (1, 2, 3), PARTED["rnn:drift/state"]),
+    ),
+    told=(
+        ("token 'd', finished", "p = 0.75"), ("ln p of 'ad'", f"{np.log(0.45):.10g} nat"),
+        ("its score", f"{np.log(0.45) / 2:.10g} nat"), ("samples through it", "2"),
+        ("drift of the output, token 2  decoding", "0.5 nat"), ("drift of the state, token 2  rnn", "2"),
+        ("wrong, token 2  decoding", "1"),
+    ),
+    saved={**{f"decoding:{name}": values for name, values in TRIED.items()}, **PARTED,
+           "decoding:drift/wrong": np.array([0, 1, 1])},
+)  # fmt: skip
+LOSSES = np.array([[[4.0, 3.5, 3.0], [2.0, 2.5, 2.0]], [[4.0, 1.5, 1.0], [2.0, 1.5, 0.0]]])
+ENDED = np.array([[2.0, 2.25], [1.0, 0.75]])
+CURES = Case(
+    "cures",
+    tuple(
+        channel(name, "cure", dims, values, unit="nat", title="Clip the gradient: loss of training", method="clipped at 1",
+                labels={"version": ("as it is", "cured")}, **APART)
+        for name, dims, values in (
+            ("model:trial/cure/clip_gradient", ("version", "seed", "iteration"), LOSSES),
+            ("model:trial/cure/clip_gradient/after", ("version", "seed"), ENDED),
+        )
+    ),
+    place="model",
+    mark=(("plot", 1.0, 0.0),),
+    axes={"plot": ("loss (nat)", "step of training"), "beside": ("difference (nat)", "step of training")},
+    titles={"plot": "clipped at 1", "beside": "below 0 the cured copy is better"},
+    curves=(
+        ("legend", "as it is (mean and range of 2 seeds)", (0, 1, 2), (3.0, 3.0, 2.5)),
+        ("legend", "cured (mean and range of 2 seeds)", (0, 1, 2), (3.0, 1.5, 0.5)),
+        ("bands.0.edges.0", "", (0, 1, 2), (2.0, 2.5, 2.0)), ("bands.0.edges.1", "", (0, 1, 2), (4.0, 3.5, 3.0)),
+        ("difference.line", "", (0, 1, 2), (0.0, -1.5, -2.0)),
+        ("difference.edges.0", "", (0, 1, 2), (0.0, -2.0, -2.0)),
+        ("difference.edges.1", "", (0, 1, 2), (0.0, -1.0, -2.0)),
+    ),
+    told=(("as it is, mean at step 1", "3 nat"), ("cured, mean at step 1", "1.5 nat")),
+    saved={"model:trial/cure/clip_gradient": LOSSES, "model:trial/cure/clip_gradient/after": ENDED},
+)  # fmt: skip
+CASES = (SPECTRA, WEIGHTS, DYNAMICS, CLIPPING, TRAINING, HEALTH, STRUCTURE, DECODING, CURES)

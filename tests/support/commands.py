@@ -31,7 +31,7 @@ class Done:
 def called(*arguments: str, cwd: Path) -> Done:
     """`inspector …` in this process; its worker is a thread."""
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", how, newline="\n") for how in ("strict", "backslashreplace"))
-    with pytest.MonkeyPatch.context() as patch, _qt_as_it_was("--panel" in arguments):
+    with pytest.MonkeyPatch.context() as patch, _qt_as_it_was("--panel" in arguments or "diagnose" in arguments):
         patch.setattr(sys, "argv", ["inspector", *arguments])
         patch.setattr("inspector.transport.run_client.WorkerProcess", InProcessWorker)
         with contextlib.chdir(cwd), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):

@@ -24,7 +24,9 @@ def word_pieces() -> Any:
     made.normalizer, made.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
     made.decoder = decoders.WordPiece()
     made.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", known["[CLS]"]), ("[SEP]", known["[SEP]"])]
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", known["[CLS]"]), ("[SEP]", known["[SEP]"])],
     )
     return PreTrainedTokenizerFast(
         tokenizer_object=made, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
@@ -81,6 +83,14 @@ def _bert_classes() -> tuple[Any, Any]:
     return _bert("BertForSequenceClassification", id2label={0: "sad", 1: "calm", 2: "glad"})
 
 
+def _bert_tags() -> tuple[Any, Any]:
+    return _bert("BertForTokenClassification", id2label={0: "O", 1: "B-PET", 2: "I-PET"})
+
+
+def _bert_answers() -> tuple[Any, Any]:
+    return _bert("BertForQuestionAnswering")
+
+
 def _gpt2() -> tuple[Any, Any]:
     from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -132,7 +142,8 @@ def _vit() -> tuple[Any, Any]:
 
 
 MAKERS: dict[str, Callable[[], tuple[Any, Any]]] = {
-    "bert": _bert_masked, "bert-plain": _bert_plain, "bert-classes": _bert_classes, "gpt2": _gpt2, "llama": _llama,
+    "bert": _bert_masked, "bert-plain": _bert_plain, "bert-classes": _bert_classes,
+    "bert-tags": _bert_tags, "bert-answers": _bert_answers, "gpt2": _gpt2, "llama": _llama,
     "t5": _t5, "bart": _bart, "vit": _vit,
 }  # fmt: skip
 

@@ -16,11 +16,12 @@ from inspector.gui.window.main_window import Window
 
 
 @contextmanager
-def opened(qtbot: Any, *, process: bool = False, background: bool = True) -> Iterator[Window]:
+def opened(qtbot: Any, *, process: bool = False, background: bool = True, overview: bool = False) -> Iterator[Window]:
     """The window, begun with nothing open; the handlers that it installs are taken off again.
 
     Its workers are threads of this process; with `process` they are processes, as a user has them. Without `background`
     what a run has left is computed only where it is asked for: most of a test's time where nothing of it is looked at.
+    Without `overview` what is opened is shown in the panels that are in front, as somebody has it who switched that off.
     """
     hooks = sys.excepthook
     with pytest.MonkeyPatch.context() as patch:
@@ -30,6 +31,7 @@ def opened(qtbot: Any, *, process: bool = False, background: bool = True) -> Ite
         qtbot.addWidget(window)
         if not background:
             window.session.background.budget = -1.0  # not even what costs nothing
+        window.choose_overview(on=overview)
         window.show()
         begin(window, [], demo=False)
         sys.excepthook = hooks

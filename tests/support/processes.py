@@ -1,23 +1,32 @@
 """Two processes that train together, as tests start them: each case they are asked for begins and ends a group.
 
-A process of torch begins with seconds of imports, so the same two take one case after the other.
+A process of torch begins with seconds of imports, so the same two take one case after the other. That they meet is up
+to torch and to the machine, and is tried again; what comes after it is what the tests are about, and is not: where it
+takes too long, the test fails with the stacks of both.
 """
 
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import json
 import os
 import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 WORLD = 2
-SECONDS = 120.0
+MEETING_SECONDS = 90.0
+MEETINGS = 3
+CASE_SECONDS = 180.0
+KEPT: list[Any] = []
+"""What must not be destroyed before the process ends: with the last wrapper of a model, which holds the group, torch 2.13
+joins the group's threads while it holds the interpreter, and one of them may wait for that: watched or not, a process in
+a few hundred hung there."""
 
 
 class Together:
@@ -31,19 +40,32 @@ class Together:
 
     def run(self, case: str, folder: Path) -> list[dict[str, Any]]:
         """Run a case in both processes; what each reported. Fails where one fails, or waits for ever."""
-        if not self._running:
-            self._start()
-        self._meetings += 1
-        asked = json.dumps({"case": case, "folder": str(folder), "port_file": str(folder / f"meet-{self._meetings}")})
         with self._ended_by_faults():
-            for one in self._running:
-                assert one.stdin is not None
-                one.stdin.write(asked + "\n")
-                one.stdin.flush()
-            reports = [json.loads(said.get(timeout=SECONDS)) for said in self._said]
+            self._meet(case, folder)
+            reports = [json.loads(said.get(timeout=CASE_SECONDS + 10.0)) for said in self._said]
             faults = [report["fault"] for report in reports if "fault" in report]
             assert not faults, faults
         return reports
+
+    def _meet(self, case: str, folder: Path) -> None:
+        for tries in range(MEETINGS):
+            if not self._running:
+                self._start()
+            self._meetings += 1
+            meeting = str(folder / f"meet-{self._meetings}")
+            for one in self._running:
+                assert one.stdin is not None
+                one.stdin.write(json.dumps({"case": case, "folder": str(folder), "port_file": meeting}) + "\n")
+                one.stdin.flush()
+            try:
+                met = [json.loads(said.get(timeout=MEETING_SECONDS)) for said in self._said]
+            except queue.Empty:
+                if tries == MEETINGS - 1:
+                    raise
+                self.close()
+            else:
+                assert all("met" in one for one in met), met
+                return
 
     def plain(self, kind: str, folder: Path) -> list[str]:
         """What the parameters of a kind are after the same training that nobody watches, of each process."""
@@ -87,21 +109,44 @@ def _listen(one: subprocess.Popen[str], said: queue.SimpleQueue[str]) -> None:
 def _main(rank: int) -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what the libraries print is no answer
+
+    def say(**what: Any) -> None:
+        answers.write(json.dumps(what) + "\n")
+        answers.flush()
+
     for line in sys.stdin:
         asked = json.loads(line)
         errors = Path(asked["folder"]) / f"stderr-{asked['case']}-{rank}"
         with errors.open("w") as file:
             os.dup2(file.fileno(), 2)
-        try:
-            report = _train(asked["case"], rank, asked["port_file"], asked["folder"])
-        except Exception as fault:  # noqa: BLE001 - told to the test, which fails
-            report = {"fault": f"{type(fault).__name__}: {fault}\n{errors.read_text()[-3000:]}"}
+        report = _report(asked, rank, errors, say)
         sys.stderr.flush()
-        answers.write(json.dumps({**report, "stderr": errors.read_text()}) + "\n")
-        answers.flush()
+        say(**report, stderr=errors.read_text())
 
 
-def _train(case: str, rank: int, port_file: str, folder: str) -> dict[str, Any]:
+def _report(asked: dict[str, str], rank: int, errors: Path, say: Callable[..., None]) -> dict[str, Any]:
+    """Say when the processes have met, and where they are when a case does not end; what it found, or its fault."""
+    late = threading.Timer(CASE_SECONDS, lambda: say(fault=f"it did not end:\n{_stacks(errors)}"))
+    late.daemon = True
+
+    def met() -> None:
+        say(met=rank)
+        late.start()
+
+    try:
+        return _train(asked["case"], rank, asked["port_file"], asked["folder"], met)
+    except Exception as fault:  # noqa: BLE001 - told to the test, which fails
+        return {"fault": f"{type(fault).__name__}: {fault}\n{errors.read_text()[-3000:]}"}
+    finally:
+        late.cancel()
+
+
+def _stacks(errors: Path) -> str:
+    faulthandler.dump_traceback(file=2)
+    return errors.read_text()[-6000:]
+
+
+def _train(case: str, rank: int, port_file: str, folder: str, met: Callable[[], object]) -> dict[str, Any]:
     import hashlib
     from datetime import timedelta
 
@@ -115,21 +160,31 @@ def _train(case: str, rank: int, port_file: str, folder: str) -> dict[str, Any]:
     patience = timedelta(seconds=4 if "short" in case else 100)
     store = dist.FileStore(port_file, WORLD)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=WORLD, timeout=patience)
+    met()
+    if "group" in case:
+        dist.new_group(timeout=timedelta(seconds=4))
     torch.manual_seed(0)
-    model: Any = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 3), nn.Linear(3, 1))
+    width = 8 if "columns" in case else 7  # FSDP cuts rows unevenly, and not columns
+    model: Any = nn.Sequential(nn.Linear(5, width), nn.Tanh(), nn.Linear(width, 3), nn.Linear(3, 1))
     if "fsdp" in case:
         from torch.distributed.fsdp import fully_shard
+        from torch.distributed.tensor import Shard
 
-        fully_shard(model)
+        along = (lambda one: Shard(1 if one.dim() > 1 and one.shape[1] % 2 == 0 else 0)) if "columns" in case else None
+        fully_shard(model, shard_placement_fn=along)
     else:
         model = nn.parallel.DistributedDataParallel(model)
+    KEPT.append((store, model))
     optimizer = torch.optim.AdamW(model.parameters(), 0.01)
     watcher = None
     if "plain" not in case and ("one" not in case or not rank):
         every = None if "time" in case else 2
         waits: dict[str, Any] = (
-            {"break_on": "iteration 7", "pause_timeout": 100 if "short" in case else 0.3} if "waits" in case else {}
+            {"break_on": "iteration 7", "pause_timeout": 100 if "short" in case or "group" in case else 0.3}
+            if "waits" in case
+            else {}
         )
+        waits["fingerprints"] = "prints" in case
         watcher = inspector.watch(model, optimizer, f"{folder}/run.inspect", every=every, share=0.3, **waits)
         if "fails" in case and rank:
             watcher._core.losses.found = lambda *_: 1 / 0  # type: ignore[assignment]

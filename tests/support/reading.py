@@ -97,6 +97,8 @@ def words_of(plot: Any, side: str) -> str:
 
 def title_of(plot: Any) -> str:
     """What stands above a plot, its lines apart."""
+    if hasattr(plot, "heading"):
+        return str(plot.heading)
     return html.unescape(plot.titleLabel.text.replace("<br>", "\n"))
 
 
@@ -142,7 +144,8 @@ class ColourReader:
 
     def check(self, truth: Array, where: str) -> None:
         """Every cell's colour stands for its number: row i from the top, column j from the left."""
-        assert self.row.map._columns == truth.shape[1] and self.row.map._rows == truth.shape[0], where
+        whole = self.row.map.boundingRect()
+        assert (whole.height(), whole.width()) == truth.shape, where
         first, last = self.place(0, 0), self.place(truth.shape[1] - 1, truth.shape[0] - 1)
         assert first.x() < last.x() and first.y() < last.y(), f"{where}: rows run downward, steps to the right"
         for (i, j), value in np.ndenumerate(truth):

@@ -85,15 +85,12 @@ def rules() -> dict[str, str]:
 
 
 def main() -> None:
-    """Every case, or those that are named: on the emulated device, over two devices, on one without float64."""
+    """Every case, or those that are named, and the rules of the emulation: on the emulated device, over two devices, on one
+    without float64."""
     register()
     torch.set_num_threads(1)
     wanted = sys.argv[1:]
-    if wanted == ["rules"]:
-        with SecondDevice():
-            sys.stdout.write(json.dumps(rules()))
-        return
-    found = {}
+    found: dict[str, Any] = {}
     plans: dict[str, tuple[Any, cases.Move, bool, bool]] = {
         **{name: (make, on("emulated:0"), name in WITH_FLOAT64, False) for name, make in cases.CASES.items()},
         "two devices": (cases.Spread, cases.spread_over("emulated:0", "cpu"), True, False),
@@ -107,6 +104,8 @@ def main() -> None:
             except (ModelError, InputError) as fault:
                 found[name] = {"differences": [str(fault)], "waits": {}, "random state restored": False}
             sys.stderr.write(f"{name}: {found[name]}\n")
+    with SecondDevice():
+        found["rules"] = rules()
     sys.stdout.write(json.dumps(found))
 
 

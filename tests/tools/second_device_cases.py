@@ -80,6 +80,30 @@ class Attending(nn.Module):
         return made
 
 
+class Scanned(nn.Module):
+    """A selective scan by doubling, and a linear loop over complex states."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.step, self.read = nn.Embedding(7, WIDTH), nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 7)
+        self.turn = nn.Parameter(torch.linspace(0.1, 1.0, WIDTH))
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.embedding(ids)
+        decay = torch.sigmoid(self.step(x))
+        h, shift = (1 - decay) * x, 1
+        while shift < x.shape[1]:
+            h = torch.cat([h[:, :shift], h[:, shift:] + decay[:, shift:] * h[:, :-shift]], 1)
+            decay = torch.cat([decay[:, :shift], decay[:, shift:] * decay[:, :-shift]], 1)
+            shift *= 2
+        turn, state, made = torch.polar(torch.full_like(self.turn, 0.8), self.turn), torch.zeros_like(x[:, 0]) * 1j, []
+        for t in range(x.shape[1]):
+            state = turn * state + h[:, t]
+            made.append(state.real)
+        scores: Tensor = self.read(torch.stack(made, 1))
+        return scores
+
+
 class Spread(nn.Module):
     """A recurrence whose two parts lie on two devices, and a fused layer on each."""
 
@@ -132,6 +156,7 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     "hand-written with dropout": lambda: Written().train(),
     "cells": lambda: Cells().eval(),
     "attention": lambda: Attending().eval(),
+    "scans": lambda: Scanned().eval(),
 }
 
 
@@ -143,7 +168,8 @@ def subject(make: Callable[[], nn.Module], move: Move = lambda model: model) -> 
     )
 
 
-TEXTS = ["abcdefgab", "gfedcbaab"]
+TEXTS = ["abcabcabb", "cbacbabac"]
+"""Three letters: each that occurs is an input at which fixed points are sought, which takes longest of all."""
 EVERY = (
     "bptt", "truncation", "influence", "fixed_points", "gradient/vectors", "gradient/state_derivatives",
     "depth/parameters", "masks",

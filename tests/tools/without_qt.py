@@ -16,6 +16,7 @@ COMMANDS = (
     ("run", "char-gru", "--out", "{folder}/a.inspect"),
     ("list", "{folder}/a.inspect"),
     ("export", "{folder}/a.inspect", "--channel", "rnn.l0:h", "--to", "{folder}/h.npy"),
+    ("diagnose", "{folder}/a.inspect", "--to", "{folder}/a.html"),
     ("pack", "{folder}/a.inspect"),
 )
 

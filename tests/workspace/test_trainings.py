@@ -173,7 +173,7 @@ def test_the_horizon_over_training_is_as_readme_says(opened: Capture, steps: flo
 
 def test_a_name_instead_of_a_command_opens_the_window_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[str]] = []
-    monkeypatch.setattr("inspector.cli.command._window", lambda paths, _python: asked.append(paths) or 0)
+    monkeypatch.setattr("inspector.cli.command._window", lambda paths, _python, *_at: asked.append(paths) or 0)
     monkeypatch.setattr(sys, "argv", ["inspector", "training-spike"])
     assert main() == 0
     assert asked == [[path_or_training("training-spike")]] and asked[0][0].endswith("spike.inspect")

@@ -27,6 +27,7 @@ class Recorded:
     Attributes:
         names: of the parameters. losses, batches: iteration → number. settings: iteration → name → number.
         prints: "start", "gradient", "weight" → iteration → (p, 8). norms: "gradient", "weight" → iteration → (p,).
+        processes: how many trained together; the batch that is known is that of the first.
         others: name → iteration → number, of every other curve that is recorded in a log or by a user.
     """
 
@@ -37,6 +38,7 @@ class Recorded:
     prints: dict[str, dict[float, Floats]] = field(default_factory=dict)
     norms: dict[str, dict[float, Floats]] = field(default_factory=dict)
     others: dict[str, Mapping[float, float]] = field(default_factory=dict)
+    processes: int = 1
 
     @property
     def iterations(self) -> set[float]:
@@ -47,7 +49,7 @@ class Recorded:
 
 def recorded(view: View) -> Recorded:
     """What a view has of a training; empty where it has no series. Raises CaptureError."""
-    found = Recorded()
+    found = Recorded(processes=_processes(view))
     for curve in curves_of(view):
         if curve.column is None:
             points = points_of(view, curve)
@@ -76,6 +78,12 @@ def _names(view: View) -> tuple[str, ...]:
     known = [name for name in (*NORMS.values(), UNCLIPPED) if name in view.channels]
     by_label = view.labels("parameter") if known or _has(view, f"{FINGERPRINTS}/weight") else ()
     return tuple(by_label)
+
+
+def _processes(view: View) -> int:
+    about = view.start.meta.get("training") if view.start is not None else None
+    told = about.get("processes") if isinstance(about, dict) else None
+    return told if isinstance(told, int) else 1
 
 
 def _has(view: View, name: str) -> bool:

@@ -96,7 +96,8 @@ class _Walk:
 
     def at(self, at: float) -> Iterator[Parting]:
         yield from self._start(at)
-        yield from self._exactly("batch", at, self.a.batches, self.b.batches)
+        if self.a.processes == self.b.processes:  # else each part of a batch was another process's
+            yield from self._exactly("batch", at, self.a.batches, self.b.batches)
         yield from self._numbers("loss", at, {"loss": self.a.losses}, {"loss": self.b.losses}, LOSS)
         yield from self._gradient(at)
         yield from self._settings(at)

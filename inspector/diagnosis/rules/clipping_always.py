@@ -8,10 +8,8 @@ import numpy as np
 
 from inspector.analysis.clipping import percent
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import table_of
+from inspector.diagnosis.series import GRADIENT_NORM, norms_beside_clipping
 from inspector.records import Finding
-
-NORMS = "training:gradient_norm"
 
 
 class ClippingAlways:
@@ -36,10 +34,10 @@ class ClippingAlways:
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """At most one."""
-        table = table_of(run, NORMS)
-        if table is None or table.values.shape[1] < 2:
+        norms = norms_beside_clipping(run)
+        if norms is None:
             return
-        before, after = table.values[:, 0], table.values[:, 1]
+        before, after = norms[:, 0], norms[:, 1]
         known = np.isfinite(before) & np.isfinite(after) & (before > 0)
         if run.too_few(int(known.sum()), run.limit("iterations")):
             return
@@ -51,7 +49,7 @@ class ClippingAlways:
             rule="clipping-always", severity="info", place="",
             message=f"clipping scales the gradient in {percent(share)} of {int(known.sum())} recorded iterations, by "
             f"{float(np.median(ratio)):.2g} in the middle",
-            evidence=(NORMS,), sure="exact for the recorded iterations",
+            evidence=(GRADIENT_NORM,), sure="exact for the recorded iterations",
             unless="the optimizer is Adam and the factor hardly changes",
             remedy="Set the threshold near the 90th percentile of the norm, or lower the learning rate.",
         )  # fmt: skip

@@ -24,9 +24,19 @@ REMEDIES = {
     "largest singular value is near 1.",
 }
 
+CHOSEN = (
+    "Nothing is lost from step to step here: the weights of attention have saturated, and pass no gradient to keys "
+    "that they leave out. Where training stands still, normalise queries and keys, or take a smaller learning rate."
+)
+
 
 class GradientReach:
-    """Reads influence and gradient by lag, and the verdict that the panel Influence shows."""
+    """Reads influence and gradient by lag, and the verdict that the panel Influence shows.
+
+    In a model with attention and without a recurrence a gradient that vanishes is information: no product over steps
+    makes it small, but weights of attention that have chosen. Counter-example: heads that collapsed before they had
+    learned anything, of which IN413 tells.
+    """
 
     id = "IN201"
     title = "Gradients do not reach what the loss depends on"
@@ -49,11 +59,15 @@ class GradientReach:
             return
         past = Past.read(lambda name: scalar(run, name, frame))
         verdict = influence_verdict(influence, gradient, int(reference), reaches, past)
-        if verdict.word in REMEDIES:
-            yield Finding(
-                rule="gradient-reach", severity="warning", place="input", message=verdict.sentence,
-                evidence=(INFLUENCE, GRADIENT), remedy=REMEDIES[verdict.word],
-            )  # fmt: skip
+        if verdict.word not in REMEDIES:
+            return
+        kinds = {one.kind for one in run.channels.values() if run.revision(one.name, frame)}
+        chosen = verdict.word == "vanished" and "attention" in kinds and "state" not in kinds
+        yield Finding(
+            rule="gradient-reach", severity="info" if chosen else "warning", place="input", message=verdict.sentence,
+            evidence=(INFLUENCE, GRADIENT), remedy=CHOSEN if chosen else REMEDIES[verdict.word],
+            unless="attention has learned to leave these inputs out" if chosen else "",
+        )  # fmt: skip
 
 
 def _mean(run: Run, name: str, frame: int) -> npt.NDArray[Any]:

@@ -13,7 +13,7 @@ SCORES = "health/scores"
 EACH = "parameters:health/gradient/"
 REMEDY = (
     "Go to the first step and the earliest place where it happens: what comes after is its consequence. Usual causes: "
-    "a step size that is too large, a division by 0, the logarithm of 0, float16."
+    "a step size that is too large, a division by 0 (add an ε below), the logarithm of 0, float16."
 )
 
 

@@ -29,7 +29,7 @@ class Plateau:
     needs = ()
     limits = (
         Limit("share", 0.02, "Two per cent of its size: what trainspotter calls a plateau."),
-        Limit("p", 0.05, "A rank test over twenty blocks sees no trend: the usual level."),
+        Limit("p", 0.05, "A rank test over twenty blocks, or over the last ten, sees no trend: the usual level."),
         Limit("ratio", 1e-6, "An update of less than a millionth of the weight a step: 1e-3 is usual (Karpathy)."),
     )
     reference = "Mann 1945; Kendall 1975 (rank test of a trend)"
@@ -49,7 +49,8 @@ class Plateau:
             message=f"{called(loss, 'the loss')} is {trend.first:.4g} at the beginning and {trend.last:.4g} "
             f"at the end of {len(loss.y)} recorded iterations{self._rise(run, trend)}{reason}",
             evidence=(loss.channel, *evidence),
-            sure=f"p = {trend.falls:.2g} of as much order by chance; spread within a block {trend.spread:.2g}",
+            sure=f"p = {trend.falls:.2g} (in the second half {trend.late:.2g}) of as much order by chance; spread "
+            f"within a block {trend.spread:.2g}",
             unless="it began from a trained model, or the loss cannot be lower",
             remedy="See whether one batch can be learned, whether the gradient reaches as far back as the task needs "
             "(a probe with influence), and whether the step size is near the largest that works.",

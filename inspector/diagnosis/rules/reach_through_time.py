@@ -10,14 +10,14 @@ import numpy as np
 from inspector.analysis.lag_norms import centre_of
 from inspector.analysis.loss_trend import is_flat, trend_of
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import Table, one_a_run, table_of
+from inspector.diagnosis.series import GRADIENT_NORM, Floats, norms_beside_clipping, one_a_run
 from inspector.records import Finding
 
 SIGNAL = "jacobian/lag"
-NORMS = "training:gradient_norm"
 VANISHED = (
-    "Gates that stay open (a forget bias of 1 or more), skip connections through time, an orthogonal recurrent matrix, "
-    "or attention carry a gradient that far; another learning rate does not."
+    "Gates that stay open for as many steps as the task needs (a forget bias of ln T for T steps, 1 for few), "
+    "skip connections through time, or attention carry a gradient that far, and an orthogonal recurrent matrix does "
+    "where inputs are small; another learning rate does not."
 )
 EXPLODED = (
     "Clip the gradient by its norm, begin with recurrent weights whose largest singular value is near 1, or use gates."
@@ -57,16 +57,17 @@ class ReachThroughTime:
         Limit("share", 0.02, "As for plateau: less of a fall is none."),
         Limit("p", 0.05, "As for plateau."),
     )
-    reference = "Bengio, Simard & Frasconi 1994; Pascanu, Mikolov & Bengio 2013, arXiv 1211.5063"
+    reference = (
+        "Bengio, Simard & Frasconi 1994; Pascanu, Mikolov & Bengio 2013, arXiv 1211.5063; "
+        "Tallec & Ollivier 2018, arXiv 1804.11188 (the bias)"
+    )
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """One for each layer."""
         loss = max(one_a_run(run, "loss"), key=lambda line: len(line.x), default=None)
         trend = None if loss is None else trend_of(loss.x, loss.y)
         flat = trend is not None and is_flat(trend, run.limit("share"), run.limit("p"))
-        norms = table_of(run, NORMS)
-        if norms is not None and norms.values.shape[1] < 2:
-            norms = None  # a run whose training was not watched: nobody knows whether it clips
+        norms = norms_beside_clipping(run)  # None where the training was not watched: nobody knows whether it clips
         for name, channel in run.channels.items() if loss is not None or norms is not None else ():
             if channel.signal == SIGNAL and run.revision(name):
                 found = self._reach(run, name)
@@ -97,23 +98,23 @@ class ReachThroughTime:
             evidence=(one.channel, loss),
             sure="products of the exact Jacobians of one sequence, the median over its steps",
             unless=f"the task needs no more than {one.lag} steps: influence tells whether the loss depends on more",
-            remedy=VANISHED, code="nn.LSTM(...); bias_ih[hidden:2 * hidden] = 1.0",
+            remedy=VANISHED, code="nn.LSTM(...); bias_ih[hidden:2 * hidden] = math.log(steps)",
         )  # fmt: skip
 
-    def _exploded(self, one: Reach, norms: Table) -> Finding:
-        clipped = _clips(norms.values)
+    def _exploded(self, one: Reach, norms: Floats) -> Finding:
+        clipped = _clips(norms)
         return Finding(
             rule="reach-through-time", severity="info" if clipped else "warning", place=one.place,
             message=f"a change of the state is {one.value:.2g} times as large after {one.lag} steps"
             + ("; the gradient is clipped" if clipped else ", and nothing clips the gradient"),
-            evidence=(one.channel, NORMS),
+            evidence=(one.channel, GRADIENT_NORM),
             sure="products of the exact Jacobians of one sequence, the median over its steps",
             unless="the loss falls as it should all the same", remedy=EXPLODED,
             code="nn.utils.clip_grad_norm_(model.parameters(), 1.0)",
         )  # fmt: skip
 
 
-def _clips(values: np.ndarray) -> bool:
+def _clips(values: Floats) -> bool:
     """Whether the norm after clipping was ever smaller than the one before."""
     with np.errstate(invalid="ignore"):
         return bool((values[:, 1] < 0.999 * values[:, 0]).any())

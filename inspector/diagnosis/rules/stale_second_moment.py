@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+import numpy.typing as npt
 
-from inspector.analysis.loss_trend import jumps_of
+from inspector.analysis.loss_trend import WINDOW, Jump, jumps_of
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import Floats, listed, one_a_run, table_of
 from inspector.records import Finding
 
+Hits = npt.NDArray[np.bool_]
 RMS = "parameters:adam/rms"
 
 
@@ -18,7 +20,8 @@ class StaleSecondMoment:
     """Reads √mean(g² / v) by parameter, near 1 where v follows the gradient.
 
     Nets that learn well have such iterations too, mostly where β₂ is 0.999; it is a warning only where the loss jumped
-    within a few iterations after one, which is what the limit was found by.
+    within a few iterations after one, which is what the limit was found by, by much of what had been gained, and where
+    the estimate was too small in most of the iterations before: a rare batch is one iteration, and harms no later one.
 
     Counter-example: the first iterations, where v is young; they are left out.
     """
@@ -36,6 +39,8 @@ class StaleSecondMoment:
         Limit("times", 3, "Once is a rare batch."),
         Limit("follows", 8, "Wortsman et al. 2023: loss spikes follow 1 to 8 iterations after.", "iterations"),
         Limit("distance", 6, "Median absolute deviations that make a jump of the loss: trainspotter's."),
+        Limit("share", 0.1, "A jump by a tenth of what had been gained; below it a loss near 0 is restless."),
+        Limit("often", 0.5, "Of the recorded iterations before the jump: a rare batch is one of them."),
     )
     reference = "Wortsman et al. 2023, arXiv 2304.13013, section 3.4"
 
@@ -54,10 +59,13 @@ class StaleSecondMoment:
             return
         names = [table.names[n] for n in hit]
         at = table.iterations[young:][high[:, hit[0]]]
-        jumped = self._jumped(run, table.iterations[young:][high[:, hit].any(axis=1)])
+        rows: Hits = np.any(high[:, hit], axis=1)
+        jumped = self._jumped(run, table.iterations[young:], rows)
         follows = f"within {run.limit('follows'):g} iterations after"
         after = (
-            f"the loss jumped {follows} one, at iteration {jumped[0]:g}" if jumped else f"no jump of the loss {follows}"
+            f"the loss jumped {follows} several, at iteration {jumped[0]:g}"
+            if jumped
+            else (f"no large jump of the loss {follows} several")
         )
         yield Finding(
             rule="stale-second-moment", severity="warning" if jumped else "info", place=names[0],
@@ -72,10 +80,22 @@ class StaleSecondMoment:
             code="torch.optim.AdamW(parameters, lr, betas=(0.9, 0.95))",
         )  # fmt: skip
 
-    def _jumped(self, run: Run, at: Floats) -> list[float]:
-        """Iterations at which the loss jumped a few iterations after one of these."""
-        jumps = [one.x for loss in one_a_run(run, "loss") for one in jumps_of(loss.x, loss.y, run.limit("distance"))]
-        return [x for x in jumps if ((at < x) & (x <= at + run.limit("follows"))).any()]
+    def _jumped(self, run: Run, at: Floats, high: Hits) -> list[float]:
+        """Iterations at which the loss jumped, a few iterations after most of the recorded ones (n,) were high (n,)."""
+        return [
+            jump.x
+            for loss in one_a_run(run, "loss")
+            for jump in jumps_of(loss.x, loss.y, run.limit("distance"))
+            if self._counts(run, jump, loss.y) and self._follows(run, jump.x, at, high)
+        ]
+
+    def _counts(self, run: Run, jump: Jump, loss: Floats) -> bool:
+        gained = float(np.nanmedian(loss[:WINDOW])) - jump.before
+        return jump.value - jump.before > run.limit("share") * gained
+
+    def _follows(self, run: Run, x: float, at: Floats, high: Hits) -> bool:
+        before = high[(at < x) & (at >= x - run.limit("follows"))]
+        return bool(before.any() and before.mean() >= run.limit("often"))
 
 
 RULES.register("stale-second-moment")(StaleSecondMoment())

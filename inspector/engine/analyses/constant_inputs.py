@@ -7,7 +7,7 @@ steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.aligned_inputs import aligned_inputs
+from inspector.engine.analyses.aligned_inputs import aligned_inputs, vocabulary_at
 from inspector.engine.analyses.fixed_point_search import step_and_jacobian
 from inspector.engine.errors import Unsupported
 from inspector.engine.recurrent.traced.cells.autonomous import step_at, step_at_mean
@@ -156,7 +156,7 @@ def alike(trace: Trace, recurrence: Recurrence, steps: Tensor) -> Iterator[Alike
         own = steps[which == number]
         row = rows[which == number][0]
         if tokens:
-            name = f"'{_token(trace, int(row))}'"
+            name = f"'{_token(vocabulary_at(trace, recurrence), int(row))}'"
         elif len(row) <= SHORT:
             name = f"input {', '.join(f'{float(value):.3g}' for value in row)}"
         else:
@@ -181,8 +181,7 @@ def numbered(rows: Tensor) -> Tensor:
     return torch.from_numpy(place[which.reshape(-1)])
 
 
-def _token(trace: Trace, number: int) -> str:
-    vocabulary = trace.subject.vocabulary
+def _token(vocabulary: Sequence[str] | None, number: int) -> str:
     return str(vocabulary[number]) if vocabulary is not None and number < len(vocabulary) else str(number)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -74,20 +75,46 @@ def _projections(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return found
 
 
-def projections(flat: Tensor) -> Tensor:
-    """(COUNT,) float64, on the device: of a tensor (n,) of numbers. float64 arithmetic throughout."""
-    if flat.device.type == "cpu" and flat.numel() <= SMALL:  # without the threads of a matrix product
+def projections(flat: Tensor, start: int = 0) -> Tensor:
+    """(COUNT,) float64, on the device: of numbers (n,) that are the entries from `start` on of a tensor; of parts of a
+    tensor they add up to those of the whole. float64 arithmetic throughout."""
+    if not start and flat.device.type == "cpu" and flat.numel() <= SMALL:  # without the threads of a matrix product
         return torch.from_numpy(_projections(flat.double().numpy()))
     device = str(flat.device)
     total = torch.zeros(COUNT, dtype=torch.float64, device=flat.device)
-    for first in range(0, -(-flat.numel() // WIDTH), ROWS):
-        part = flat[first * WIDTH : (first + ROWS) * WIDTH].double()
+    row, before = divmod(start, WIDTH)
+    if before:  # up to the next row: signs within a row begin with it
+        here = flat[: WIDTH - before].double()
+        sums = here @ _within(device)[before : before + here.numel()]
+        return sums * _row(row).to(flat.device) + projections(flat[WIDTH - before :], (row + 1) * WIDTH)
+    for first in range(row, row - (-flat.numel() // WIDTH), ROWS):
+        part = flat[(first - row) * WIDTH : (first - row + ROWS) * WIDTH].double()
         rows = -(-part.numel() // WIDTH)
         if part.numel() < rows * WIDTH and rows > 1:
             part = torch.nn.functional.pad(part, (0, rows * WIDTH - part.numel()))
         sums = part.view(rows, -1) @ _within(device)[: part.numel() // rows]
         total += (sums * _between(first, device)[:rows]).sum(0)
     return total
+
+
+def projections_at(flat: Tensor, positions: Callable[[int, int], Tensor]) -> Tensor:
+    """The same of numbers (n,) that lie anywhere in a tensor: `positions(first, last)` are the places (m,) of those
+    from `first` up to `last`, in its order of memory."""
+    device = str(flat.device)
+    total = torch.zeros(COUNT, dtype=torch.float64, device=flat.device)
+    for first in range(0, flat.numel(), SMALL):
+        part = flat[first : first + SMALL].double()
+        places = positions(first, first + part.numel())
+        rows, which = torch.unique(places.div(WIDTH, rounding_mode="floor").cpu(), return_inverse=True)
+        between = torch.stack([_row(int(row)) for row in rows]).to(flat.device)
+        signs = _within(device)[places % WIDTH] * between[which.to(flat.device)]
+        total += part @ signs
+    return total
+
+
+@functools.lru_cache(maxsize=4096)
+def _row(row: int) -> Tensor:
+    return _signs(row, 1, 2)[0]
 
 
 def real(tensor: Tensor) -> Tensor:

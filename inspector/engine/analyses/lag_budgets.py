@@ -84,6 +84,9 @@ class PathBudget:
 def walk_work(size: Size) -> Work:
     """Of one walk over the steps for both products by lag; a step without a direct path takes half of it."""
     t, s = size.steps, size.state
+    if size.diagonal:
+        longest = min(t, LONGEST)
+        return Work(numbers=4.0 * t * s * longest, calls=10.0 * longest)
     if t < 2 or s > LARGEST:
         return Work()
     lags, paths = LagBudget(t, s), PathBudget.of(t, s)

@@ -95,7 +95,7 @@ def acting_elsewhere(recurrence: Recurrence) -> dict[str, str]:
 
     That is known where the loop carries other values beside the state, and where autograd's graph of what it is given
     could be searched. Else a recurrence before this one that uses the same parameter may feed it where what this one is
-    given needs a gradient. Counter-example: two loops of one's own over two embedded sequences are independent.
+    given needs a gradient. Counter-example: two long loops over two embedded sequences are independent.
     """
     found = dict.fromkeys(recurrence.cell.parameters().keys() & recurrence.beside, BESIDE)
     run = recurrence.run

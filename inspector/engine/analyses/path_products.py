@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.analyses.carried_products import Carried, Starts, Watch, walk
+from inspector.engine.analyses.closed_products import closed_products, is_diagonal
 from inspector.engine.analyses.directions import frobenius_norms, orthonormal
 from inspector.engine.analyses.lag_budgets import LARGEST, LagBudget, PathBudget, how_many, which
 from inspector.engine.analyses.lag_statistics import by_lag, reaching
@@ -62,6 +63,8 @@ class PathProducts:
 
 def lag_products(recurrence: Recurrence, sample: int, emit: Emitter) -> LagProducts:
     """Products of all paths by lag. Raises Unsupported where there are none, or they cost too much."""
+    if is_diagonal(recurrence):
+        return LagProducts(*closed_products(recurrence, sample, emit))
     LagBudget(recurrence.length(sample), recurrence.cell.state_size)
     found = _found(recurrence, sample, emit, "lags")
     assert isinstance(found, LagProducts)

@@ -17,8 +17,9 @@ import torch
 from torch import Tensor
 
 from inspector.engine.attention.calls import crosses
-from inspector.engine.attention.rows import Rows
+from inspector.engine.attention.rows import RowBlock, Rows
 from inspector.engine.attention.selected_sample import SelectedSample
+from inspector.engine.trace.heads import joined_heads
 from inspector.engine.trace.trace import Attention
 
 JOINED_BYTES = 2 << 30
@@ -49,7 +50,7 @@ def joined_calls(selected: SelectedSample, attentions: list[Attention]) -> list[
     if len(attentions) < 2:
         return attentions
     attentions = _heads_of_one_query(attentions)
-    calls = [_Call.of(attention) for attention in attentions]
+    calls = _of_one_source([_Call.of(attention) for attention in attentions])
     if not crosses(attentions[0].place):
         runs = _caches(calls)
         if len(runs) < len(calls):
@@ -59,6 +60,18 @@ def joined_calls(selected: SelectedSample, attentions: list[Attention]) -> list[
     if same and (growing or len({call.rows.keys for call in calls}) == 1):
         return [_as_one(calls, f"one row of each of {len(calls)} calls", calls[-1].rows.keys, "position", None)]
     return attentions
+
+
+def _of_one_source(calls: list[_Call]) -> list[_Call]:
+    """Calls over equally many keys, one of which may not attend to the first ones, have all keys filled: what they may
+    attend to is a window that moves over one source, and not a buffer that is filled from its beginning."""
+    moving = {call.rows.keys for call in calls if call.filled == call.rows.keys and not _begins(call.rows)}
+    return [replace(call, filled=call.rows.keys) if call.rows.keys in moving else call for call in calls]
+
+
+def _begins(rows: Rows) -> bool:
+    """Whether the last row of every head may attend to the first key."""
+    return bool(rows.allowed(rows.queries - 1, rows.queries)[:, 0, 0].all())
 
 
 def _heads_of_one_query(attentions: list[Attention]) -> list[Attention]:
@@ -81,7 +94,7 @@ def _turned(attention: Attention) -> Attention:
     margins = None if attention.margins is None else attention.margins.transpose(1, 2)
     return replace(
         attention, weights=attention.weights.transpose(1, 2), mask=mask.transpose(1, 2), margins=margins,
-        queries_from="position", keys_from="position", called_with=1,
+        queries_from="position", keys_from="position", called_with=1, heads=None, highest=None,
     )  # fmt: skip
 
 
@@ -157,15 +170,18 @@ def _by_steps(selected: SelectedSample, attention: Attention) -> Attention:
         attention, queries_from="step", keys_from="step",
         weights=attention.weights[..., rows, keys], mask=attention.mask[..., rows, keys],
         margins=None if attention.margins is None else attention.margins[..., rows],
+        highest=None if attention.highest is None else attention.highest[..., rows],
     )  # fmt: skip
 
 
 def _as_one(calls: list[_Call], note: str, keys: int, domain: str, first: int | None) -> Attention:
     """All rows as one Attention over so many keys; `first`: position of the first query, None for another sequence."""
-    parts = [(call.rows.block(0, call.rows.queries).full(), call.rows.allowed(0, call.rows.queries)) for call in calls]
+    blocks = [call.rows.block(0, call.rows.queries) for call in calls]
+    parts = [(block.full(), call.rows.allowed(0, call.rows.queries)) for block, call in zip(blocks, calls, strict=True)]
     weights = torch.cat([_fitted(part, keys) for part, _ in parts], dim=1)
     mask = torch.cat([_fitted(part.expand(len(weights), -1, -1), keys) for _, part in parts], dim=1)
     margins = [call.attention.margins for call in calls]
+    tops = [one for call, block in zip(calls, blocks, strict=True) if (one := _highest(call, block)) is not None]
     known = [one[0] for one in margins if one is not None]
     start, checks = calls[0].attention, [call.attention.check for call in calls]
     failed = [check for check in checks if check is not None and not check.passed]
@@ -173,8 +189,18 @@ def _as_one(calls: list[_Call], note: str, keys: int, domain: str, first: int | 
         start, weights=weights[None], mask=mask[None], note="; ".join(filter(None, (start.note, note))), causal=False,
         queries_from=domain, keys_from=start.keys_from if first is None else domain, first_query=first or 0,
         margins=torch.cat(known, dim=1)[None] if len(known) == len(calls) else None,
+        ends=calls[-1].attention.ends,
+        heads=joined_heads([call.attention.heads for call in calls]),
+        highest=torch.cat(tops, dim=1)[None] if len(tops) == len(calls) else None,
         check=failed[0] if failed else start.check, called_with=sum(call.attention.called_with for call in calls),
     )  # fmt: skip
+
+
+def _highest(call: _Call, block: RowBlock) -> torch.Tensor | None:
+    """(a, q) the largest score of each query of a call, as far as scores are known; NaN where no key is allowed."""
+    if block.scores is not None:
+        return block.scores.amax(-1).masked_fill(block.count == 0, torch.nan)
+    return None if call.attention.highest is None else call.attention.highest[0]
 
 
 def _fitted(tensor: Tensor, keys: int) -> Tensor:

@@ -61,7 +61,7 @@ def attend(
             mask = None if mask is None else mask[..., : selected.length]
     queries_from = "step" if steps else "position"
     return Attention(
-        place=place, module=module, query=_copy(query), key=_copy(_match_heads(query, key)), scale=scale,
+        place=place, module=module, query=_copy(query), key=_copy(match_heads(query, key)), scale=scale,
         causal=causal, mask=mask, keys_from="position" if first else "source step" if cross else queries_from,
         kept=selected.sample, queries_from=queries_from, note=note, first_query=first, called_with=q,
         finite_mask=settled.finite,
@@ -134,7 +134,7 @@ def check(attention: Attention, value: Tensor, expected: Callable[[Tensor], Tens
     keep = (block.count > 0).all(dim=0)
     if not bool(keep.any()):
         return Check(0.0, 0.0)
-    value = _match_heads(attention.query, value)[0]
+    value = match_heads(attention.query, value)[0]
     heads = torch.bmm(block.weights, value.to(block.weights.dtype)).transpose(0, 1)
     ours = project(heads, rows)[keep]
     theirs = expected(rows)[keep].to(ours.dtype)
@@ -160,7 +160,7 @@ def _copy(tensor: Tensor) -> Tensor:
     return tensor.detach().clone(memory_format=torch.contiguous_format)
 
 
-def _match_heads(query: Tensor, key: Tensor) -> Tensor:
+def match_heads(query: Tensor, key: Tensor) -> Tensor:
     """Keys repeated for grouped heads: head a uses group a // (heads per group)."""
     groups, heads = key.shape[1], query.shape[1]
     return key if groups == heads else key.repeat_interleave(heads // groups, dim=1)

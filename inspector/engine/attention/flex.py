@@ -13,6 +13,7 @@ from inspector.engine.attention.calls import from_weights
 from inspector.engine.attention.selected_sample import SelectedSample
 from inspector.engine.cells.base import Check
 from inspector.engine.errors import Unsupported
+from inspector.engine.trace.heads import Heads, PassedOn, edge_of
 from inspector.engine.trace.trace import Attention
 
 _NAMES = ("query", "key", "value", "score_mod", "block_mask", "scale")
@@ -52,6 +53,9 @@ def from_flex(
         selected, place, module, weights, "scores and masks of flex_attention computed again",
         masked=masked[None] if bool(masked.any()) else None,
     )  # fmt: skip
+    if selected.passing_on:
+        call = PassedOn(v, weights.shape[2], edge_of(out[0]), lambda gradient: gradient[at])
+        seen.heads = Heads([call])
     seen.check = _check(weights[0].nan_to_num(), v, out[0].detach()[at], scores, masked)
     return seen
 

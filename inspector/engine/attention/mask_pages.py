@@ -45,6 +45,13 @@ def write_mask(emit: Emitter, name: str, attention: Attention, rows: Rows) -> No
         emit.page(f"{name}/mask", (0, q0, 0), (~rows.allowed(q0, q1)).to(torch.uint8))
 
 
+def mask_bytes(rows: Rows) -> int:
+    """Bytes of what `write_mask` writes of the masks."""
+    reach = rows.reach()
+    heads = 0 if _is_span(rows, reach) else rows.allowed(0, 1).shape[0]
+    return int(reach.nbytes) + heads * rows.queries * rows.keys
+
+
 def _is_span(rows: Rows, reach: torch.Tensor) -> bool:
     """Whether every head of every query may attend to all keys from the first to the last."""
     keys = torch.arange(rows.keys, device=reach.device)

@@ -8,7 +8,7 @@ and compared with it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from inspector.engine.attention.calls import WITHOUT_DROPOUT, Projection, attend, check, of_nested
 from inspector.engine.attention.selected_sample import SelectedSample
+from inspector.engine.trace.heads import Heads, PassedOn, edge_of
 from inspector.engine.trace.trace import Attention
 
 
@@ -58,6 +59,21 @@ class Projected:
         weight, bias = self.output
         merged = heads.unflatten(1, (-1, self.heads)).flatten(2)
         return F.linear(merged.to(weight.dtype), weight, bias)
+
+    def passed_on(self, returned: Tensor, of_sample: Callable[[Tensor], Tensor]) -> Heads:
+        """What the heads pass on to `returned`, y = z W_O: the gradient at z is that at y times W_O.
+
+        of_sample: the gradient of `returned` → (n, t, e) of the sample.
+        """
+        value, weight = self.split(2)[0].detach(), self.output[0].detach()
+        by_head = weight.T.unflatten(0, (self.heads, -1))
+
+        def take(gradient: Tensor) -> Tensor:
+            at_heads: Tensor = (of_sample(gradient) @ weight).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            return at_heads.flatten(0, 1)
+
+        call = PassedOn(value, self.inputs[0].shape[1], edge_of(returned), take)
+        return Heads([call], by_head.repeat(len(value) // self.heads, 1, 1))
 
     def merged_mask(self, keys: int) -> Tensor | None:
         """(1, n·a or 1, t or 1, k) True = may attend, or additive."""
@@ -120,8 +136,14 @@ def from_function(
         dropout=arguments["dropout_p"] if arguments["training"] else 0.0,
         note="" if query.dim() == 2 else selected.window_note(query.shape[1], arguments["num_heads"]),
     )
-    returned = output[None] if output.dim() == 2 else selected.returned(output, 1).transpose(0, 1)
-    return call.attention(selected, place, module, returned)
+
+    def of_sample(tensor: Tensor) -> Tensor:
+        return tensor[None] if tensor.dim() == 2 else selected.returned(tensor, 1).transpose(0, 1)
+
+    seen = call.attention(selected, place, module, of_sample(output))
+    if selected.passing_on:
+        seen.heads = call.passed_on(output, of_sample)
+    return seen
 
 
 def from_module(
@@ -166,6 +188,8 @@ def from_encoder_layer(
         return _after_attention(layer, x[:, rows].transpose(0, 1), call.project(heads, rows))
 
     seen = call.attention(selected, place, type(layer.self_attn).__name__, _returned(selected, output), rest)
+    if selected.passing_on:  # a fused layer runs without gradients only
+        seen.heads = call.passed_on(output.detach(), lambda gradient: gradient)
     return of_nested(selected, seen) if source.is_nested else seen
 
 

@@ -21,15 +21,18 @@ from inspector.engine.attention.calls import (
     WITHOUT_DROPOUT,
     attend,
     check,
+    match_heads,
     of_nested,
 )
 from inspector.engine.attention.flex import from_flex
 from inspector.engine.attention.masks import written_out
+from inspector.engine.attention.projections import Projections
 from inspector.engine.attention.selected_sample import SelectedSample
 from inspector.engine.attention.written.by_hand import ByHand
 from inspector.engine.errors import Unsupported
-from inspector.engine.hooks.module_stack import in_backward
-from inspector.engine.trace.trace import Attention
+from inspector.engine.hooks.module_stack import ROOT, in_backward
+from inspector.engine.trace.heads import Heads, PassedOn, edge_of
+from inspector.engine.trace.trace import Attention, KeyEnds
 from inspector.engine.wording import error_text
 
 _MHA = inspect.signature(F.multi_head_attention_forward)
@@ -49,21 +52,22 @@ class AttentionRecorder:
     seen: list[Attention] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     broken: str = ""
+    projections: Projections = field(default_factory=Projections)
     own: ByHand = field(init=False)
     """What the model computes itself."""
 
     def __post_init__(self) -> None:
-        self.own = ByHand(self.selected, self.where, self.add)
+        self.own = ByHand(self.selected, self.where, self.add, self.projections)
 
     def looked(self, record: Callable[..., None], concerns: Callable[..., bool]) -> Callable[..., None]:
         """A handler of a function that may be called at every step: it is called only where that concerns it.
 
         Inside a torch.func transform tensors have no values to read.
         """
-        transform = torch._C._functorch.peek_interpreter_stack
+        transform, compiling = torch._C._functorch.peek_interpreter_stack, torch.compiler.is_compiling
 
         def look(args: Any, kwargs: Any, out: Any) -> None:
-            if transform() is None and concerns(args, out):
+            if not compiling() and transform() is None and concerns(args, out):
                 self.guarded(record, args, kwargs, out)
 
         return look
@@ -72,6 +76,7 @@ class AttentionRecorder:
         """Call one of the methods below so that nothing it does reaches the user's model."""
         if self.broken or in_backward():
             return
+        self.own.result = arguments[-1]
         try:
             with torch.no_grad():
                 record(*arguments)
@@ -105,10 +110,15 @@ class AttentionRecorder:
             mask=None if mask is None else self.selected.fold_mask(mask, shape), source=mask,
             note="; ".join(filter(None, (self._window_note(query), WITHOUT_DROPOUT if dropout else ""))),
         )  # fmt: skip
+        if self.selected.passing_on and not query.is_nested:
+            values = match_heads(seen.query, self.selected.fold(value.detach()))[0]
+            call = PassedOn(values, query.shape[-2], edge_of(out), self.selected.fold_returned)
+            self.projections.expect(seen, Heads([call]), out)
         if not dropout:
             values = self.selected.fold(value)[..., : seen.key.shape[-2], :]
             output = self.selected.fold_returned(out)
             seen.check = check(seen, values, lambda rows: output[:, rows].transpose(0, 1), lambda heads, _rows: heads)
+        seen.ends = None if query.is_nested else self._ends(query, value, key)
         self.add(of_nested(self.selected, seen) if query.is_nested else seen)
 
     def flex(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
@@ -124,21 +134,25 @@ class AttentionRecorder:
         _refuse_unreadable(bound.arguments["query"], bound.arguments["key"])
         if bound.arguments["static_k"] is not None or bound.arguments["static_v"] is not None:
             raise Unsupported("it was given ready-made keys or values (static_k, static_v)")
-        self.add(attention_projection.from_function(self.selected, place, module, bound.arguments, out[0]))
+        seen = attention_projection.from_function(self.selected, place, module, bound.arguments, out[0])
+        seen.ends = self._ends(*(bound.arguments[name] for name in ("query", "value", "key")))
+        self.add(seen)
 
     def module(self, module: nn.MultiheadAttention, name: str, args: Any, kwargs: Any, out: Any) -> None:
         """A MultiheadAttention in eval mode returned `out`, (output, weights or None)."""
         bound = _MODULE.bind(module, *args, **kwargs)
         bound.apply_defaults()
         _refuse_unreadable(bound.arguments["query"])
-        self.add(attention_projection.from_module(self.selected, name, module, bound.arguments, out[0]))
+        seen = attention_projection.from_module(self.selected, name, module, bound.arguments, out[0])
+        seen.ends = self._ends(*(bound.arguments[name] for name in ("query", "value", "key")))
+        self.add(seen)
 
     def layer(self, layer: nn.TransformerEncoderLayer, name: str, args: Any, kwargs: Any, out: Tensor) -> None:
         """A TransformerEncoderLayer ran fused and returned `out`."""
         bound = _LAYER.bind(layer, *args, **kwargs)
         bound.apply_defaults()
         _refuse_unreadable(bound.arguments["src"])
-        place = f"{name}.self_attn"
+        place = "self_attn" if name == ROOT else f"{name}.self_attn"
         self.add(attention_projection.from_encoder_layer(self.selected, place, layer, bound.arguments, out))
 
     def reshaped(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
@@ -164,6 +178,13 @@ class AttentionRecorder:
             for place, calls in groups.items()
             for n, one in enumerate(joined_calls(self.selected, calls))
         ]
+
+    def _ends(self, query: Tensor, *tensors: Tensor) -> KeyEnds | None:
+        """What values or keys were put together from; None where the queries were too."""
+        known = (self.own.facts.of(one) for one in tensors)
+        found = next((one.ends for one in known if one is not None and one.ends is not None), None)
+        own = self.own.facts.of(query)
+        return None if own is not None and own.ends is found else found
 
     def _window_note(self, tensor: Tensor) -> str:
         """The note of (b·n, a, …, x, y); with fewer axes, the first one has the heads."""

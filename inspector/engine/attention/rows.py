@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -75,6 +75,12 @@ class RowBlock:
         below = self.scores - self.scores.amax(dim=-1, keepdim=True)
         return (-self.largest.log() - below.mul_(self.weights).sum(dim=-1)).clamp_min(0.0)
 
+    def shares(self) -> RowBlock:
+        """The absolute weights over the sum of each row."""
+        sizes = self.weights.abs()
+        sizes = sizes / sizes.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(sizes.dtype).tiny)
+        return replace(self, weights=sizes, scores=None, largest=sizes.amax(dim=-1))
+
     @property
     def signed(self) -> Tensor:
         """(a, q) True where a row has a weight below 0 (the difference of two maps)."""
@@ -105,7 +111,8 @@ class Rows:
             raise Unsupported(
                 f"The attention of {attention.place} was recorded for sequence {attention.kept} only, not for {sample}."
             )
-        at = 0 if attention.kept is not None else sample
+        at = self.sample = 0 if attention.kept is not None else sample
+        """Where the sample is in the tensors of the attention."""
         self.causal = attention.causal
         self.weights = None if attention.weights is None else _wide(attention.weights[at])
         self._mask = _of_sample(attention.mask, at)
@@ -122,6 +129,23 @@ class Rows:
             self.keys = self._keys.shape[-1]
         else:
             self.heads, self.queries, self.keys = self.weights.shape
+
+    @property
+    def scaled(self) -> tuple[Tensor, Tensor] | None:
+        """((a, q, d) queries times the scale, (a, d, k) keys); None where the model computed the weights itself."""
+        return None if self.weights is not None else (self._queries * self._scale, self._keys)
+
+    @property
+    def bias(self) -> Tensor | None:
+        """(a or 1, q or 1, k or 1) what is added to the scores, as wide as they are; None without an additive mask."""
+        if self.weights is not None or self._mask is None or self._mask.dtype == torch.bool:
+            return None
+        return self._mask.to(self._queries.dtype)
+
+    @property
+    def forbidding(self) -> float:
+        """A bias at or below this forbids a key."""
+        return self._forbidding
 
     @cached_property
     def _allowed(self) -> Tensor | None:

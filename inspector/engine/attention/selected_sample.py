@@ -34,6 +34,8 @@ class SelectedSample:
     """Masks already analysed, by id: a model passes the same mask to every layer."""
     merged: dict[int, int] = field(default_factory=dict)
     """{size of an axis: entries after the batch in it}, of the last reshape that made an axis of this size."""
+    passing_on: bool = False
+    """Whether each attention keeps what its heads pass on (trace/heads.py)."""
 
     def reshaped(self, before: tuple[int, ...], after: tuple[int, ...]) -> None:
         """A reshape from `before` to `after`: remember how the batch lies in the axes that it makes.

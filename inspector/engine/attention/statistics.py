@@ -19,6 +19,8 @@ from inspector.engine.trace.quantity import Describe, Quantity
 from inspector.engine.trace.trace import Attention, Trace
 from inspector.records.catalogue import ATTENTION
 
+SHARES = "of |M| divided by the sum of its row"
+"""Said of statistics of weights that have either sign."""
 Statistic = Callable[[RowBlock], Tensor]
 BlockWriter = Callable[[slice, RowBlock], None]
 
@@ -99,8 +101,9 @@ def _all_rows(attention: Attention, sample: int, emit: Emitter, write: BlockWrit
     for heads, q0, q1 in rows.blocks():
         emit.check()
         block = rows.block(q0, q1, heads)
+        shares = block.shares() if attention.equivalent else block
         for signal, function in wanted.items():
-            values[signal][heads, q0:q1] = function(block)
+            values[signal][heads, q0:q1] = function(shares)
         if write is not None:
             write(heads, block)
         none = int((block.count == 0).sum()) * (block.weights.shape[0] if block.count.shape[0] == 1 else 1)
@@ -122,4 +125,5 @@ def refusal(attention: Attention) -> str | None:
 
 def method(attention: Attention, exact: str = "exact") -> str:
     """How the numbers of this attention were computed, for the channel."""
-    return "; ".join(filter(None, (exact, attention.note)))
+    shares = SHARES if attention.equivalent and exact == "exact" else ""
+    return "; ".join(filter(None, (exact, shares, attention.note)))

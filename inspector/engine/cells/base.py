@@ -52,14 +52,17 @@ class Cell(ABC):
             states.
         inner_gates: those of `gate_names` that are of one of torch's own cells inside the step.
         bounded: signal of a hard gate → the function that keeps it between 0 and 1 (clamp, hardtanh, relu6).
+        output_gates: those of `gate_names` that no state reads: they scale the state on its way to the output.
         idle: signal of a gate → (t,) True at the steps, in processing order, that do not compute it (a cell that runs
             at some steps only): its values there are NaN and not the model's. Without an entry every step computes it.
         tanh_parts: parts of the state that are a tanh, of which saturation is shown.
         method: how derivatives of a step are found, as a short text; "" where they are closed forms.
+        diagonal: whether its blocks know the eigenvalues of every Jacobian (see `StepBlock.eigenvalues`).
         trained: {name of a parameter: the attribute that has it}.
     """
 
     method: str = ""
+    diagonal: bool = False
 
     family: str
     parts: Mapping[str, slice]
@@ -68,6 +71,7 @@ class Cell(ABC):
     memory_gate: ClassVar[MemoryGate | None] = None
     inner_gates: tuple[str, ...] = ()
     bounded: Mapping[str, str] = {}
+    output_gates: tuple[str, ...] = ()
     idle: Mapping[str, Tensor] = {}
     tanh_parts: tuple[str, ...] = ()
     trained: ClassVar[Mapping[str, str]] = {}
@@ -188,9 +192,8 @@ class Cell(ABC):
         with torch.enable_grad():
             given = [states.detach().requires_grad_(), x.detach().requires_grad_()]
             out = self.emit(given[1], given[0])
-            to_state, to_input = torch.autograd.grad(
-                out, given, u.to(out.dtype), allow_unused=True, materialize_grads=True
-            )
+            options = {"allow_unused": True, "materialize_grads": True}
+            to_state, to_input = torch.autograd.grad(out, given, u.to(out.dtype), **options)
         return to_state, to_input
 
     @abstractmethod
@@ -200,11 +203,13 @@ class Cell(ABC):
         Only the entries of `previous` that the gates depend on are read (an LSTM's gates need h, not c).
         """
 
-    def recompute(self, x: Tensor, start: Mapping[str, Tensor], output: Tensor) -> Recomputed:
+    def recompute(
+        self, x: Tensor, start: Mapping[str, Tensor], output: Tensor, known: tuple[Tensor, ...] = ()
+    ) -> Recomputed:
         """Every step again: x (t, b, i), the parts of the initial state (b, ·), the module's output (t, b, o).
 
         Where the module returns its whole state, every step is taken from the state that it returned before; parts that
-        it does not return are carried from step to step.
+        it does not return are carried. `known`: what the module's kernel kept, where the family reads that.
         """
         t, b, _ = output.shape
         states = output.new_empty(t + 1, b, self.state_size)
@@ -316,6 +321,13 @@ class StepBlock(ABC):
     def only(self, steps: Tensor) -> StepBlock:
         """Some of the block's steps (their numbers, (n,)) as a block of their own."""
         return self.cell.block(self.x[steps], self.previous[steps], self.following[steps])
+
+    def eigenvalues(self) -> Tensor | None:
+        """All eigenvalues of every J, complex (t, b, s), where they are known in closed form and every J is normal.
+
+        Their moduli are then the singular values too, and of products they are products: J of all steps commute.
+        """
+        return None
 
     def direct(self) -> Tensor | None:
         """Diagonal of the direct path ∂s_t/∂s_{t-1}, the gates and nonlinearities held fixed: (t, b, s).

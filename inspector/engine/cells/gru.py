@@ -132,7 +132,9 @@ class GruStep(Cell):
         """Reset, update and candidate of all steps."""
         return dict(zip(self.gate_names, self.inside(x, previous, plain_linear), strict=False))
 
-    def recompute(self, x: Tensor, start: Mapping[str, Tensor], output: Tensor) -> Recomputed:
+    def recompute(
+        self, x: Tensor, start: Mapping[str, Tensor], output: Tensor, known: tuple[Tensor, ...] = ()
+    ) -> Recomputed:
         """Every step from the h that the module gave before it."""
         states = torch.cat((start["h"][None], output))
         known = self.inside(x, states[:-1])

@@ -22,8 +22,9 @@ from inspector.engine.cells.gated_algebra import (
     pre_activations,
     prepare,
 )
+from inspector.engine.cells.kept_gates import KeptGates, kept_gates
 from inspector.engine.cells.lstm_block import LstmBlock, LstmWeights, exposed
-from inspector.engine.cells.rounding import absolute_sums
+from inspector.engine.cells.rounding import ROUNDINGS, absolute_sums
 from inspector.engine.cells.torch_family import TorchFamily
 from inspector.engine.cells.written import as_written
 
@@ -35,6 +36,9 @@ GATES = (
     GateInfo("gate/output", "output gate o", "o = σ(W_o x + U_o h + b_o)", SOURCE),
 )
 WEIGHTS = (("input", "U of gate i"), ("forget", "U of gate f"), ("candidate", "U of g"), ("output", "U of gate o"))
+
+COMPARED = 16
+"""Steps of which gates that a kernel kept are compared with the product, evenly spaced."""
 
 
 class LstmStep(LstmWeights):
@@ -129,12 +133,19 @@ class LstmStep(LstmWeights):
         a = pre_activations(x, previous[..., : self.exposed], self.w_ih, self.w_hh, self.bias)
         return dict(zip(self.gate_names, self.activate_(a), strict=True))
 
-    def recompute(self, x: Tensor, start: Mapping[str, Tensor], output: Tensor) -> Recomputed:
-        """Gates from the h that the module gave; c by the scan c' = f ⊙ c + i ⊙ g, which is stable, as f ≤ 1."""
+    def recompute(
+        self, x: Tensor, start: Mapping[str, Tensor], output: Tensor, known: tuple[Tensor, ...] = ()
+    ) -> Recomputed:
+        """Gates from the h that the module gave; c by the scan c' = f ⊙ c + i ⊙ g, which is stable, as f ≤ 1.
+
+        The gates `known` (t, b, h) are taken where those of some steps prove to be the gates.
+        """
         t, b, r = output.shape
         states = output.new_empty(t + 1, b, self.state_size)
         states[0, :, :r], states[1:, :, :r], states[0, :, r:] = start["h"], output, start["c"]
-        i, f, g, o = known = self.inside(x, states[:-1, :, :r])
+        if not known or not self._are_gates(known, x, states[:-1, :, :r]):
+            known = self.inside(x, states[:-1, :, :r])
+        i, f, g, o = known
         c = states[1:, :, r:]
         torch.mul(i, g, out=c)
         last = states[0, :, r:]
@@ -142,6 +153,15 @@ class LstmStep(LstmWeights):
             last = row.addcmul_(keep, last)
         h = exposed(o, c)
         return Recomputed(states, known, h if self.w_hr is None else h @ self.w_hr.T)
+
+    def _are_gates(self, known: tuple[Tensor, ...], x: Tensor, h: Tensor) -> bool:
+        """Whether the gates of some steps, the first and the last among them, are those that the product gives."""
+        picks = torch.linspace(0, len(x) - 1, min(len(x), COMPARED)).round().long().unique()
+        there, before = x[picks], h[picks]
+        sums = absolute_sums(there, before, self.w_ih, self.w_hh, self.bias)
+        error = ROUNDINGS * torch.finfo(x.dtype).eps * (1 + sums)
+        pairs = zip(known, self.inside(there, before), error.chunk(4, -1), strict=True)
+        return all(bool(((one[picks] - other).abs() <= bound).all()) for one, other, bound in pairs)
 
     def rounding_bound(self, x: Tensor, states: Tensor, known: tuple[Tensor, ...], unit: float) -> Mapping[str, Tensor]:
         """σ′ ≤ 1/4 and tanh′ ≤ 1 times the error of the sums; c carries f times the error of the step before."""
@@ -193,6 +213,11 @@ class Lstm(TorchFamily):
     parts = ("h", "c")
     kernels: ClassVar[Mapping[str, Any]] = {"lstm": torch.lstm}
     operations = ("lstm_cell",)
+
+    def kept(self, module: nn.Module, output: Tensor) -> tuple[KeptGates, ...]:
+        """The gates in the workspace of oneDNN's kernel."""
+        stack = self.stack(module)
+        return kept_gates(output, stack.layers, stack.directions)
 
     def make(self, variant: str, weights: Sequence[Any], *, live: bool = False) -> LstmStep:
         """A step of (w_ih, w_hh, b_ih, b_hh, w_hr)."""

@@ -106,7 +106,9 @@ class RnnStep(Cell):
         """A plain recurrence has no gates."""
         return {}
 
-    def recompute(self, x: Tensor, start: Mapping[str, Tensor], output: Tensor) -> Recomputed:
+    def recompute(
+        self, x: Tensor, start: Mapping[str, Tensor], output: Tensor, known: tuple[Tensor, ...] = ()
+    ) -> Recomputed:
         """Every step from the h that the module gave before it."""
         states = torch.cat((start["h"][None], output))
         made = self.activation.function(joined_sums(x, states[:-1], self.w_ih, self.w_hh, self.bias))

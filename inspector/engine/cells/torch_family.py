@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from inspector.engine.cells.base import Cell
 from inspector.engine.cells.family import Stack
+from inspector.engine.cells.kept_gates import KeptGates
 from inspector.engine.cells.module_family import ModuleFamily, untouched
 
 KINDS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
@@ -38,6 +39,10 @@ class TorchFamily(ModuleFamily):
         with untouched(module):
             found = {name: getattr(module, name, None) for name in KINDS}
         return {name: weight.detach() for name, weight in found.items() if isinstance(weight, Tensor)}
+
+    def kept(self, module: nn.Module, output: Tensor) -> tuple[KeptGates, ...]:
+        """What the kernel of a call kept of each layer and direction; () where it keeps nothing, or none is read."""
+        return ()
 
     def from_module(self, module: nn.Module, weights: Mapping[str, Tensor], layer: int = 0, direction: int = 0) -> Cell:
         """The step with the weights that the call used."""

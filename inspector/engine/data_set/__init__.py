@@ -6,7 +6,6 @@
     numbers        the numbers of each sequence, from a trace
     pooled         moments and counts of units over all steps of all sequences
     table          the numbers as channels along the axis "sequence", written as they arrive
-    joining        equally long sequences as one batch
 
 In: a subject and the spec of a data set (records.data_spec). Out: one frame of a capture.
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.autograd.graph import get_gradient_edge
 
 from inspector.capture import CaptureError
+from inspector.engine.analyses.real_numbers import real_numbers
 from inspector.engine.data_set.gradient_uses import FusedKernelError, Layout, UndecidedError, Uses, uses_of
 from inspector.engine.errors import CancelledError, InputError, ModelError, Unsupported, model_error
 from inspector.engine.hooks.isolation import unchanged
@@ -144,9 +145,14 @@ def _forward_and_backward(found: Called, watched: Observation, emit: Emitter, ho
         if found.uses is not None:
             found.uses.release()
     if trace.batch.size == 1:
-        found.squares = {name: value.detach().cpu().double().square().sum()[None] for name, value in gradients.items()}
+        found.squares = {name: _square(value) for name, value in gradients.items()}
     elif found.uses is not None and how.layouts is not None:
         found.squares = found.uses.squares(trace.batch.size, how.layouts)
+
+
+def _square(gradient: Tensor) -> Tensor:
+    """(1,) float64: ‖·‖² of a gradient."""
+    return real_numbers(gradient.detach()).cpu().double().square().sum()[None]
 
 
 def _backward(trace: Trace, total: Tensor, parameters: Mapping[str, Tensor] | Uses) -> dict[str, Tensor]:

@@ -98,6 +98,9 @@ class Uses:
 
 def uses_of(total: Tensor, parameters: Mapping[str, Tensor]) -> Uses:
     """Every operation of the graph of `total` that uses one of some parameters. Raises Unsupported."""
+    odd = next((name for name, value in parameters.items() if value.is_complex()), None)
+    if odd is not None:
+        raise Unsupported(f"{odd} is complex")
     known = {id(value): name for name, value in parameters.items()}
     uses = Uses()
     try:
@@ -195,6 +198,8 @@ class _Rows:
         self.size = size
         self._known: dict[tuple[Any, ...], tuple[list[Tensor], Tensor]] = {}
         """By the memory of the parts, which is kept so that no other tensor gets it."""
+        self._summed: list[tuple[Tensor, Tensor]] = []
+        """Rows, and ‖Σ rows‖² of each sequence: the two biases of a recurrent layer have the same."""
 
     def of(self, parts: list[Tensor], layout: Layout, what: str) -> Tensor:
         """Rows (r, …) of several uses. Raises Unsupported where they are not equally many for each sequence."""
@@ -202,6 +207,15 @@ class _Rows:
         if key not in self._known:
             self._known[key] = parts, self._made(parts, layout, what)
         return self._known[key][1]
+
+    def summed(self, rows: Tensor) -> Tensor:
+        """‖Σ rows‖² of each sequence, (b,) float64. The sums are in the dtype of the rows, as autograd's are."""
+        for known, found in self._summed:
+            if known is rows:
+                return found
+        found = _square(rows.sum(1, dtype=rows.dtype if rows.dtype.itemsize >= 4 else torch.float32))
+        self._summed.append((rows, found))
+        return found
 
     def _made(self, parts: list[Tensor], layout: Layout, what: str) -> Tensor:
         if len(parts) > 1 and all(len(part) == self.size for part in parts):
@@ -242,7 +256,7 @@ def _squares_of(uses: list[Use], rows: _Rows, layout: Layout) -> Tensor:
         return _whole(uses, rows)
     delta = rows.of([_delta(use) for use in uses], layout, first.name)
     if first.read is None:
-        return _square(_wide(delta).sum(1, dtype=torch.float64))
+        return rows.summed(delta)
     read = rows.of([use.read.detach() for use in uses if use.read is not None], layout, first.name)
     steps, wide = delta.shape[1], delta.shape[2]
     if first.ids:

@@ -11,12 +11,12 @@ from torch import Tensor
 from inspector.engine.data_set.calls import Called, How, call
 from inspector.engine.data_set.clock import CALLS, CHECK, NUMBERS, READ, WRITE, Clock
 from inspector.engine.data_set.gradient_uses import LAYOUTS, FusedKernelError, Layout, UndecidedError
-from inspector.engine.data_set.joining import joined, most_together, shape_key
 from inspector.engine.data_set.numbers import Numbers, numbers_of
 from inspector.engine.data_set.pooled import Pooled
 from inspector.engine.data_set.remaining import Remaining
 from inspector.engine.data_set.table import SequenceTable
 from inspector.engine.errors import CancelledError, InputError, ModelError, Unsupported
+from inspector.engine.model.joining import joined, most_together, shape_key
 from inspector.engine.model.subject import Batch, Subject, to_device
 from inspector.engine.model.training_mode import said_of_mode
 from inspector.engine.pipeline import RunOptions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import random
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,6 +13,13 @@ import torch
 from torch import nn
 
 from inspector.engine.devices.random_state import restore, seeded_with, states_of
+
+_runs = threading.local()
+
+
+def in_own_run() -> bool:
+    """Whether this thread is inside `unchanged`: the model is run for the app, and not by the user's program."""
+    return getattr(_runs, "depth", 0) > 0
 
 
 @contextmanager
@@ -30,9 +38,11 @@ def unchanged(model: nn.Module, seed: int) -> Iterator[None]:
     random.seed(seed)
     np.random.seed(seed % 2**32)
     torch.manual_seed(seed)
+    _runs.depth = getattr(_runs, "depth", 0) + 1
     try:
         yield
     finally:
+        _runs.depth -= 1
         random.setstate(states[0])
         np.random.set_state(states[1])
         restore(drawn)

@@ -6,14 +6,17 @@ from inspector.capture.regular import in_words, read_text
 from inspector.engine.errors import InputError
 from inspector.engine.model.batching import MAX_TEXT, encode_text, more_of, pad, regular_file
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.model.text_targets import LABEL, MASK, judged
+from inspector.engine.model.text_targets import LABEL, MASK, PAIR, judged, with_pair
 from inspector.engine.registries import INPUTS
 from inspector.records import InputSpec, Option
 
 
 class Text:
     """Text as it is given; `options["texts"]` adds more sequences, `options["vocabulary"]` names a vocabulary file.
-    `mask` and `label` are what a masked language model and a classifier are judged by."""
+
+    `pair` is the second text of a model of two; `mask` and `label` are what a masked language model and a classifier
+    are judged by.
+    """
 
     title = "Text"
     summary = "Text, in the model's own vocabulary."
@@ -28,6 +31,7 @@ class Text:
         Option(name="texts", type="texts", default=(), help="Further texts of the batch."),
         MASK,
         LABEL,
+        PAIR,
     )
 
     def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
@@ -38,7 +42,8 @@ class Text:
         texts = [spec.value, *more_of(spec, "texts")]
         shown = texts[spec.look_at] if 0 <= spec.look_at < len(texts) else spec.value
         title = shown if len(shown) <= 40 else shown[:39] + "…"
-        rows = [encode_text(subject, text) for text in texts]
+        pair = spec.options.get(PAIR.name)
+        rows = [encode_text(subject, one) if pair is None else with_pair(subject, one, str(pair)) for one in texts]
         rows, targets = judged(subject, rows, spec.options.get(MASK.name), spec.options.get(LABEL.name))
         return pad(subject, rows, targets=targets, title=title, look_at=spec.look_at)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from inspector.engine.errors import InputError
 from inspector.engine.interventions.editor import Editor, Target, WrittenOut, code_location, edited_input
+from inspector.engine.interventions.heads import HeadEdits
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import DEFAULTS, KeptTrace, RunOptions, perform
 from inspector.engine.recurrent.traced.loops.carried_state import Flow
@@ -55,22 +57,49 @@ class EditPlan:
     batch: Batch
     loops: WrittenOut | None
     editor: Editor | None
+    heads: HeadEdits | None = None
+
+    @contextmanager
+    def around(self) -> Iterator[None]:
+        """Inside, the model is as the edited run needs it."""
+        with ExitStack() as stack:
+            for part in (self.loops, self.heads):
+                if part is not None:
+                    stack.enter_context(part.on())
+            yield
 
 
 def plan_edits(subject: Subject, batch: Batch, edits: Sequence[Edit], options: RunOptions = DEFAULTS) -> EditPlan:
     """Find what the edits change, by a pass that writes nothing.
     Raises InputError for edits of something that does not exist."""
     changed = edited_input(subject, batch, edits)
-    inner = [edit for edit in edits if not edit.of_input]
+    heads = _head_edits(subject, changed, [edit for edit in edits if edit.of_heads], options)
+    inner = [edit for edit in edits if not edit.of_input and not edit.of_heads]
     if not inner:
-        return EditPlan(tuple(edits), changed, None, None)
+        return EditPlan(tuple(edits), changed, None, None, heads)
     loops = WrittenOut(subject.model)
     dry = _dry(subject, changed, loops, options)
     if loops.goes_on():  # the unedited run says whether the module's steps or the loop around it are the recurrence
         plain = perform(subject, changed, _Nowhere(), _brief(options))
         if loops.leave_to_loops({recurrence.place for recurrence in plain.recurrences}):
             dry = _dry(subject, changed, loops, options)
-    return EditPlan(tuple(edits), changed, loops, editor_of(dry, inner))
+    return EditPlan(tuple(edits), changed, loops, editor_of(dry, inner), heads)
+
+
+def _head_edits(subject: Subject, batch: Batch, edits: Sequence[Edit], options: RunOptions) -> HeadEdits | None:
+    """The changes of heads, each of which was made once in a run that is not shown. Raises InputError."""
+    if not edits:
+        return None
+    found = HeadEdits(subject.model, edits, batch)
+    with found.on():
+        trace = perform(subject, batch, _Nowhere(), _brief(options))
+    for edit in edits:
+        if edit not in found.made:
+            if found.problem:
+                raise InputError(f"Heads of {edit.place} cannot be changed: {found.problem}.")
+            known = ", ".join(dict.fromkeys(one.place for one in trace.attentions)) or "none"
+            raise InputError(f"There is no attention at {edit.place!r} whose heads can be changed; there are {known}.")
+    return found
 
 
 def _brief(options: RunOptions) -> RunOptions:
@@ -100,13 +129,14 @@ def perform_with_edits(
     if plan is None:
         return trace
     second = Frame(index=1, label=", ".join(map(str, plan.edits)), step=first.step)
-    if plan.loops is None:
-        return perform(subject, plan.batch, sink, options, frame=second)
-    around = plan.loops.on
+    around = plan.around
 
     def keep(kept: KeptTrace) -> None:
         options.keep(replace(kept, around=around))
 
+    if plan.loops is None:
+        with around():
+            return perform(subject, plan.batch, sink, replace(options, keep=keep), frame=second)
     with around():
         edited = replace(options, editor=plan.editor, probes=PROBES, places=plan.loops.places, keep=keep)
         after = perform(subject, plan.batch, sink, edited, frame=second)

@@ -8,6 +8,7 @@ Out: a `Subject` with every convention filled in, and padded `Batch` objects.
     declared_inputs   what a subject declares about each of its inputs
     batching          encoding, checking and labelling of the sequences of one input
     named_batches     several named inputs as one batch
+    joining           sequences of one length as one batch
     call              how a model is called on a batch
     model_output      scores and a loss in what a model returns
     distributed_metadata  what `.metadata` says of a torch.distributed checkpoint, read without running any of it

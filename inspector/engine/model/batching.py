@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -143,7 +144,7 @@ def check_vectors(subject: Subject, values: Tensor, *, allow_nonfinite: bool = F
         raise InputError(
             f"{subject.name} reads (steps, {subject.width}) numbers; given was an array of shape {tuple(values.shape)}."
         )
-    check_length(len(values))
+    check_length(values.shape[0])
     if subject.width is not None and values.shape[1] != subject.width and not subject.guessed:
         raise InputError(
             f"{subject.name} reads vectors of {counted(subject.width, 'number')}; "
@@ -152,8 +153,9 @@ def check_vectors(subject: Subject, values: Tensor, *, allow_nonfinite: bool = F
     if values.is_complex():
         raise InputError("The sequence holds complex numbers; the model reads real ones.")
     values = values.to(model_dtype(subject))
-    finite = allow_nonfinite or bool(values.sum(dtype=torch.float64).isfinite())  # else looked through one by one
-    bad = torch.nonzero(~torch.isfinite(values)) if not finite else torch.zeros(0, 2)
+    if allow_nonfinite or math.isfinite(values.sum(dtype=torch.float64).item()):
+        return values
+    bad = torch.nonzero(~torch.isfinite(values))  # none where only the sum of large numbers is not finite
     if len(bad):
         step, feature = (int(v) for v in bad[0])
         raise InputError(
@@ -226,7 +228,7 @@ def as_input(subject: Subject, rows: list[Tensor]) -> NamedInput:
         padded = rows[0][None].clone() if len(rows) == 1 else torch.nn.utils.rnn.pad_sequence(
             rows, batch_first=True, padding_value=0 if reads is None else reads.padding
         )  # fmt: skip
-        lengths = torch.tensor([len(row) for row in rows])
+        lengths = torch.tensor([row.shape[0] for row in rows])
         names = tuple(step_names(subject, row) for row in rows)
         return NamedInput(
             tensor=padded, kind=kind, lengths=lengths, names=names, axis=STEP_DOMAIN, batch_dim=moved

@@ -54,6 +54,9 @@ class _Signature:
 
     def one(self, tensor: Tensor) -> Call:
         """The call with one input that has no name: in the first place, or as the only keyword there is."""
+        given_by_hooks = self.model._forward_pre_hooks or type(self.model).__call__ is not nn.Module.__call__
+        if len(self.required) > 1 and not given_by_hooks:
+            raise self.unclear([INPUT])
         if self.positional or self.more:
             return (tensor,), {}
         choices = self.required or list(self.named)

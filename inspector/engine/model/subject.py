@@ -49,12 +49,22 @@ class Subject:
     next_token: bool = False
     mask_token: int | None = None
     """The id that hides a token of a masked language model: the option `mask` of a text puts it there."""
+    encode_pair: Callable[[str, str], Tensor] | None = None
+    """Two texts to the ids of one sequence: the option `pair` of a text is the second one."""
+    label_of: Callable[[str, Tensor], list[int]] | None = None
+    """(what the option `label` of a text says, ids (t,)) → the target of that sequence, a whole number for each step;
+    None: `label` names one class of the whole text. Raises ValueError with a one-line message."""
     answer: Callable[[Any, Batch], Any] | None = None
     """(output, batch) → ids (b, t) of an output with a step axis of its own, negative at padding;
     or labels; or None."""
     decoder: str | Sequence[str] = ()
     """Modules that run over the output's step axis;
     by default recognised by their number of steps where it differs from the input's."""
+    next_logits: Callable[[nn.Module, Batch, Tensor], Any] | None = None
+    """(model, batch of one sequence, ids (n, t) of beginnings of answers) → logits (n, v) of what may follow each, or
+    (n, t + 1, v) of what may follow each of its beginnings. None: a model of next tokens continues what it reads."""
+    end_token: int | None = None
+    """The id with which an answer ends."""
     examples: Mapping[str, Any] = field(default_factory=dict)
     data: Any = None
     """Many sequences, written as examples are: a sequence of them, or a function that returns an iterable."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor
 
 from inspector.engine.errors import InputError
+from inspector.engine.model.batching import ask, check_ids, tensor_of
 from inspector.engine.model.subject import Subject
 from inspector.records import Option, counted
 
@@ -17,7 +19,11 @@ MASK = Option(
     name="mask", type="text", default=None,
     help="Masked language models: the numbers of the tokens to mask, from 0: 3, or 3 5.",
 )  # fmt: skip
-LABEL = Option(name="label", type="text", default=None, help="Classifiers: the class of the text, by name or number.")
+LABEL = Option(
+    name="label", type="text", default=None,
+    help="Classifiers: the class of the text, or of each token; of answers within a text its first and last token.",
+)  # fmt: skip
+PAIR = Option(name="pair", type="text", default=None, help="Models of two sentences: the second one.")
 
 
 def masked(subject: Subject, rows: list[Tensor], given: str) -> tuple[list[Tensor], list[list[int]]]:
@@ -62,4 +68,24 @@ def judged(subject: Subject, rows: list[Tensor], mask: str | None, label: str | 
     if mask is not None:
         hidden, targets = masked(subject, rows, mask)
         return hidden, list(targets)
+    if label is not None and subject.label_of is not None:
+        return rows, list(_by_step(subject, subject.label_of, rows, label))
     return rows, [None if label is None else class_of(subject, label)] * len(rows)
+
+
+def _by_step(
+    subject: Subject, label_of: Callable[[str, Tensor], list[int]], rows: list[Tensor], label: str
+) -> list[list[int]]:
+    longest = max(map(len, rows))
+    try:
+        found = [label_of(label, row) for row in rows]
+    except ValueError as problem:
+        raise InputError(f"Option label is {label[:40]!r}; {subject.name} expects {problem}.") from None
+    return [[*target, *[IGNORED] * (longest - len(target))] for target in found]
+
+
+def with_pair(subject: Subject, text: str, pair: str) -> Tensor:
+    """The ids of two texts as one sequence. Raises InputError where the model has no way to read two."""
+    if subject.encode_pair is None:
+        raise InputError(f"{subject.name} reads one text, so option pair cannot be given.")
+    return check_ids(subject, tensor_of(ask(subject, "encode_pair", subject.encode_pair, text, pair)))

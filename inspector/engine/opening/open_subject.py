@@ -269,7 +269,7 @@ def _call(module: ModuleType, name: str, arguments: Mapping[str, Any], title: st
     thing: Any = module
     for part in name.split("."):
         if not hasattr(thing, part):
-            raise InputError(f"{module.__name__} has no {part!r}; it has {_callables(module)}.")
+            raise InputError(f"{title.rpartition(':')[0]} has no {part!r}; it has {_callables(module)}.")
         thing = getattr(thing, part)
     if isinstance(thing, nn.Module) or isinstance(getattr(thing, "model", None), nn.Module):
         return adopt(thing, title)

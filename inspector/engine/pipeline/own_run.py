@@ -59,6 +59,9 @@ def perform(
         states=options.states, editing=options.places is not None, seed=options.seed,
     )  # fmt: skip
     trace.parameter_gradients.wanted = any(quantity_of(key)[0].parameter_gradients for key in keys)
+    for told in (quantity_of(key)[0].before(subject, batch) for key in keys):
+        if told:
+            sink.write(Log(told, "info", "engine"))
     options.progress(0, len(keys) + 1.0, "the model runs")
     with unchanged(subject.model, options.seed):
         first = _at_once(keys, options)

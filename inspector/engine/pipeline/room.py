@@ -59,9 +59,21 @@ def needed(subject: Subject, batch: Batch) -> Needed:
     by_hand = not heads and not any(sequence_family(one) for one in model.modules())
     widths = sum(layers * cell.state_size * (1 + len(cell.gate_names)) for layers, cell in recurrent) * RECURRENT
     widths += _plain(model) * (WRITTEN if by_hand else PLAIN)
-    kept = size * batch.size * batch.steps * (widths + PAIRS * heads * batch.steps)
+    steps = _positions(batch)
+    kept = size * batch.size * steps * (widths + PAIRS * heads * steps)
     jacobians = max((8 * BLOCK * cell.state_size**2 for _, cell in recurrent), default=0)
     return Needed(device, 0.0 if device.type == "cpu" else ON_DEVICE * kept, FIXED + jacobians + kept)
+
+
+def _positions(batch: Batch) -> int:
+    """Steps of the primary input; of a picture its patches with what stands before them, as far as its grid is known.
+
+    Counter-example: a model that merges patches from layer to layer, which has fewer of them later.
+    """
+    first = batch.first
+    if first.axis or first.grid is None:
+        return batch.steps
+    return first.grid[0] * first.grid[1] + len(first.before)
 
 
 def _recurrent(model: nn.Module) -> Iterator[tuple[int, Cell]]:

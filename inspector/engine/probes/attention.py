@@ -10,7 +10,6 @@ attention inside TorchScript and torch.compile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from inspector.engine.attention import flex
+from inspector.engine.attention.functions import Handler, functions_looked_at
 from inspector.engine.attention.live import LiveRows
 from inspector.engine.attention.recorder import AttentionRecorder
 from inspector.engine.attention.selected_sample import SelectedSample
@@ -27,11 +26,10 @@ from inspector.engine.attention.written.untaken import lines
 from inspector.engine.hooks.function_mode import FUSED, SwitchedMode, runs_fused
 from inspector.engine.hooks.module_stack import CalledModules, ModuleStack
 from inspector.engine.registries import PROBES
+from inspector.engine.scans.search import Scans
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
 from inspector.records import Log
-
-Handler = Callable[..., None]
 
 
 @dataclass(slots=True)
@@ -51,7 +49,7 @@ class AttentionProbe:
     def __init__(self) -> None:
         self._recorder: AttentionRecorder | None = None
         self._stack: ModuleStack | None = None
-        self._mode: _Mode | None = None
+        self._mode: AttentionMode | None = None
         self._calls: list[Call] = []
         self._scripted = False
 
@@ -65,11 +63,12 @@ class AttentionProbe:
         self._scripted = any(isinstance(module, torch.jit.ScriptModule) for module in model.modules())
         batch = trace.batch
         selected = SelectedSample(batch.size, batch.look_at, batch.length, batch.steps, trace.subject.elsewhere)
+        selected.passing_on = trace.passing_on
         if any(isinstance(module, FUSED) for module in model.modules()):
             self._stack = ModuleStack(model, self._entered, self._left)
         live = LiveRows(emit, batch.look_at)
         self._recorder = AttentionRecorder(selected, (self._stack or CalledModules(model)).place, live.arrived)
-        self._mode = _Mode(self._recorder)
+        self._mode = AttentionMode(self._recorder)
         self._mode.on(True)
 
     def detach(self) -> None:
@@ -88,7 +87,8 @@ class AttentionProbe:
         trace.attentions.extend(recorder.attentions())
         for place, reason in recorder.refused.items():
             emit.refuse(f"{place}:attention", reason)
-        for line in lines(recorder.own.origins):
+        scans = trace.findings.of(Scans).places
+        for line in lines(one for one in recorder.own.origins if one.kind != "linear" or one.place not in scans):
             emit.sink.write(Log(line, "info", "engine"))
         if recorder.broken:
             emit.refuse("model:attention", recorder.broken)
@@ -121,17 +121,28 @@ class AttentionProbe:
             self._mode.on(not (self._calls and self._calls[-1].fused))
 
 
-class _Mode(SwitchedMode):
+class AttentionMode(SwitchedMode):
     """Calls every torch function as it is and passes the attention ones, with their result, to the recorder."""
 
     def __init__(self, recorder: AttentionRecorder) -> None:
         super().__init__()
         self._recorder = recorder
         own, self.handlers = recorder.own, {}
-        for function, handler in _handlers(recorder):
+        for function, handler in functions_looked_at(recorder):
             concerns = own.concerns(handler)
-            look = partial(recorder.guarded, handler) if concerns is None else recorder.looked(handler, concerns)
-            self.handlers[id(function)] = partial(self._handle, look)
+            guarded = partial(self._handle, partial(recorder.guarded, handler))
+            self.handlers[id(function)] = guarded if concerns is None else recorder.looked(handler, concerns)
+        if recorder.selected.passing_on:
+            self._look_for_projections()
+
+    def _look_for_projections(self) -> None:
+        found = self._recorder.projections
+        products = (torch.matmul, torch.mm, torch.Tensor.matmul, torch.Tensor.mm)
+        looks = [(F.linear, found.linear), (torch.addmm, found.added_product)]
+        for function, look in (*looks, *((product, found.product) for product in products)):
+            before = self.handlers.get(id(function))
+            guarded = partial(self._handle, partial(self._recorder.guarded, look))
+            self.handlers[id(function)] = partial(_both, before, guarded)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -146,61 +157,10 @@ class _Mode(SwitchedMode):
             handler(args, kwargs, out)
 
 
-def _handlers(recorder: AttentionRecorder) -> list[tuple[Any, Handler]]:
-    """The functions that are looked at, each with what looks at it."""
-    own, tensor = recorder.own, torch.Tensor
-    named: list[tuple[Handler, str]] = [
-        (own.product, "matmul bmm mm mv"),
-        (own.sigmoid, "sigmoid"),
-        (own.masked, "masked_fill masked_fill_"),
-        (own.chosen, "where"),
-        (own.added, "add add_"),
-        (own.subtracted, "sub sub_ subtract"),
-        (own.multiplied, "mul mul_ multiply"),
-        (own.summed, "sum"),
-        (own.made, "exp div div_ true_divide clamp clamp_ clamp_min relu square pow"),
-        (own.passed, "unsqueeze nan_to_num contiguous clone to type type_as float half bfloat16 double log_softmax"),
-        (own.accumulated, "cumsum"),
-        (own.routed, "topk"),
-        (own.largest, "argmax max"),
-        (own.scattered, "scatter scatter_"),
-        (own.gathered, "gather"),
-        (own.along, "take_along_dim"),
-        (recorder.reshaped, "reshape flatten view unflatten"),
-        (own.softmax, "softmax"),
-    ]
-    spaces = (torch, tensor)
-    found = [
-        (getattr(space, name), handler)
-        for handler, names in named
-        for name in names.split()
-        for space in spaces
-        if hasattr(space, name)
-    ]
-    found += [(function, own.softmax) for function in (torch.special.softmax, F.softmax)]
-    found += [(function, own.dropped) for function in (F.dropout, torch.dropout, F.alpha_dropout)]
-    found += [(function, own.made) for function in (F.relu, F.normalize, F.threshold, F.softplus)]
-    found += [(F.sigmoid, own.sigmoid), (torch.special.expit, own.sigmoid), (F.log_softmax, own.passed)]
-    found += [(function, own.stacked) for function in (torch.stack,)]
-    found += [(function, recorder.joined) for function in (torch.cat, torch.concat, torch.concatenate)]
-    found += [
-        (F.scaled_dot_product_attention, recorder.sdpa),
-        (F.multi_head_attention_forward, recorder.function),
-        (F.linear, own.layer),
-        (F.softmin, own.softmin),
-        (F.gumbel_softmax, own.gumbel),
-        (F.one_hot, own.one_hot),
-        (tensor.__getitem__, own.indexed),
-        (tensor.__pow__, own.made),
-        (torch.einsum, own.einsum),
-        (torch.tensordot, own.tensordot),
-        (tensor.__setitem__, own.assigned),
-        (tensor.__rsub__, own.passed),
-        (tensor.__rdiv__, own.made),
-    ]
-    if flex.operation() is not None:
-        found.append((flex.operation(), recorder.flex))
-    return found
+def _both(first: Handler | None, second: Handler, args: Any, kwargs: Any, out: Any) -> None:
+    if first is not None:
+        first(args, kwargs, out)
+    second(args, kwargs, out)
 
 
 _COMPILED = (

@@ -47,6 +47,10 @@ ENTANGLED = (
     "The state of {} has several parts ({}) and its family does not say which of them are computed from each other, so "
     "the gradient of each with the others held fixed is not known."
 )
+PART = (
+    "{0} is a part of the step of a larger recurrence, which is shown as a whole; of the states that {0} returned "
+    "only the first {1} were written, before that was known."
+)
 FEWEST = 3
 """How many calls must each begin a new sequence before that is reported."""
 FOREIGN = "{} takes or returns something other than the class it derives from, so it cannot be followed."
@@ -202,7 +206,9 @@ class Cells:
             if place not in recorder.chains and place not in recorder.broken:
                 emit.refuse(f"{place}:h", COMPILED.format(place))
         for place in trace.cells_within:
-            recorder.chains.pop(place, None)
+            for chain in recorder.chains.pop(place, []):
+                if 0 < chain.sent < chain.count:
+                    emit.refuse(f"{chain.place}:h", PART.format(chain.place, chain.sent))
         for place, chains in list(recorder.chains.items()):
             if len(chains) >= FEWEST and all(len(chain.states) == 1 for chain in chains):
                 del recorder.chains[place]

@@ -23,7 +23,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 from torch.utils.hooks import RemovableHandle
 
-from inspector.engine.cells.family import CellFamily, class_names, sequence_family
+from inspector.engine.cells.family import CellFamily, Stack, class_names, sequence_family
+from inspector.engine.cells.torch_family import TorchFamily
 from inspector.engine.devices.random_state import State, states_of
 from inspector.engine.errors import CancelledError
 from inspector.engine.hooks.module_stack import in_backward
@@ -77,6 +78,8 @@ class _Recorder(CallRecorder):
             given, initial, made, final, family.parts, dropping, family.weights(module),
             random if dropping else {}, _autocast(data),
         )  # fmt: skip
+        if isinstance(family, TorchFamily) and isinstance(given, Tensor) and not self._one_of_many(given, stack):
+            call.kept_gates = family.kept(module, data)
         fed = given.data if isinstance(given, PackedSequence) else given
         call.memory, returned = storage_of(data), returned_states(call.final)
         chain, last = self.open.get(place, (None, []))
@@ -89,19 +92,28 @@ class _Recorder(CallRecorder):
             self.more.setdefault(place, set()).add(call.memory)
             self.open.pop(place, None)
             return
-        self.trace.parameter_gradients.ask(self.trace.want_gradient, module.parameters())
-        self.trace.parameter_gradients.ask_made(self.trace.want_gradient, vars(module).values())
-        for name, tensor in call.returned():
-            if tensor.requires_grad:
-                self.trace.want_gradient(tensor, call.receiver(name))
-                call.asked.append((tensor, tensor._version))
-        call.settle()
+        self._ask_for_gradients(self.trace, module, call)
         if goes_on and chain is not None:
             call.connected = connected_parts(family.parts, initial, last)
             chain.calls.append(call)
         else:
             chain = self._begin(place, module, family, call)
         self.open[place] = chain, returned
+
+    @staticmethod
+    def _ask_for_gradients(trace: Trace, module: nn.Module, call: FusedCall) -> None:
+        trace.parameter_gradients.ask(trace.want_gradient, module.parameters())
+        trace.parameter_gradients.ask_made(trace.want_gradient, vars(module).values())
+        for name, tensor in call.returned():
+            if tensor.requires_grad:
+                trace.want_gradient(tensor, call.receiver(name))
+                call.asked.append((tensor, tensor._version))
+        call.settle()
+
+    def _one_of_many(self, given: Tensor, stack: Stack) -> bool:
+        """Whether one sequence of several is shown: its gates cost less than holding those of all."""
+        assert self.trace is not None
+        return self.trace.only_looked_at and given.dim() == 3 and given.shape[0 if stack.batch_first else 1] > 1
 
     def _begin(self, place: str, module: nn.Module, family: CellFamily, call: FusedCall) -> CallChain:
         number = self.counts[place] = self.counts.get(place, 0) + 1

@@ -34,6 +34,7 @@ from inspector.engine.recurrent.traced.layer_names import is_regular, layer_name
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot, analyse
 from inspector.engine.recurrent.traced.loops.cuts import as_made, cut_steps
 from inspector.engine.recurrent.traced.loops.detection import find_loops, loops_inside
+from inspector.engine.recurrent.traced.loops.ends_apart import join_ends
 from inspector.engine.recurrent.traced.loops.loop import Loop, where_of
 from inspector.engine.recurrent.traced.loops.sequences import is_sequence
 from inspector.engine.recurrent.traced.loops.state_choice import states
@@ -44,7 +45,7 @@ from inspector.engine.recurrent.traced.program.gates import leading_to, steps_of
 from inspector.engine.recurrent.traced.program.inner_cells import cells_within, fused_within, of_a_cell, of_a_family
 from inspector.engine.recurrent.traced.program.inner_reads import kept_tensors
 from inspector.engine.recurrent.traced.program.made_ahead import BESIDE, made_ahead, weights_ahead
-from inspector.engine.recurrent.traced.program.paths_beside import acting_beside
+from inspector.engine.recurrent.traced.program.paths_beside import acting_before, acting_beside
 from inspector.engine.recurrent.traced.reads.of_loops import LoopRead, cells_read, record_reads
 from inspector.engine.recurrent.traced.reads.tracking import FollowedLoop
 from inspector.engine.recurrent.traced.record.buffers import resolved
@@ -56,6 +57,8 @@ from inspector.engine.recurrent.traced.record.recorder import OperationRecorder
 from inspector.engine.recurrent.traced.recorded_loops import RecordedLoop, RecordedLoops
 from inspector.engine.recurrent.verification import NO_GRADIENT
 from inspector.engine.registries import PROBES
+from inspector.engine.scans.in_loops import of_recurrence, without_scans
+from inspector.engine.scans.search import scans_of
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.own_axes import BACKWARD
 from inspector.engine.trace.trace import Trace
@@ -177,8 +180,7 @@ class Handwritten:
     def _look(self, trace: Trace, emit: Emitter) -> None:
         """Find the recurrences after the forward pass and before the backward one: gradients can still be requested."""
         assert self._recorder is not None
-        self._recorder.listening = False
-        self._looked = True
+        self._recorder.listening, self._looked = False, True
         try:
             with unwatched():
                 self._search(trace, emit)
@@ -192,6 +194,7 @@ class Handwritten:
         if len(self._recorder) > MANY:
             emit.progress(0.0, 0.0, f"looking for recurrences in {len(self._recorder):,} operations")
         written = without_copies(self._recorder.table())
+        scans = scans_of(written, trace, emit, self._names)
         table, lost = resolved(written)
         table = table if trace.editing else with_lists(table)
         self._made = Origins(table, trace)
@@ -205,7 +208,8 @@ class Handwritten:
         while loop is not None:
             emit.check()
             changes = table.changes
-            useful = self._contained(loop, partial(self._place, ROOT, trace), partial(self._useful, loop, trace, emit))
+            place, look = partial(self._place, ROOT, trace), partial(self._useful, loop, trace, emit)
+            useful = scans.covers(loop) or self._contained(loop, place, look)
             if useful:
                 explained[list(chain.from_iterable(loop.iterations.numbers))] = True
             else:
@@ -217,16 +221,13 @@ class Handwritten:
         if lost and not self._found:
             self._refused.setdefault("model", BUFFER)
         self._follow(table, written.calls, trace, emit)
-        self._list_unshown(table, explained)
+        self._list_unshown(table, explained, trace, emit)
 
-    def _list_unshown(self, table: Table, explained: npt.NDArray[np.bool_]) -> None:
+    def _list_unshown(self, table: Table, explained: npt.NDArray[np.bool_], trace: Trace, emit: Emitter) -> None:
         """Say of every other loop that carries something that it is not shown, and why."""
-        for one in unshown(table, explained):
+        for one in without_scans(table, unshown(table, explained), trace, emit, self._names):
             owners = {self._names.get(id(table.op(n).owner), "") for n in one.calls[:256]}
-            place = within(owners - {""}) or ROOT
-            shown = [found.place for found, _ in self._found]
-            number = sum(taken == place or taken.startswith(f"{place}#") for taken in (*self._refused, *shown))
-            self._refused[f"{place}#{number + 1}" if number else place] = one.sentence
+            self._refused[self._place(within(owners - {""}) or ROOT, trace)] = one.sentence
 
     def _follow(self, table: Table, written: Sequence[Call], trace: Trace, emit: Emitter) -> None:
         """What the loops and fused modules read of the inputs: where it cannot be followed, as many steps decide."""
@@ -249,6 +250,8 @@ class Handwritten:
             return False
 
     def _useful(self, loop: Loop, trace: Trace, emit: Emitter) -> bool:
+        if not trace.places:
+            join_ends(loop, {one.steps for one in trace.batch.named.values() if one.axis})
         return self._open(loop, trace, emit) or self._one_by_one(loop, trace)
 
     def _open(self, loop: Loop, trace: Trace, emit: Emitter) -> bool:
@@ -256,11 +259,8 @@ class Handwritten:
         flow.tick = emit.check
         useful = False
         for state in states(flow):
-            useful |= self._contained(
-                loop,
-                partial(self._place_of, flow, state, trace),
-                partial(self._open_state, flow, state, trace, emit),
-            )
+            where = partial(self._place_of, flow, state, trace)
+            useful |= self._contained(loop, where, partial(self._open_state, flow, state, trace, emit))
         return useful
 
     def _place_of(self, flow: Flow, state: Sequence[Slot], trace: Trace) -> str:
@@ -299,14 +299,14 @@ class Handwritten:
             what = f"stack of {len(loop.iterations)} layers" if loop.depth else "recurrence"
             self._refused[place] = f"The {what} in {place} is not shown: {reason}."
             return True
+        of_recurrence(flow, state, recurrence, trace)
         recurrence.beside = acting_beside(flow, state, self._parameters)
+        recurrence.upstream = acting_before(flow, trained) if trace.may_have_gradients else None
         recurrence.ahead = made_ahead(flow, state, trained, BESIDE)
         recurrence.cuts = dict.fromkeys(cut_steps(flow, state), torch.zeros(recurrence.cell.state_size))
         recurrence.partly_cut = isinstance(recurrence.cell, ReplayStep) and recurrence.cell.cut_apart(recurrence.cuts)
         trace.keep_graph |= isinstance(recurrence, GraphRecurrence)
-        self._ask_weights(
-            flow, recurrence, trace, trained
-        )  # first: the gradients as the model ran are of these weights
+        self._ask_weights(flow, recurrence, trace, trained)  # first: gradients as the model ran are of these weights
         self._found.append((recurrence, self._wanted(flow, state, recurrence, trace, trained, cut=cut)))
         self._keep(flow, state, recurrence, trace, emit)
         return True

@@ -9,11 +9,11 @@ import torch
 from inspector.engine.cells.family import FAMILIES
 from inspector.engine.devices.present import present
 from inspector.engine.pipeline import set_threads
-from inspector.engine.registries import INPUTS, LOADERS, PROBES, QUANTITIES
+from inspector.engine.registries import CURES, INPUTS, LOADERS, PROBES, QUANTITIES
 from inspector.records import Catalog, Entry, decode, encode
 from inspector.registry import Registry
 
-REGISTRIES: tuple[Registry[Any], ...] = (PROBES, QUANTITIES, LOADERS, INPUTS, FAMILIES)
+REGISTRIES: tuple[Registry[Any], ...] = (PROBES, QUANTITIES, LOADERS, INPUTS, FAMILIES, CURES)
 
 
 def catalog() -> Catalog:
@@ -43,7 +43,7 @@ def described(key: str, entry: Any) -> Entry:
         name: getattr(entry, name)
         for name in (
             "title", "summary", "default", "order", "needs", "cost", "cheap", "options", "suffixes", "form", "reads",
-            "prompt", "choices",
+            "prompt", "choices", "rules",
         )
         if getattr(entry, name, None) is not None
     }  # fmt: skip

@@ -6,10 +6,12 @@ import atexit
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from inspector.capture import SUFFIX, Capture, check_target, open_capture
+from inspector.engine.decoding import DecodingRun
 from inspector.engine.errors import InputError, ModelError
 from inspector.engine.interventions.runs import EditPlan, perform_with_edits, plan_edits
 from inspector.engine.model.subject import Batch, Subject, adopt, to_device
@@ -20,7 +22,7 @@ from inspector.engine.pipeline.room import say_room, told
 from inspector.engine.registries import request_of
 from inspector.engine.session.data_set_runs import ManySequences
 from inspector.engine.session.spike import SPIKE, SpikeRun, is_spike
-from inspector.records import Edit, InputSpec, Load, RunStart, parse_edit, requests_in
+from inspector.records import Decode, Edit, InputSpec, Load, RunStart, parse_edit, requests_in
 from inspector.records.report import misfit
 
 Asked = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
@@ -47,6 +49,7 @@ def run_here(
     lines: bool = False,
     most: int | None = None,
     spike: Path | str | None = None,
+    decode: Decode | None = None,
 ) -> Capture:
     """See `inspector.run`. Raises InputError, ModelError or CaptureError; naming a file runs its code.
 
@@ -63,11 +66,13 @@ def run_here(
     `spike` is a file that a watched training kept ("run.inspect/spikes/0001.safetensors"): its iteration is run again
     in a copy of the model, with the parameters, batch, random state and gradient at the output that it had.
 
+    `decode` searches for an answer (see `inspector.decode`): a frame for the right one, where that is known, and for
+    each hypothesis shown.
+
     `device` is for a subject given by name; a model object stays on its device and in its mode.
     """
+    _check_together(sequence, data, edits, spike, decode)
     if spike is not None:
-        if sequence is not None or data is not None:
-            raise InputError("Either `sequence`, `data` or `spike` is run.")
         sequence = InputSpec(kind=SPIKE, value=str(spike))
     subject = str(subject) if isinstance(subject, Path) else subject
     folder = Path(out).absolute() if out is not None else temporary_capture()
@@ -75,39 +80,81 @@ def run_here(
     opened = _opened(subject, checkpoint, arguments or {}, seed, partial, device)
     options = RunOptions(also=requests(also), only=(*requests(only), *requests(quantities)), seed=seed)
     chosen_quantities(options)
-    where = next((str(p.device) for p in opened.subject.model.parameters()), "cpu")
-
-    def begun(title: str) -> RunStart:
-        return run_start(opened, title, subject=_named(subject, opened), seed=seed, device=where)
-
+    run = _Run(opened, _named(subject, opened), folder, options, overwrite)
     if data is not None:
-        if sequence is not None:
-            raise InputError("Either `sequence` or `data` is run, not both.")
-        many = ManySequences.of(opened.subject, data, where, lines=lines, most=most)
-        many.check(edits)
-        recording = record(folder, many.noted(begun(many.title)), overwrite=overwrite)
-        _to_the_end(recording, lambda: many.run(recording, options, ""))
-        return open_capture(folder)
-    if isinstance(sequence, InputSpec) and is_spike(sequence):
-        return _spike(SpikeRun(opened.subject, sequence), begun, folder, options, overwrite=overwrite)
-    batch = to_device(make_batch(opened.subject, sequence, seed, look_at), where)
-    plan = _plan(opened.subject, batch, edits, options) if edits else None
-    room = told(opened.subject, batch)
-    recording = record(folder, begun(batch.title), overwrite=overwrite)
-    recording.expect(chosen_quantities(options), 2 if plan is not None else 1)
-    say_room(recording, room)
-    _to_the_end(recording, lambda: perform_with_edits(opened.subject, batch, recording, plan, options))
+        run.many(ManySequences.of(opened.subject, data, run.where, lines=lines, most=most), edits)
+    elif isinstance(sequence, InputSpec) and is_spike(sequence):
+        run.spike(SpikeRun(opened.subject, sequence))
+    else:
+        batch = to_device(make_batch(opened.subject, sequence, seed, look_at), run.where)
+        run.one(batch, edits) if decode is None else run.search(batch, decode)
     return open_capture(folder)
 
 
-def _spike(
-    spike: SpikeRun, begun: Callable[[str], RunStart], folder: Path, options: RunOptions, *, overwrite: bool
-) -> Capture:
-    """An iteration that a watched training kept."""
-    recording = record(folder, spike.noted(begun(spike.title)), overwrite=overwrite)
-    recording.expect(spike.chosen(options).only)
-    _to_the_end(recording, lambda: spike.run(recording, options))
-    return open_capture(folder)
+def _check_together(sequence: Any, data: Any, edits: Sequence[Any], spike: Any, decode: Decode | None) -> None:
+    """Raises InputError for what one call cannot do at once."""
+    if spike is not None and (sequence is not None or data is not None or edits):
+        raise InputError("`spike` runs one iteration of a training; give no `sequence`, `data` or `edits` with it.")
+    if data is not None and sequence is not None:
+        raise InputError("Either `sequence` or `data` is run, not both.")
+    if decode is not None and (data is not None or spike is not None or edits):
+        raise InputError("An answer is searched for to one `sequence`; give no `data`, `spike` or `edits` with it.")
+
+
+@dataclass(frozen=True)
+class _Run:
+    """An opened model, what is asked of it, and where the capture goes."""
+
+    opened: Opened
+    named: str
+    folder: Path
+    options: RunOptions
+    overwrite: bool
+
+    @property
+    def where(self) -> str:
+        """The device of the model's inputs: that of its first parameter. Raises InputError."""
+        name, first = next(self.opened.subject.model.named_parameters(), ("", None))
+        if first is not None and first.is_meta:
+            raise InputError(
+                f"{self.opened.title}: {name} has no values (device 'meta'); make the model on the CPU, or load its "
+                "weights first."
+            )
+        return "cpu" if first is None else str(first.device)
+
+    def one(self, batch: Batch, edits: Sequence[Edit | str]) -> None:
+        """One sequence; the edited run beside it."""
+        subject = self.opened.subject
+        plan = _plan(subject, batch, edits, self.options) if edits else None
+        room = told(subject, batch)
+        recording = self._recording(self._start(batch.title))
+        recording.expect(chosen_quantities(self.options), 2 if plan is not None else 1)
+        say_room(recording, room)
+        _to_the_end(recording, lambda: perform_with_edits(subject, batch, recording, plan, self.options))
+
+    def many(self, sequences: ManySequences, edits: Sequence[Edit | str]) -> None:
+        """Many sequences."""
+        sequences.check(edits)
+        recording = self._recording(sequences.noted(self._start(sequences.title)))
+        _to_the_end(recording, lambda: sequences.run(recording, self.options, ""))
+
+    def spike(self, kept: SpikeRun) -> None:
+        """An iteration that a watched training kept."""
+        recording = self._recording(kept.noted(self._start(kept.title)))
+        recording.expect(kept.chosen(self.options).only)
+        _to_the_end(recording, lambda: kept.run(recording, self.options))
+
+    def search(self, batch: Batch, decode: Decode) -> None:
+        """The answer to one sequence, token by token."""
+        search = DecodingRun(self.opened.subject, batch, decode, self.options.seed)
+        recording = self._recording(search.noted(self._start(batch.title)))
+        _to_the_end(recording, lambda: search.run(recording, self.options))
+
+    def _start(self, title: str) -> RunStart:
+        return run_start(self.opened, title, subject=self.named, seed=self.options.seed, device=self.where)
+
+    def _recording(self, start: RunStart) -> Recording:
+        return record(self.folder, start, overwrite=self.overwrite)
 
 
 def _named(subject: Any, opened: Opened) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from inspector.capture import CaptureError
+from inspector.engine.decoding import DecodingRun
 from inspector.engine.errors import CancelledError, InputError, ModelError
 from inspector.engine.interventions.runs import perform_with_edits, plan_edits
 from inspector.engine.model.named_batches import primary_value
@@ -25,6 +26,7 @@ from inspector.engine.session.later import KeptRun, NeedsRunError
 from inspector.engine.session.parameter_changes import parameter_changes
 from inspector.engine.session.spike import SpikeRun, is_spike
 from inspector.engine.session.sweep.conduct import Conductor, Listener
+from inspector.engine.session.sweep.listing import listing
 from inspector.engine.session.sweep.one_frame import Maker, compute
 from inspector.engine.session.sweep.spool import Spool
 from inspector.engine.trace.trace import Trace
@@ -34,6 +36,7 @@ from inspector.records import (
     Failure,
     Finished,
     Frame,
+    ListCheckpoints,
     Load,
     Loaded,
     NeedsTrust,
@@ -100,20 +103,7 @@ class Service:
         name, generation = type(request).__name__, int(getattr(request, "generation", 0))
         self._served += 1
         try:
-            if isinstance(request, Load):
-                self._open(request)
-            elif isinstance(request, Run):
-                self._run(request)
-            elif isinstance(request, Analyse):
-                self._analyse(request)
-            elif isinstance(request, Sweep):
-                self._sweep(request)
-            elif isinstance(request, SweepFrame):
-                self._sweep_frame(request)
-            elif isinstance(request, CompareCheckpoints):
-                self._compare_checkpoints(request)
-            else:
-                raise InputError(f"The worker does not know the request {name}.")
+            self._carry_out(request)
         except NotAgreedError as problem:
             self.send(NeedsTrust(files=problem.files, message=str(problem), request=name, generation=generation))
         except (InputError, CaptureError) as problem:
@@ -130,6 +120,20 @@ class Service:
                     message=str(problem), details=problem.details, request=name, kind="model", generation=generation
                 )
             )
+
+    def _carry_out(self, request: Any) -> None:
+        """Raises InputError where there is no such request."""
+        known: dict[type[Any], Callable[[Any], object]] = {
+            Load: self._open, Run: self._run, Analyse: self._analyse, Sweep: self._sweep,
+            SweepFrame: self._sweep_frame, CompareCheckpoints: self._compare_checkpoints,
+            ListCheckpoints: self._list_checkpoints,
+        }  # fmt: skip
+        if type(request) not in known:
+            raise InputError(f"The worker does not know the request {type(request).__name__}.")
+        known[type(request)](request)
+
+    def _list_checkpoints(self, request: ListCheckpoints) -> None:
+        self.send(listing(request.paths, request.generation))
 
     def _open(self, load: Load) -> bool:
         """Open another model; returns whether it is open: until it is open and confirmed, the one before stays."""
@@ -157,12 +161,11 @@ class Service:
         subject, frames = self.opened.subject, list[KeptTrace]()
         options = self._options(request, frames)
         chosen = chosen_quantities(options)
-        if is_data_set(request.input):
-            self._run_many(request, options)
-            return
-        if is_spike(request.input):
-            self._run_spike(request, options)
-            return
+        special = (is_data_set(request.input), is_spike(request.input), request.decode is not None)
+        for asked, serve in zip(special, (self._run_many, self._run_spike, self._run_decoding), strict=True):
+            if asked:
+                serve(request, options)
+                return
         batch = to_device(batch_of_spec(subject, request.input, request.seed), self._load.device)
         start = run_start(
             self.opened, batch.title, subject=self._load.subject, seed=request.seed, device=self._load.device,
@@ -234,6 +237,21 @@ class Service:
         recording = record(request.path, spike.noted(start), overwrite=request.overwrite)
         recording.expect(spike.chosen(options).only)
         self._perform(recording, lambda: spike.run(recording, options))
+        self._report_end(request, recording)
+
+    def _run_decoding(self, request: Run, options: RunOptions) -> None:
+        """Search for an answer. Raises InputError where the subject offers none."""
+        assert self.opened is not None and self._load is not None and request.decode is not None
+        if request.edits:
+            raise InputError("Changes apply to the run of a sequence, not to a search for its answer.")
+        batch = to_device(batch_of_spec(self.opened.subject, request.input, request.seed), self._load.device)
+        search = DecodingRun(self.opened.subject, batch, request.decode, request.seed)
+        start = run_start(
+            self.opened, batch.title, subject=self._load.subject, seed=request.seed, device=self._load.device,
+            made_by=request.made_by,
+        )  # fmt: skip
+        recording = record(request.path, search.noted(start), overwrite=request.overwrite)
+        self._perform(recording, lambda: search.run(recording, replace(options, now=None)))
         self._report_end(request, recording)
 
     def _sweep(self, request: Sweep) -> None:

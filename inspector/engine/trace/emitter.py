@@ -59,6 +59,8 @@ class Emitter:
     """Place → what the method of derivatives of its steps ends with."""
     refused: set[tuple[str, str]] = field(default_factory=set)
     """(channel, reason) of what is missing: what was interrupted and is computed again gives it only once."""
+    early: dict[str, Page] | None = field(default_factory=dict)
+    """The first row of the newest page of each channel until axes are known; None once they are."""
 
     def channel(self, channel: Channel) -> None:
         """Declare a channel once, in the unit of the loss where that is its own; a second declaration of the same name
@@ -79,18 +81,33 @@ class Emitter:
         return channel
 
     def moved_to_axes(self) -> None:
-        """Describe again the channels that were written while the model ran, whose step axis is known only now."""
+        """Describe again the channels that were written while the model ran, whose step axis is known only now.
+
+        A description applies to the pages that follow it, so one row of each is written again.
+        """
+        early, self.early = self.early or {}, None
         for channel in self.declared.values():
             domain = self.step_domains.get(channel.place)
             if domain is not None and channel.step_domain not in ("", domain):
                 self.sink.write(channel.over(domain))
+                if channel.name in early:
+                    self.sink.write(early[channel.name])
 
     def page(self, name: str, offset: Sequence[int], values: Tensor | npt.NDArray[Any]) -> None:
         """Write one block of a declared channel at `offset`. Raises CancelledError when the user has cancelled."""
         self.check()
         array = to_numpy(values) if isinstance(values, Tensor) else np.ascontiguousarray(values)
-        array = array.copy() if self.copies else array
+        array = self._as_declared(name, array.copy() if self.copies else array)
         self.sink.write(Page(name, self.frame, tuple(offset), array))
+        if self.early is not None and array.ndim:
+            self.early[name] = Page(name, self.frame, tuple(offset), array[:1].copy())
+
+    def _as_declared(self, name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Of the declared width where a script has changed torch's default dtype, which every new tensor then has."""
+        declared = self.declared.get(name)
+        if declared is None or torch.get_default_dtype() is torch.float32 or array.dtype.kind != "f":
+            return array
+        return array.astype(declared.dtype, copy=False)
 
     def array(self, channel: Channel, values: Tensor | npt.NDArray[Any]) -> None:
         """Declare a channel and write it whole, as one page."""

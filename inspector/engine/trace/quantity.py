@@ -16,6 +16,7 @@ from torch import Tensor
 
 from inspector.engine.cells.base import ACROSS, StepBlock
 from inspector.engine.errors import NotApplicable, Unsupported
+from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import KEPT_STEPS, Recurrence, Trace
 from inspector.engine.trace.work import CHEAP_ORDER, OfRecurrence, OfRun, over_each
@@ -45,6 +46,7 @@ class Quantity:
         work: its work, counted before it is done (see work.py); None where it is not known.
         jacobians: whether it needs all step Jacobians, which are built row by row where there is no closed form.
         found_with: the key of a quantity that finds it too: the work of both is done once.
+        before: what is said before the model runs, from the subject and the batch; "" for nothing.
         limit: why the quantity can only be refused for a trace, known from sizes before anything is computed; "" where
             it may be given, for one recurrence at least.
     """
@@ -62,6 +64,7 @@ class Quantity:
     jacobians: bool = False
     found_with: str = ""
     limit: Callable[[Trace], str] = lambda _trace: ""
+    before: Callable[[Subject, Batch], str] = lambda _subject, _batch: ""
 
     @property
     def cheap(self) -> bool:
@@ -191,13 +194,14 @@ def per_run(
     parameter_gradients: bool = False,
     work: OfRun | None = None,
     limit: Callable[[Trace], str] = lambda _trace: "",
+    before: Callable[[Subject, Batch], str] = lambda _subject, _batch: "",
 ) -> Callable[[Callable[..., None]], Quantity]:
     """A quantity `f(trace, emit, **options)` of the whole run."""
 
     def wrap(function: Callable[..., None]) -> Quantity:
         return Quantity(
             summary=summary, order=order, default=default, needs=needs, cost=cost, options=options, function=function,
-            run=function, parameter_gradients=parameter_gradients, work=work, limit=limit,
+            run=function, parameter_gradients=parameter_gradients, work=work, limit=limit, before=before,
         )  # fmt: skip
 
     return wrap

@@ -21,6 +21,7 @@ from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.trace.answer import Answer
 from inspector.engine.trace.axis_records import name_layers, write_axes
 from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.initial_keys import number_keys
 from inspector.engine.trace.own_axes import assign_reads, give_own_axis
 from inspector.engine.trace.step_axes import (
     StepAxis,
@@ -148,6 +149,7 @@ def _lay_out_all(trace: Trace, emit: Emitter) -> None:
         _lay_out_attention(trace, attention)
     for attention in trace.attentions:
         _name_source(trace, attention)
+    number_keys(trace)
 
 
 def _lay_out_recurrence(trace: Trace, recurrence: Recurrence, emit: Emitter) -> None:
@@ -232,11 +234,35 @@ def _lay_out_attention(trace: Trace, attention: Attention) -> None:
         _name_keys(trace, attention, keys)
         return
     attention.queries_from = axis.domain
-    if attention.keys_from != "source step":
+    if attention.keys_from != "source step" and (attention.first_query or keys == shape[-2]):
         attention.keys_from = "position" if attention.first_query else axis.domain
-    elif keys in (trace.batch.steps, trace.batch.length):
-        attention.keys_from = STEP_DOMAIN
+    else:  # one query and one key look like self-attention, until the rows of all calls are one map
+        attention.keys_from = _source_of(trace, attention.place, keys) or "source step"
     _cut(attention, axis.length(trace.look_at))
+
+
+def _source_of(trace: Trace, place: str, keys: int) -> str:
+    """The step axis of the input that has as many steps as there are keys; "" where none has, or it is not known which.
+
+    Of several that are equally long, the one whose name, or the name of whose modules, is part of the place's: a model
+    that attends to two inputs has a module for each, and people name both alike. Counter-example: a module `day` that
+    compares the day with the month, and attends to the latter. Else the one that cannot be what the decoder is given to
+    say: that has as many steps as the answer, or one more. Counter-example: a second source that is as long as that.
+    """
+    batch, answer = trace.batch, trace.answer
+    fitting = {batch.primary: STEP_DOMAIN} if keys in (batch.steps, batch.length) else {}
+    for name, one in batch.others():
+        own = answer is not None and answer.source == name
+        if not own and keys in (one.steps, int(one.lengths[trace.look_at])):
+            fitting[name] = one.axis
+    parts = set(place.split("."))
+    named = [name for name in fitting if {name, *trace.subject.modules_over(name)} & parts]
+    spoken = () if answer is None else (answer.steps, answer.steps + 1)
+    sources = [name for name in fitting if name == batch.primary or batch.named[name].steps not in spoken]
+    for found in (named, list(fitting), sources):
+        if len(found) == 1:
+            return fitting[found[0]]
+    return ""
 
 
 def _name_keys(trace: Trace, attention: Attention, keys: int) -> None:
@@ -268,8 +294,8 @@ def _cut(attention: Attention, length: int) -> None:
         keys = slice(length) if later else keys
     else:
         attention.query, attention.key = attention.query[..., rows, :], attention.key[..., keys, :]
-        attention.value = None if attention.value is None else attention.value[..., keys, :]
     attention.margins = None if attention.margins is None else attention.margins[..., rows]
+    attention.highest = None if attention.highest is None else attention.highest[..., rows]
     if attention.mask is not None:
         mask = attention.mask if attention.mask.shape[-2] == 1 else attention.mask[..., rows, :]
         attention.mask = mask if mask.shape[-1] == 1 else mask[..., keys]

@@ -16,6 +16,8 @@ from torch import Tensor
 from inspector.engine.cells.base import Cell, Check, StepBlock
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.trace.answer import Answer
+from inspector.engine.trace.attention import Attention as Attention
+from inspector.engine.trace.attention import KeyEnds as KeyEnds
 from inspector.engine.trace.findings import Findings
 from inspector.engine.trace.gradient_requests import GradientRequest, PartRequest
 from inspector.engine.trace.reads import Reads
@@ -202,57 +204,6 @@ class Recurrence:
 
 
 @dataclass(slots=True)
-class Attention:
-    """One call of scaled dot-product attention, as it ran, stored as queries and keys rather than as maps.
-
-    Attributes:
-        place: module name (calls after the first in one module get ".1", ".2", …).
-        module: class name.
-        query: (b, a, q, d); key: (b, a, k, d), grouped heads already repeated; value (b, a, k, d) or None.
-        scale: factor on query·key.
-        causal: True when row i may attend to keys j ≤ i only.
-        mask: None, boolean (True = may attend) or additive, broadcastable to (b, a, q, k).
-        keys_from: label domain of the keys ("step", or "source step" for cross-attention).
-        weights: (b, a, q, k) where the model computed them itself; then query and key may be empty.
-        kept: the one sample of the batch that is stored (the tensors' b is then 1), or None when all are.
-        queries_from: label domain of the queries ("step"; "position" where their number is not that of the steps).
-        note: what a reader must know about the weights ("shown without dropout"), or "".
-        first_query: position of the first query among the keys: how many keys a cache had before it.
-        called_with: queries of the call, padding included (rows of padding are cut off); 0 for as many as there are.
-        margins: (b, a, q) where finite masks were applied: the least allowed score minus the largest masked one; NaN
-            for rows without a masked key.
-        finite_mask: the largest finite number by which `mask` or `causal` forbids keys, None where that is −∞.
-    """
-
-    place: str
-    module: str
-    query: Tensor
-    key: Tensor
-    scale: float
-    causal: bool = False
-    mask: Tensor | None = None
-    value: Tensor | None = None
-    keys_from: str = "step"
-    weights: Tensor | None = None
-    check: Check | None = None
-    kept: int | None = None
-    queries_from: str = "step"
-    note: str = ""
-    first_query: int = 0
-    called_with: int = 0
-    margins: Tensor | None = None
-    finite_mask: float | None = None
-
-    @property
-    def of_itself(self) -> bool:
-        """Whether queries and keys are positions of one sequence."""
-        if self.first_query:
-            return True
-        own = (STEP_DOMAIN, "position")
-        return self.queries_from == self.keys_from or (self.queries_from in own and self.keys_from in own)
-
-
-@dataclass(slots=True)
 class Trace:
     """One run of a subject on a batch.
 
@@ -296,6 +247,8 @@ class Trace:
     """The user's code makes the call, and its backward pass if there is one."""
     compared: bool = False
     """Gradients inside fused modules were compared with autograd's in an earlier call of the same model."""
+    passing_on: bool = False
+    """Keep what the heads of attention pass on: values, the projection behind them, where their gradient is."""
     keep_graph: bool = False
     """Set by a probe that reads derivatives off autograd's graph after the backward pass."""
     after_forward: list[Callable[[], None]] = field(default_factory=list)

@@ -76,6 +76,7 @@ class Size:
         units: entries of the part of the state that the rest of the model sees.
         weights: the square matrices through which the state is fed back.
         beside: entries of the largest other part of the state, which may be a memory; 0 where there is one part.
+        diagonal: whether the eigenvalues of every Jacobian are known in closed form.
     """
 
     steps: int
@@ -88,11 +89,17 @@ class Size:
     units: int = 0
     weights: tuple[int, ...] = ()
     beside: int = 0
+    diagonal: bool = False
 
     @property
     def entries(self) -> float:
         """Of one Jacobian."""
         return float(self.state) ** 2
+
+    @property
+    def entrywise(self) -> Work:
+        """Of a few passes over the entries of all states."""
+        return Work(numbers=8.0 * self.steps * self.state, calls=20.0 * self.blocks())
 
     @property
     def push(self) -> float:
@@ -174,5 +181,5 @@ def _size(recurrence: Recurrence, sample: int) -> Size:
     beside = max((p.stop - p.start for name, p in cell.parts.items() if name != cell.main), default=0)
     return Size(
         recurrence.length(sample), cell.state_size, cell.row_cost(), bool(cell.method), recurrence.keeps(sample),
-        recurrence.built(sample), numbers, part.stop - part.start, weights, beside,
+        recurrence.built(sample), numbers, part.stop - part.start, weights, beside, cell.diagonal,
     )  # fmt: skip

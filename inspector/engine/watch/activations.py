@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from inspector.engine.cells.family import sequence_family
 from inspector.engine.watch.measure import Measure, Moment
 from inspector.engine.watch.parameters import Parameters, local
 from inspector.engine.watch.tables import About
+from inspector.engine.watch.turns import APART
 
 ZERO = "modules:activation/zero"
 MEAN = "modules:activation/mean_abs"
@@ -21,15 +23,15 @@ STATE = "modules:state/norm"
 FEWEST_ROWS = 8
 """Rows of an output that are looked at, at least; of longer ones single entries are."""
 ROWS = 32
-"""Calls whose entries are summed together: two megabytes of float32."""
-MOST_ENTRIES = 16_384
+"""Calls whose entries are summed together: a megabyte of float32."""
+MOST_ENTRIES = 8192
 """Entries of an output that are looked at: all up to so many, else that many evenly spaced ones."""
 DEEPEST = 16
 """Lists inside each other in which an output is looked for; a list may be a part of itself."""
 _BY_MODULE = ("module", "module")
 _METHOD = (
     f"of at most {MOST_ENTRIES:,} entries in evenly spaced rows of the output, over all calls of the iteration in "
-    "training mode"
+    f"training mode; iterations are at least {APART} apart in the preset normal, unless a condition decides"
 )
 
 
@@ -56,6 +58,10 @@ class Activations(Measure):
         super().__init__(parameters)
         self._rooms = {}
 
+    def reads(self, module: nn.Module) -> bool:
+        """Every module."""
+        return True
+
     def called(self, moment: Moment, place: str, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         """Add a call."""
         values = first_tensor(output)
@@ -64,9 +70,10 @@ class Activations(Measure):
         part = spaced(local(values))
         kept: dict[tuple[torch.device, torch.dtype], _Copies] = moment.extra.setdefault(ZERO, {})
         kind = part.device, part.dtype
-        if kind not in kept:
-            kept[kind] = _Copies(self._rooms.setdefault(kind, []))
-        kept[kind].take(place, part)
+        copies = kept.get(kind)
+        if copies is None:
+            copies = kept[kind] = _Copies(self._rooms.setdefault(kind, []))
+        copies.take(place, part)
 
     def ends(self, moment: Moment) -> None:
         """Shares and means."""
@@ -115,12 +122,16 @@ class _Copies:
     def _summed(self, count: int) -> Tensor:
         """(n, 3) zeros, Σ |a|, entries that are not finite, of so many rows of the room."""
         rows = self.rooms[0][:count]
-        sizes = torch.linalg.vector_norm(rows, 1, dim=1, dtype=at_least_float32(rows))
+        kind = at_least_float32(rows)
+        if rows.device.type == "cpu":
+            sizes = rows.abs_().sum(1, dtype=kind)  # the rows are ours, and are not read again
+            if bool(sizes.isfinite().all()):  # signs are counted four times as fast as what is not zero
+                others = rows.sign_().sum(1, dtype=kind)
+                return torch.stack((MOST_ENTRIES - others, sizes, torch.zeros_like(sizes)), 1)
+        sizes = torch.linalg.vector_norm(rows, 1, dim=1, dtype=kind)
         zeros = MOST_ENTRIES - torch.count_nonzero(rows, dim=1)
-        bad = torch.zeros_like(sizes)
-        if rows.device.type != "cpu" or not bool(sizes.isfinite().all()):
-            bad = (~rows.isfinite()).sum(1).to(sizes.dtype)
-        return torch.stack((zeros.to(sizes.dtype), sizes, bad), 1)
+        bad = (~rows.isfinite()).sum(1)
+        return torch.stack((zeros.to(kind), sizes, bad.to(kind)), 1)
 
 
 class States(Measure):
@@ -132,6 +143,10 @@ class States(Measure):
             formula="sqrt(mean over the batch of ‖state after the last step‖²)",
         ),
     )  # fmt: skip
+
+    def reads(self, module: nn.Module) -> bool:
+        """Modules that return a state."""
+        return sequence_family(module) is not None
 
     def called(self, moment: Moment, place: str, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         """Norms by layer and direction, of each part of the state."""
@@ -178,11 +193,18 @@ def spaced(values: Tensor) -> Tensor:
     if not values.is_contiguous():
         values = values[0] if values.dim() > 1 and values.numel() > MOST_ENTRIES else values
         values = values.contiguous()
-    width = values.shape[-1] if values.dim() > 1 else values.numel()
-    if values.numel() <= MOST_ENTRIES or width > MOST_ENTRIES // FEWEST_ROWS:
-        return values.view(-1)[:: apart(-(-values.numel() // MOST_ENTRIES), width)]
-    rows = values.view(-1, width)
-    return rows[:: apart(-(-len(rows) // (MOST_ENTRIES // width)), values.shape[-2])]
+    width, step = spacing(tuple(values.shape))
+    return values.view(-1, width)[::step] if width else values.view(-1)[::step]
+
+
+@lru_cache(maxsize=1024)
+def spacing(shape: tuple[int, ...]) -> tuple[int, int]:
+    """(width of the rows, or 0 for single entries; from one row or entry that is looked at to the next)."""
+    entries = math.prod(shape)
+    width = shape[-1] if len(shape) > 1 else entries
+    if entries <= MOST_ENTRIES or width > MOST_ENTRIES // FEWEST_ROWS:
+        return 0, apart(-(-entries // MOST_ENTRIES), width)
+    return width, apart(-(-(entries // width) // (MOST_ENTRIES // width)), shape[-2])
 
 
 def apart(step: int, size: int) -> int:

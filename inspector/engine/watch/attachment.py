@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import FrameType
 from typing import Any
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.hooks import RemovableHandle
 
 from inspector.engine.watch.backward_calls import Scaled, leave, listen
 from inspector.engine.watch.called import called
 from inspector.engine.watch.core import Core
 from inspector.engine.watch.hooks import Passing
+from inspector.engine.watch.new_optimizers import NewOptimizers
 
 
 class Attachment:
@@ -59,6 +60,19 @@ class Attachment:
         core = self.core
         hook = Passing(lambda optimizer, *_: core.guarded(found, optimizer))
         self._steps.append(register_optimizer_step_pre_hook(hook))
+
+    def new_optimizers(self, told: NewOptimizers, follow: Callable[[Optimizer, Any, Any], None]) -> None:
+        """Tell of the steps of all optimizers; `follow` is called when the first step of one that is new has ended."""
+        core = self.core
+        before = Passing(lambda optimizer, *_: core.guarded(told.begins, optimizer))
+        self._steps.append(register_optimizer_step_pre_hook(before))
+
+        def ended(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+            core.guarded(told.ended, optimizer)
+            if told.found_one():
+                follow(optimizer, args, kwargs)
+
+        self._steps.append(register_optimizer_step_post_hook(Passing(ended)))
 
     def backward_begins(self) -> None:
         """See backward_calls.Listener."""

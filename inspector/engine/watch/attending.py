@@ -22,6 +22,7 @@ from inspector.engine.watch.compiled_attention import CompiledAttention
 from inspector.engine.watch.measure import Measure, Moment
 from inspector.engine.watch.parameters import Parameters, plain_name
 from inspector.engine.watch.tables import About
+from inspector.engine.watch.turns import Turns
 
 ENTROPY = "modules:attention/entropy"
 LOGIT = "modules:attention/largest_logit"
@@ -32,6 +33,8 @@ LEFT_OUT = (
 MOST_ROWS = 64
 """Queries that are looked at, evenly spaced."""
 MOST_CALLS = 64
+LEAST_EXPONENT = 200.0
+"""exp(−200) is 0 in float32."""
 _METHOD = f"of the first sample, and of at most {MOST_ROWS} evenly spaced queries"
 
 
@@ -50,21 +53,23 @@ class Attending(Measure):
         ),
     )  # fmt: skip
 
-    def __init__(self, parameters: Parameters, model: nn.Module) -> None:
+    def __init__(self, parameters: Parameters, model: nn.Module, turns: Turns) -> None:
         super().__init__(parameters)
+        self._turns = turns
         self._names = {id(part): plain_name(name) or "model" for name, part in model.named_modules()}
         self._called = CalledModules(model)
         self._compiled = any(original(one) is not one or getattr(one, CALL, None) for one in model.modules())
         self._beside, self._said = CompiledAttention(), False
         self._moment: Moment | None = None
         self._calls: dict[str, int] = {}
+        self._causal: tuple[Any, Tensor] | None = None
         self._original: Any = None
         self._own: Any = None
 
     def forward_begins(self, moment: Moment, model: nn.Module, args: Any, kwargs: Any) -> None:
         """See attention from now on; where the model is compiled, or it would be compiled again, not."""
         self.over()
-        if self._compiled or moment.extra.get(ENTROPY):
+        if self._compiled or moment.extra.get(ENTROPY) or not self._turns.has(moment, self.deciding()):
             return
         if self._beside.would_compile_again():
             if not self._said and not torch.compiler.is_compiling():
@@ -108,6 +113,10 @@ class Attending(Measure):
         place = self._called.place()[0]
         self._measure(place, query[first], key[first], mask, given.get("scale"), bool(given.get("is_causal")))
 
+    def reads(self, module: nn.Module) -> bool:
+        """Torch's own attention."""
+        return isinstance(module, nn.MultiheadAttention)
+
     def called(self, moment: Moment, place: str, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         """nn.MultiheadAttention that computed its weights: the entropy is theirs; the logits cannot be known."""
         if not isinstance(module, nn.MultiheadAttention) or not isinstance(output, tuple) or self._moment is None:
@@ -127,17 +136,24 @@ class Attending(Measure):
         with torch.autocast(query.device.type, enabled=False):
             scores = torch.bmm(query[:, ::step].float(), keys.float().transpose(1, 2))
         scores *= 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-        largest = scores.abs()
+        shift = None
         if causal:
-            rows = torch.arange(0, query.shape[1], step, device=query.device)[:, None]
-            allowed = rows >= torch.arange(keys.shape[1], device=query.device)
-            scores = scores.masked_fill(~allowed, -math.inf)
+            shift = self._later(query.shape[1], keys.shape[1], step, query.device)
         if mask is not None:
             part = mask[:, ::step]
-            scores = scores.masked_fill(~part, -math.inf) if part.dtype == torch.bool else scores + part.float()
-        self._put(LOGIT, place, largest.masked_fill(scores == -math.inf, 0.0).amax((1, 2)))
-        weights = torch.softmax(scores, -1)
-        self._put(ENTROPY, place, -torch.xlogy(weights, weights).sum(-1).mean(-1))
+            part = torch.zeros_like(scores).masked_fill_(~part, -math.inf) if part.dtype == torch.bool else part.float()
+            shift = part if shift is None else shift + part
+        self._put(LOGIT, place, largest_logits(scores, shift))
+        self._put(ENTROPY, place, entropies(scores if shift is None else scores + shift))
+
+    def _later(self, queries: int, keys: int, step: int, device: torch.device) -> Tensor:
+        """(q, k) −∞ where a causal mask hides the key from the query, else 0."""
+        shape = queries, keys, step, device
+        if self._causal is None or self._causal[0] != shape:
+            rows = torch.arange(0, queries, step, device=device)[:, None]
+            hidden = rows < torch.arange(keys, device=device)
+            self._causal = shape, torch.zeros(hidden.shape, device=device).masked_fill_(hidden, -math.inf)
+        return self._causal[1]
 
     def _numbered(self, place: str) -> str:
         number = self._calls[place] = self._calls.get(place, 0) + 1
@@ -147,6 +163,29 @@ class Attending(Measure):
         if self._moment is not None and sum(self._calls.values()) <= MOST_CALLS:
             columns = [self.column("head", f"{place} head {n}") for n in range(len(values))]
             self._moment.pack.add(table, columns, values)
+
+
+def largest_logits(scores: Tensor, shift: Tensor | None) -> Tensor:
+    """(a,) max |q·k| · scale of `scores` (a, q, k) over the pairs that `shift`, a mask to be added, does not hide."""
+    if shift is None:
+        low, high = scores.amin((1, 2)), scores.amax((1, 2))
+    else:
+        hidden = shift == -math.inf
+        seen = scores.masked_fill(hidden, 0.0)
+        low, high = seen.amin((1, 2)), seen.amax((1, 2))
+    return torch.maximum(low.neg(), high)
+
+
+def entropies(scores: Tensor) -> Tensor:
+    """(a,) mean over queries of the entropy of softmax(scores) over keys, scores (a, q, k), in nats.
+
+    With s less the row's largest and Z = Σ exp(s) it is ln Z − Σ s·exp(s) / Z: one logarithm a row, not one an entry.
+    """
+    shifted = scores - scores.amax(-1, keepdim=True)
+    weights = shifted.exp()
+    total = weights.sum(-1)
+    weights *= shifted.clamp_min_(-LEAST_EXPONENT)  # no weight is left there, and 0 · −∞ would be NaN
+    return (total.log() - weights.sum(-1) / total).mean(-1)
 
 
 def _rows(weights: Tensor) -> Tensor:

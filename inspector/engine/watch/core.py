@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +26,8 @@ from inspector.engine.watch.measure import Found, Measure, Moment
 from inspector.engine.watch.optimizer_settings import ABOUT as SETTINGS_ABOUT
 from inspector.engine.watch.optimizer_settings import NAMES, SETTINGS, RateChanges, by_name
 from inspector.engine.watch.pace import Pace
-from inspector.engine.watch.parameters import Parameters, in_8_bits
+from inspector.engine.watch.parameters import Parameters, first_of, in_8_bits
+from inspector.engine.watch.passes import Passes
 from inspector.engine.watch.ranks import Ranks
 from inspector.engine.watch.tables import PLACE, About, Tables
 from inspector.engine.wording import error_text
@@ -74,14 +76,14 @@ class Core:
         self._busy = False
         self._pid = os.getpid()
         self._flushed = time.monotonic()
-        self._versions: list[tuple[int, int]] = []
-        self._columns: dict[int, tuple[list[int], list[int]]] = {}
-        self._first_versions: list[tuple[int, int]] = []
+        self._passes = Passes(parameters, together=ranks.bound)
+        self._columns: WeakKeyDictionary[Optimizer, tuple[list[int], list[int]]] = WeakKeyDictionary()
+        self._leaders: WeakSet[Optimizer] = WeakSet(self.optimizers[:1])
         self._steps = 0
         self._declare(self.tables)
         for measure in measures:
             measure.guard, measure.say, measure.column = self.guarded, self.say, self.tables.column
-            measure.counted = self.counted
+            measure.counted, measure.deciding = self.counted, lambda: self.at_once()
         self._arm()
 
     def _declare(self, tables: Tables) -> None:
@@ -150,6 +152,8 @@ class Core:
         if not module.training or in_backward():
             return
         self.logged.pending = True
+        if self.moment is not None and self._passes.dropped(self.moment):
+            self.moment = Moment(self.moment.iteration)
         if self.moment is not None:
             for measure in self.measures:
                 measure.forward_begins(self.moment, module, args, kwargs)
@@ -164,10 +168,10 @@ class Core:
         """Note which gradients there are: a backward pass of something else changes none of them."""
         self.logged.pending = True
         if self.moment is not None:
+            if self._passes.dropped(self.moment):
+                self.losses.forget(self.moment)
             self._follow()
-            self._versions = self._gradients()
-            if not self.moment.passes:
-                self._first_versions = self._versions
+            self._passes.begins(self.moment)
 
     def _follow(self) -> None:
         """Watch parameters, too, that an optimizer was given since. Processes that train together keep those that they
@@ -176,8 +180,11 @@ class Core:
             known = self.parameters.column
             if all(id(one) in known for group in optimizer.param_groups for one in group["params"]):
                 continue
-            for name in self.parameters.again(self.optimizers):
+            new = self.parameters.again(self.optimizers)
+            for name in new:
                 self.tables.column("parameter", name)
+            if new:
+                self.say(f"Parameters are new from iteration {self.iteration + 1:,} on: {first_of(new)}.")
 
     def counted(self) -> list[int]:
         """The parameters whose gradients count: not those that no optimizer has and no backward pass of this iteration
@@ -185,31 +192,51 @@ class Core:
         if not self.optimizers:
             return list(range(len(self.parameters.tensors)))
         own = {column for optimizer in self.optimizers for column in self.columns(optimizer)}
-        now, before = self._gradients(), self._first_versions
-        return [n for n, one in enumerate(now) if n in own or n >= len(before) or one != before[n]]
+        reached = self._passes.reached()
+        return [n for n in range(len(self.parameters.tensors)) if n in own or n in reached]
 
     def backward_ended(self, roots: Sequence[Tensor], scaled: Scaled | None) -> None:
         """The loss, and what is measured on complete gradients."""
-        if self.moment is None or self._gradients() == self._versions:
+        if self.moment is None or not self._passes.ended(self.moment):
             return
-        self.moment.passes += 1
         self.losses.found(self.moment, roots, scaled)
         for measure in self.measures:
             measure.backward_ended(self.moment, roots, scaled)
 
-    def _gradients(self) -> list[tuple[int, int]]:
-        return [(id(one.grad), -1 if one.grad is None else one.grad._version) for one in self.parameters.tensors]
-
     def columns(self, optimizer: Optimizer) -> list[int]:
         """The parameters of an optimizer; others may take their place while it runs."""
         now = [id(one) for group in optimizer.param_groups for one in group["params"]]
-        known = self._columns.get(id(optimizer))
+        known = self._columns.get(optimizer)
         if known is None or known[0] != now:
             column = self.parameters.column
             tensors = self.parameters.tensors
             known = now, [column[n] for n in now if n in column and not in_8_bits(tensors[column[n]])]
-            self._columns[id(optimizer)] = known
+            self._columns[optimizer] = known
         return known[1]
+
+    def add(self, optimizer: Optimizer) -> None:
+        """Another optimizer. One that has parameters of the first takes its place in counting iterations (also where
+        the model's were replaced), and the first takes it back with its next step, if it makes one."""
+        own = {id(one) for group in optimizer.param_groups for one in group["params"]}
+        firsts = self.optimizers[:1]
+        held = (one for first in firsts for group in first.param_groups for one in group["params"])
+        replaced = any(self.parameters.was_in_model(first) for first in firsts)
+        if not firsts or replaced or any(id(one) in own for one in held):
+            self.optimizers[:1] = [optimizer]
+            self._leaders.add(optimizer)
+        else:
+            self.optimizers.append(optimizer)
+
+    def knows(self, optimizer: Optimizer) -> bool:
+        """Whether its steps are recorded."""
+        return optimizer in self._leaders or any(one is optimizer for one in self.optimizers)
+
+    def leads(self, optimizer: Optimizer) -> bool:
+        """Whether its steps end iterations; the settings are those of the one that made the last."""
+        if optimizer not in self._leaders:
+            return False
+        self.optimizers[0] = optimizer
+        return True
 
     def step_begins(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         """An optimizer's step begins."""
@@ -226,7 +253,7 @@ class Core:
     def after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         """An optimizer's step ended. Not only for the watcher: where other processes wait for this one, they are told
         that watching has ended here."""
-        first = bool(self.optimizers) and optimizer is self.optimizers[0]
+        first = self.leads(optimizer)
         due, before = first and self._steps + 1 == self._next, self.ranks.collectives
         self._steps += first
         self.guarded(self.step_ended, optimizer, args, kwargs)
@@ -236,8 +263,9 @@ class Core:
 
     def step_ended(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         """It ended. With the first optimizer's step an iteration is complete."""
-        first = bool(self.optimizers) and optimizer is self.optimizers[0]
+        first = self.leads(optimizer)
         moment = self.moment
+        self._passes.stepped()
         if moment is not None and id(optimizer) in moment.stepped:
             columns = self.columns(optimizer)
             if closure_of(args, kwargs):
@@ -370,24 +398,3 @@ class Core:
         self._settle_row()
         self.logged.iteration_ended(self.iteration + 1, self.pace.seconds)
         self.flush()
-
-
-def optimizers_of(given: Any) -> list[Optimizer]:
-    """The optimizers inside what a user passed: one, several, or wrappers of them with an attribute `optimizer`.
-
-    Raises TypeError for anything else.
-    """
-    if given is None:
-        return []
-    many: Iterable[Any] = given if isinstance(given, (list, tuple)) else (given,)
-    found = []
-    for one in many:
-        inside = one
-        for _ in range(4):
-            if isinstance(inside, Optimizer) and "_optimizer_step_pre_hooks" in vars(inside):
-                break  # a wrapper may be of the class and have nothing of it
-            inside = getattr(inside, "optimizer", None)
-        if not isinstance(inside, Optimizer):
-            raise TypeError(f"watch was given {type(one).__name__}; expected a torch.optim.Optimizer or several.")
-        found.append(inside)
-    return found

@@ -20,8 +20,8 @@ from inspector.engine.watch.tables import About
 SATURATED = "modules:gate/saturated"
 LOW, HIGH = 0.1, 0.9
 EVERY = 10
-"""Recorded iterations between those in which modules of several layers are read: their lower layers have to be run
-again, step by step, which for one sample takes as long as for many."""
+"""Recorded iterations, at least, from one in which modules of several layers are read to the next: their lower layers
+have to be run again, step by step, which for one sample takes as long as for many."""
 
 
 class Gates(Measure):
@@ -33,17 +33,22 @@ class Gates(Measure):
             formula=f"low = share of gates below {LOW}, high = share above {HIGH}, over all steps and units",
             source="Karpathy, Johnson & Fei-Fei 2015",
             method="of the first sample of the batch, computed again; in layers above the first without the dropout "
-            f"between layers, and at every {EVERY}th recorded iteration",
+            f"between layers, and {EVERY} recorded iterations apart or more",
         ),
     )  # fmt: skip
 
     def __init__(self, parameters: Parameters) -> None:
         super().__init__(parameters)
-        self._count = 0
+        self._count, self._last = 0, -EVERY
 
     def ends(self, moment: Moment) -> None:
         """Count recorded iterations."""
         self._count += 1
+
+    def reads(self, module: nn.Module) -> bool:
+        """Fused recurrent modules."""
+        family = sequence_family(module)
+        return family is not None and family.opaque
 
     def called(self, moment: Moment, place: str, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         """Layer by layer: all gates of all steps in one product, from inputs and the states before."""
@@ -56,8 +61,10 @@ class Gates(Measure):
         if not isinstance(given, Tensor) or given.dim() != 3 or results is None:
             return
         stack = family.stack(module)
-        if stack.layers > 1 and self._count % EVERY:
-            return
+        if stack.layers > 1:
+            if self._last < self._count < self._last + EVERY:
+                return
+            self._last = self._count
         made = results[0]
         axis = 0 if stack.batch_first else 1
         x, top = (one.detach().select(axis, 0)[:, None] for one in (given, made))

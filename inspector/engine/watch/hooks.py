@@ -12,6 +12,8 @@ from typing import Any, Self
 
 import torch
 
+from inspector.engine.hooks.isolation import in_own_run
+
 Handler = Callable[..., None]
 NO_SCRIPT = (
     "torch.jit.script cannot compile a model while inspector.watch has hooks on it, nor a copy of it; script the model "
@@ -30,6 +32,8 @@ class Passing:
     def __call__(self, *arguments: Any) -> None:
         if torch.compiler.is_compiling() or self.handler is None:  # in this order: nothing is guarded in compiled code
             return
+        if in_own_run():
+            return  # inspector.run in the middle of a watched loop is no part of it
         if torch._C._get_tracing_state() is not None or _transform() is not None:
             return  # what is measured would become a part of the trace
         self.handler(*arguments)

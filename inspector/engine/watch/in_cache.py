@@ -7,14 +7,16 @@ Letters: p tensor of a list.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 PIECE = 65_536
 """Entries of a piece: 256 kB, which the second-level cache of a core holds."""
-MOST, SPACED = 16_384, 4096
+SMALL = 16_384
+"""Entries of a tensor up to which calls cost more than memory."""
+MOST, SPACED = 8192, 2048
 """Entries of a tensor that quotients are looked at, and of a piece of a larger one. Counter-example: of a table of
 embeddings with few rows in use the pieces may see other shares of these than there are."""
 
@@ -30,16 +32,32 @@ def fits(*lists: Sequence[Tensor]) -> bool:
 
 def differences(before: Sequence[Tensor], after: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """(Σ (before − after)², Σ after²), (p,) float64 each."""
-    room = torch.empty(PIECE)
-    sums = []
-    for pair in zip(before, after, strict=True):
-        moved = held = 0.0
-        for a, b in pieces(*pair):
-            part = torch.sub(a, b, out=room[: len(a)])
-            moved += float(torch.dot(part, part))
-            held += float(torch.dot(b, b))
-        sums.append((moved, held))
-    return _columns(sums)
+    sums = torch.empty(2, len(after), dtype=torch.float64)
+    small = [p for p, one in enumerate(after) if one.numel() <= SMALL]
+    if small:  # all together, since calls are what they cost
+        own = [after[p] for p in small]
+        sums[0, small] = _squares(torch._foreach_sub([before[p] for p in small], own))
+        sums[1, small] = _squares(own)
+    large = [p for p, one in enumerate(after) if one.numel() > SMALL]
+    if large:
+        sums[:, large] = _in_pieces([before[p] for p in large], [after[p] for p in large])
+    return sums[0], sums[1]
+
+
+def _in_pieces(before: Sequence[Tensor], after: Sequence[Tensor]) -> Tensor:
+    """(2, p) float64: Σ (before − after)², Σ after²."""
+    room, subtract, dot = torch.empty(PIECE), torch.sub, torch.dot
+    moved, held, counts = list[Tensor](), list[Tensor](), list[int]()
+    for a, b in zip(before, after, strict=True):
+        own = b.view(-1).split(PIECE)
+        for first, second in zip(a.view(-1).split(PIECE), own, strict=True):
+            part = subtract(first, second, out=room if len(second) == PIECE else room[: len(second)])
+            moved.append(dot(part, part))
+            held.append(dot(second, second))
+        counts.append(len(own))
+    parts = torch.stack(moved + held).double().view(2, -1)
+    which = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
+    return torch.zeros(2, len(counts), dtype=torch.float64).index_add_(1, which, parts)
 
 
 def quotients(seconds: Sequence[Tensor], gradients: Sequence[Tensor], least: Sequence[float]) -> tuple[Tensor, Tensor]:
@@ -64,11 +82,6 @@ def _squares(parts: Sequence[Tensor]) -> Tensor:
     return found
 
 
-def pieces(a: Tensor, b: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Both tensors, cut into pieces side by side."""
-    return zip(a.view(-1).split(PIECE), b.view(-1).split(PIECE), strict=True)
-
-
 def some(one: Tensor) -> list[Tensor]:
     """All of MOST entries, else evenly spaced pieces of as many, the first and the last among them."""
     count, flat = one.numel(), one.view(-1)
@@ -76,8 +89,3 @@ def some(one: Tensor) -> list[Tensor]:
         return [flat]
     last = MOST // SPACED - 1
     return [flat[start : start + SPACED] for start in (n * (count - SPACED) // last for n in range(last + 1))]
-
-
-def _columns(sums: Sequence[tuple[float, float]]) -> tuple[Tensor, Tensor]:
-    one, two = zip(*sums, strict=True)
-    return torch.tensor(one, dtype=torch.float64), torch.tensor(two, dtype=torch.float64)

@@ -24,7 +24,7 @@ class Losses:
         About(
             name=LOSS, title="loss", dtype="float64",
             formula="sum of the scalars that backward was called on since the step before, which is the function whose "
-            "gradient the optimizer gets; or log(loss=…)",
+            "gradient the optimizer gets (without passes whose gradients were set to zero before it); or log(loss=…)",
             method="exact, in the precision of the loss, before a GradScaler's factor; of several processes the mean",
         ),
         About(
@@ -43,6 +43,12 @@ class Losses:
         before = moment.extra.get(LOSS)
         moment.extra[LOSS] = value if before is None else before + value.to(before.device)
         moment.pack.add(LOSS, (0,), moment.extra[LOSS])
+
+    def forget(self, moment: Moment) -> None:
+        """The gradients of the passes so far were dropped, so their losses count no more."""
+        moment.passes = 0
+        moment.extra.pop(LOSS, None)
+        moment.pack.parts.pop((LOSS, (0,)), None)
 
     def given(self, moment: Moment, loss: Any) -> None:
         """The user's own number counts instead."""

@@ -38,6 +38,8 @@ class Moment:
     cells: dict[str, dict[int, Any]] = field(default_factory=dict)
     passes: int = 0
     seconds: float = 0.0
+    shared: bool = False
+    """Whether sums over processes are complete."""
     stepped: set[int] = field(default_factory=set)
     """Optimizers (by id) whose step was measured."""
     extra: dict[str, Any] = field(default_factory=dict)
@@ -65,6 +67,8 @@ class Measure:
     """A warning for the log of the run; set by the core."""
     column: Callable[[str, str], int]
     """column(label domain, name): the number of a column whose name is known only now; set by the core."""
+    deciding: Callable[[], bool]
+    """Whether numbers decide if the training waits, so that none may be missing; set by the core."""
     counted: Callable[[], list[int]]
     """Parameters whose gradients belong to this iteration (see Core.counted); set by the core."""
 

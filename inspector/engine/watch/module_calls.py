@@ -21,6 +21,7 @@ from inspector.engine.hooks.module_stack import in_backward
 from inspector.engine.watch.hooks import Passing
 from inspector.engine.watch.measure import Measure, Moment
 from inspector.engine.watch.parameters import Parameters, plain_name
+from inspector.engine.watch.turns import Turns
 from inspector.engine.wording import error_text
 
 MOST = 500
@@ -30,28 +31,34 @@ MOST = 500
 class ModuleCalls(Measure):
     """Passes calls of the modules that match `patterns` (all that have no parts, without any) to the readers.
 
-    A reader is a measure with `called(moment, place, module, args, kwargs, output)`.
+    A reader is a measure with `reads(module)`, asked once, and `called(moment, place, module, args, kwargs, output)`.
     """
 
     def __init__(
-        self, parameters: Parameters, model: nn.Module, patterns: Sequence[str], readers: Sequence[Measure]
-    ) -> None:
+        self, parameters: Parameters, model: nn.Module, patterns: Sequence[str], readers: Sequence[Measure],
+        turns: Turns,
+    ) -> None:  # fmt: skip
         super().__init__(parameters)
-        self._readers: list[Any] = list(readers)
+        self._turns = turns
+        self._ended: set[int] = set()
         named = [(plain_name(name) or "model", part) for name, part in model.named_modules()]
-        self._watched = [(place, part) for place, part in named if _wanted(place, part, patterns)][:MOST]
+        watched = [(place, part) for place, part in named if _wanted(place, part, patterns)][:MOST]
+        of: list[Any] = list(readers)
+        self._watched = [(place, part, [one for one in of if one.reads(part)]) for place, part in watched]
         self._handles: list[RemovableHandle] = []
-        self._root: tuple[str, Any, Any] | None = None
+        self._root: tuple[str, list[Any], Any, Any] | None = None
 
     def forward_begins(self, moment: Moment, model: nn.Module, args: Any, kwargs: Any) -> None:
         """Put the hooks on."""
         self._remove()
+        if not self._turns.has(moment, self.deciding()):
+            return
         fused = {id(part) for one in model.modules() if runs_fused(one) for part in one.modules()}
-        for place, part in self._watched:
+        for place, part, readers in self._watched:
             if part is model:  # a hook put on during a call is not reliably called for it
-                self._root = place, args, kwargs
+                self._root = place, readers, args, kwargs
             elif id(part) not in fused:
-                hook = Passing(partial(self.guard, self._called, moment, place))
+                hook = Passing(partial(self.guard, self._called, moment, place, readers))
                 self._handles.append(part.register_forward_hook(hook, with_kwargs=True))
 
     def forward_ended(self, moment: Moment, model: nn.Module, output: Any) -> None:
@@ -59,7 +66,7 @@ class ModuleCalls(Measure):
         root, self._root = self._root, None
         self._remove()
         if root is not None and output is not None:
-            self._called(moment, root[0], model, root[1], root[2], output)
+            self._called(moment, *root[:2], model, *root[2:], output)
 
     def _remove(self) -> None:
         for handle in self._handles:
@@ -70,14 +77,18 @@ class ModuleCalls(Measure):
         """Take them off."""
         self._remove()
 
-    def _called(self, moment: Moment, place: str, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+    def _called(
+        self, moment: Moment, place: str, readers: Sequence[Any], module: nn.Module, args: Any, kwargs: Any, output: Any
+    ) -> None:
         if in_backward():
             return
-        for reader in list(self._readers):
+        for reader in readers:
+            if id(reader) in self._ended:
+                continue
             try:
                 reader.called(moment, place, module, args, kwargs, output)
             except Exception as fault:  # noqa: BLE001 - modules of all sorts: one that cannot be read ends one series
-                self._readers.remove(reader)
+                self._ended.add(id(reader))
                 titles = ", ".join(about.title for about in reader.tables)
                 self.say(f"At {place} this ended: {titles} ({error_text(fault)}).")
 

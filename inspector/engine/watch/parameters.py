@@ -78,6 +78,17 @@ class Parameters:
         self.take(optimizers)
         return self.names[before:]
 
+    def in_model(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Whether an optimizer has parameters that the model has now, known or not: a model whose parameters were
+        replaced (`load_state_dict(…, assign=True)`) is the same model."""
+        now = {id(one) for one in inner(self._model).parameters()}
+        return any(id(one) in now for group in optimizer.param_groups for one in group["params"])
+
+    def was_in_model(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Whether all parameters of the model that an optimizer has were replaced."""
+        own = [self.column.get(id(one), self.of_model) for group in optimizer.param_groups for one in group["params"]]
+        return any(column < self.of_model for column in own) and not self.in_model(optimizer)
+
     @property
     def full(self) -> bool:
         """Whether no more can be watched."""
@@ -103,6 +114,11 @@ class Parameters:
                 numbers.append(number)
                 found.append(part)
         return numbers, found
+
+
+def first_of(names: Sequence[str], most: int = 4) -> str:
+    """Names in a sentence, not all of many."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def in_8_bits(tensor: Tensor) -> bool:

@@ -20,6 +20,7 @@ from inspector.engine.watch.orders import Test
 from inspector.engine.watch.parameters import Parameters
 from inspector.engine.watch.probing import Wanted
 from inspector.engine.watch.ring import Ring
+from inspector.engine.watch.turns import APART, Turns
 from inspector.engine.watch.updates import Updates
 from inspector.records import parse_condition
 
@@ -74,9 +75,10 @@ def _preset(settings: Settings, parameters: Parameters, model: nn.Module) -> lis
     light: list[Measure] = [GradientNorms(parameters)]
     if settings.cost == "light":
         return light
-    attending = Attending(parameters, model)
+    turns = Turns(1 if settings.cost == "full" else APART)
+    attending = Attending(parameters, model, turns)
     readers = [Activations(parameters), States(parameters), Gates(parameters), attending]
-    calls = ModuleCalls(parameters, model, settings.modules, readers)
+    calls = ModuleCalls(parameters, model, settings.modules, readers, turns)
     updates = Updates(parameters)
     ring = Ring(parameters, model, updates)
     known = [*light, ring, ClippedNorms(parameters), updates, AdamState(parameters), calls, *readers]

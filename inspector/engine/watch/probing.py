@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from inspector.capture import CaptureError
+from inspector.capture.placing import contradiction
 from inspector.engine.errors import InputError
 from inspector.engine.hooks.attributes import attributes_kept
 from inspector.engine.hooks.isolation import unchanged
@@ -29,7 +30,7 @@ from inspector.engine.registries import INPUTS
 from inspector.engine.watch.frame_limit import DEFAULT, GIGABYTE, FrameLimit
 from inspector.engine.watch.pace import Pace
 from inspector.engine.wording import error_text
-from inspector.records import Frame, InputSpec, Load, Log, Page
+from inspector.records import Channel, Frame, InputSpec, Load, Log, Page
 
 GROWTH = {"light": 1.25, "normal": 1.25, "full": 1.1}
 """Each frame is this many times as far from the beginning as the one before: a million iterations have about 65 frames
@@ -111,6 +112,7 @@ class Prober:
         self._options = RunOptions(only=asked.quantities, only_selected=True)
         self._limit = FrameLimit(asked.frames_gb * GIGABYTE)
         self._next = 0
+        self._described: dict[str, Channel] = {}
         self._events = 0
         self._seconds = self._spent = 0.0
         self._last = (-1, -1)
@@ -163,7 +165,7 @@ class Prober:
         return frame.index
 
     def _perform(self, frame: Frame) -> None:
-        model, copies = self._subject.model, Copies(self._sink)
+        model, copies = self._subject.model, Copies(self._sink, self._described)
         modes = [(part, part.training) for part in model.modules()]
         device = next((one.device for one in model.parameters()), torch.device("cpu"))
         try:
@@ -187,14 +189,22 @@ class Prober:
 
 
 class Copies:
-    """A sink that copies pages: they wait for the disk while training changes tensors that they may share."""
+    """A sink that copies pages: they wait for the disk while training changes tensors that they may share.
 
-    def __init__(self, sink: Any) -> None:
-        self._sink = sink
+    `described`: the channels of the frames before. A model that was cast in between has others of the same names, which
+    one capture cannot hold.
+    """
+
+    def __init__(self, sink: Any, described: dict[str, Channel]) -> None:
+        self._sink, self._described = sink, described
         self.size = 0
 
     def write(self, record: Any) -> None:
-        """Pass a record on."""
+        """Pass a record on. Raises ValueError for a channel that contradicts an earlier frame."""
+        if isinstance(record, Channel):
+            if against := contradiction(self._described.get(record.name), record):
+                raise ValueError(against)
+            self._described[record.name] = record
         if isinstance(record, Page):
             self.size += record.array.nbytes
             record = Page(record.channel, record.frame, record.offset, record.array.copy())

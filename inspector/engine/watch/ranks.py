@@ -93,6 +93,7 @@ class Together(Ranks):
         if head[0]:
             self._agreed = False
             raise RuntimeError("it ended in another process of this training")
+        moment.shared = True
         self._unpack(moment, found, {k: v for one in measures for k, v in one.finishing.items()})
         if head[3]:
             moment.pack.add(LOSS, (0,), found[2:3] / found[3:4])
@@ -178,8 +179,9 @@ def longest_wait() -> float | None:
     if not several():
         return None
     try:
-        group: Any = dist.distributed_c10d._get_default_group()
-        found = [group._get_backend(device).options._timeout.total_seconds() for device in group._device_types]
+        groups: Any = dist.distributed_c10d._world.pg_map  # also those of a part of the processes, or of a mesh
+        backends = [group._get_backend(device) for group in list(groups) for device in group._device_types]
+        found = [one.options._timeout.total_seconds() for one in backends]
     except (AttributeError, RuntimeError, ValueError):
         return 0.0
     return min(found) / 2 if found else 0.0

@@ -5,25 +5,24 @@ What is needed to run an iteration again, under a limit of bytes; written to a f
 
 from __future__ import annotations
 
-import json
-import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
+from weakref import WeakSet, ref
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from inspector.capture.spike_files import FOLDER
 from inspector.engine.model.batch import Batch
 from inspector.engine.model.uncompiled import original
 from inspector.engine.watch.activations import first_tensor
 from inspector.engine.watch.call_form import form_of, tensors_in
 from inspector.engine.watch.hooks import Passing
+from inspector.engine.watch.kept_files import KeptFiles, Writing, file_name
 from inspector.engine.watch.measure import Measure, Moment
 from inspector.engine.watch.parameters import Parameters, local
 from inspector.engine.watch.tables import PLACE, About
@@ -35,7 +34,6 @@ SNAPSHOT_EVERY = 100
 """Recorded iterations between snapshots of all parameters and of the optimizer's state."""
 BYTES = 256 << 20
 """Most memory of the ring, and of a snapshot."""
-FOLDER = "spikes"
 MOST_FILES = 20
 HASHED = 65_536
 _MASK = (1 << 48) - 1
@@ -73,8 +71,8 @@ class Ring(Measure):
         self._ring: deque[Kept] = deque(maxlen=ITERATIONS)
         self._count = 0
         self._snapshot: tuple[int, dict[str, Tensor]] | None = None
-        self._optimizers: dict[int, Optimizer] = {}
-        self._threads: list[threading.Thread] = []
+        self._optimizers: WeakSet[Optimizer] = WeakSet()
+        self._writing = Writing()
         self._files = 0
 
     def forward_begins(self, moment: Moment, model: nn.Module, args: Any, kwargs: Any) -> None:
@@ -104,16 +102,17 @@ class Ring(Measure):
         result = first_tensor(output)
         if kept is not None and result is not None and result.requires_grad and result.is_floating_point():
             name = f"call {kept.calls - 1}/output gradient"
-            result.register_hook(Passing(partial(self.guard, self._arrived, kept, name)))
+            result.register_hook(Passing(partial(_arrived, ref(self), kept, name)))
 
-    def _arrived(self, kept: Kept, name: str, gradient: Tensor) -> None:
+    def take_gradient(self, kept: Kept, name: str, gradient: Tensor) -> None:
+        """Keep the gradient that arrived at an output, where there is room."""
         if kept.nbytes + gradient.nbytes <= BYTES // ITERATIONS:
             # no copy: autograd changes no gradient in place that somebody else holds
             kept.tensors[name] = gradient.detach()
 
     def step_begins(self, moment: Moment, optimizer: Optimizer, columns: Sequence[int]) -> None:
         """Remember the optimizer."""
-        self._optimizers[id(optimizer)] = optimizer
+        self._optimizers.add(optimizer)
 
     def ends(self, moment: Moment) -> None:
         """The iteration is complete."""
@@ -141,7 +140,7 @@ class Ring(Measure):
             yield f"parameters/{name}", local(tensor)
         for name, buffer in self._model.named_buffers():
             yield f"buffers/{name}", local(buffer)
-        for optimizer in self._optimizers.values():
+        for optimizer in list(self._optimizers):
             for tensor, state in optimizer.state.items():
                 column = self.parameters.column.get(id(tensor))
                 for key, value in state.items() if column is not None else ():
@@ -163,11 +162,27 @@ class Ring(Measure):
         fits = shown.dim() == (3 if shown.is_floating_point() else 2) and not shown.is_complex()
         return Batch(shown, torch.full((1,), shown.shape[1])) if fits and shown.shape[1] else None
 
-    def keep(self, folder: Path, iteration: int, text: str) -> Path | None:
-        """Write what the ring holds to a file, on a thread of its own; None where there is nothing, or too many."""
+    def keep(self, to: KeptFiles, iteration: int, text: str) -> str:
+        """Write what the ring holds to a file, on a thread of its own; says where, "" where there is nothing to write
+        or there are too many."""
         if self._files >= MOST_FILES or not any(kept.tensors for kept in self._ring):
-            return None
+            return ""
+        tensors, about = self._content(iteration, text)
+        nbytes = size_of(tensors)
+        if not to.has_room(nbytes):
+            tensors = least(tensors, iteration)
+            nbytes = size_of(tensors)
+        if not nbytes or not to.has_room(nbytes):
+            return f"not kept: {nbytes / 1e6:,.0f} MB have no room among what waits for the listener"
         self._files += 1
+        file = file_name(self._files)
+        # sums go through memory in its order, so the same bits need the same layout
+        about["strides"] = {name: one.stride() for name, one in tensors.items() if not one.is_contiguous()}
+        ready = {name: one.detach().cpu().contiguous() for name, one in tensors.items()}
+        self._writing.begin(to, file, nbytes, ready, about)
+        return f"kept in {FOLDER}/{file}"
+
+    def _content(self, iteration: int, text: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors = {
             f"iteration {kept.iteration}/{name}": one for kept in self._ring for name, one in kept.tensors.items()
         }
@@ -181,19 +196,12 @@ class Ring(Measure):
             about["snapshot"] = self._snapshot[0]
             tensors.update((f"snapshot/{name}", one.clone()) for name, one in self._snapshot[1].items())
         about["parameters before the step"] = bool(before)
-        # sums go through memory in its order, so the same bits need the same layout
-        about["strides"] = {name: one.stride() for name, one in tensors.items() if not one.is_contiguous()}
-        path = folder / FOLDER / f"{self._files:04d}.safetensors"
-        ready = {name: one.detach().cpu().contiguous() for name, one in tensors.items()}
-        thread = threading.Thread(target=_write, args=(path, ready, about), name="watch-spike", daemon=True)
-        thread.start()
-        self._threads = [*(one for one in self._threads if one.is_alive()), thread]
-        return path
+        return tensors, about
 
     def _before_step(self) -> dict[str, Tensor]:
         """Copies of the parameters as they were in the iteration that has just ended."""
         found: dict[str, Tensor] = {}
-        for optimizer in self._optimizers.values() if self._updates is not None else ():
+        for optimizer in list(self._optimizers) if self._updates is not None else ():
             assert self._updates is not None
             own = self.parameters.columns(one for group in optimizer.param_groups for one in group["params"])
             for column, one in zip(own, self._updates.before(optimizer), strict=False):
@@ -201,20 +209,36 @@ class Ring(Measure):
         return found
 
     def over(self) -> None:
-        """Wait for files that are being written, not long: a slow disk does not hold up the end of a program."""
-        for thread in self._threads:
-            thread.join(5.0)
+        """Wait for files that are being written, not long."""
+        self._writing.wait()
 
 
-def _write(path: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
-    """On a full disk there is no file: the event is in the capture in any case."""
-    partial_ = path.with_suffix(".part")
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        save_file(tensors, partial_, metadata={"inspector": json.dumps(about)})
-        partial_.replace(path)
-    except Exception:  # noqa: BLE001 - safetensors has exceptions of its own for what the system refuses
-        partial_.unlink(missing_ok=True)
+def _arrived(ring: ref[Ring], kept: Kept, name: str, gradient: Tensor) -> None:
+    """A gradient has come to an output.
+
+    A loss that the script still holds at its end holds this hook, through autograd's nodes, where Python's collector
+    sees nothing: a strong reference to the ring would hold the script's module through the functions that it has
+    given, and files that it leaves open would never be flushed.
+    """
+    one = ring()
+    if one is not None:
+        one.guard(one.take_gradient, kept, name, gradient)
+
+
+def size_of(tensors: Mapping[str, Tensor]) -> int:
+    """Bytes of all."""
+    return sum(one.nbytes for one in tensors.values())
+
+
+def least(tensors: Mapping[str, Tensor], iteration: int) -> dict[str, Tensor]:
+    """What an iteration cannot be run again without: its calls, the parameters before its step, buffers."""
+    known = {name.removeprefix("before/") for name in tensors if name.startswith("before/")}
+    return {
+        name: one
+        for name, one in tensors.items()
+        if name.startswith((f"iteration {iteration}/", "before/", "snapshot/buffers/"))
+        or (name.startswith("snapshot/parameters/") and name.removeprefix("snapshot/parameters/") not in known)
+    }
 
 
 def autocast_now(devices: Iterable[str]) -> dict[str, str]:

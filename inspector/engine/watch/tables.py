@@ -70,7 +70,8 @@ class Tables:
         self._sink = sink
         self._tracks: dict[str, Track] = {}
         self._about: dict[str, About] = {}
-        self._names: dict[str, list[str]] = {}
+        self._names: dict[str, dict[str, int]] = {}
+        """By label domain, the names of the columns in their order, with their numbers."""
         self._told: dict[str, int] = {}
 
     def declare(self, about: About) -> None:
@@ -83,10 +84,8 @@ class Tables:
 
     def column(self, domain: str, name: str) -> int:
         """The number of a column of that name, a new one at the end where there is none."""
-        names = self._names.setdefault(domain, [])
-        if name not in names:
-            names.append(name)
-        return names.index(name)
+        names = self._names.setdefault(domain, {})
+        return names.setdefault(name, len(names))
 
     @property
     def known(self) -> list[str]:
@@ -96,11 +95,11 @@ class Tables:
     def names_of(self, name: str) -> list[str]:
         """The names of a series' columns; none of one that has no columns, or that there is not."""
         column = self._about[name].column if name in self._about else None
-        return self._names.get(column[1], []) if column is not None else []
+        return list(self._names.get(column[1], ())) if column is not None else []
 
     def columns(self, domain: str, names: Sequence[str]) -> None:
         """The names of all columns of a domain."""
-        self._names[domain] = list(names)
+        self._names[domain] = {name: n for n, name in enumerate(names)}
 
     def row(self, axis: str, iteration: float, seconds: float, cells: Mapping[str, Cells]) -> int:
         """Add a row; cells of tables that are left out stay unknown. Returns its position."""
@@ -146,7 +145,7 @@ class Tables:
         """Write the description of a series, and the names of its columns, where they are new."""
         if about.column is not None:
             domain = about.column[1]
-            names, told = self._names.get(domain, []), self._told.get(domain, 0)
+            names, told = list(self._names.get(domain, ())), self._told.get(domain, 0)
             for start in range(told, len(names), 4096):
                 self._sink.write(Labels(domain, tuple(names[start : min(start + 4096, len(names))]), -1, start))
             self._told[domain] = len(names)

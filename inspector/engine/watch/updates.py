@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import MappingProxyType
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -49,26 +50,26 @@ class Updates(Measure):
 
     def __init__(self, parameters: Parameters) -> None:
         super().__init__(parameters)
-        self._before: dict[int, list[Tensor]] = {}
+        self._before: WeakKeyDictionary[Optimizer, list[Tensor]] = WeakKeyDictionary()
 
     def step_begins(self, moment: Moment, optimizer: Optimizer, columns: Sequence[int]) -> None:
         """Copy the weights."""
         weights = self._weights(columns)
-        held = self._before.get(id(optimizer))
+        held = self._before.get(optimizer)
         if held is None or [(one.shape, one.dtype, one.device) for one in held] != [
             (one.shape, one.dtype, one.device) for one in weights
         ]:
-            held = self._before[id(optimizer)] = [torch.empty_like(one) for one in weights]
+            held = self._before[optimizer] = [torch.empty_like(one) for one in weights]
         torch._foreach_copy_(held, weights)
         moment.extra[f"{UPDATE} {id(optimizer)}"] = True
 
     def before(self, optimizer: Optimizer) -> list[Tensor]:
         """The weights before the step that is being made, in the order of the columns."""
-        return self._before.get(id(optimizer), [])
+        return self._before.get(optimizer, [])
 
     def step_ended(self, moment: Moment, optimizer: Optimizer, columns: Sequence[int]) -> None:
         """Compare."""
-        held, weights = self._before.get(id(optimizer)), self._weights(columns)
+        held, weights = self._before.get(optimizer), self._weights(columns)
         if not moment.extra.pop(f"{UPDATE} {id(optimizer)}", False) or held is None or len(held) != len(weights):
             return
         if not weights:

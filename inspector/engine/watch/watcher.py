@@ -6,7 +6,7 @@ import atexit
 import sys
 import weakref
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,14 +16,16 @@ from torch import nn
 from torch.optim import Optimizer
 
 from inspector.capture import CaptureError
-from inspector.capture.control import Command
 from inspector.engine.pipeline import Recording, record
 from inspector.engine.pipeline.starting import start_of
 from inspector.engine.watch.attachment import Attachment
-from inspector.engine.watch.core import Core, optimizers_of
+from inspector.engine.watch.core import Core
 from inspector.engine.watch.frame_limit import DEFAULT
 from inspector.engine.watch.free_path import free_path, own_path
+from inspector.engine.watch.given_optimizers import optimizers_of
+from inspector.engine.watch.kept_files import AtListener, InFolder, KeptFiles
 from inspector.engine.watch.measure import Found, Moment
+from inspector.engine.watch.new_optimizers import NewOptimizers
 from inspector.engine.watch.optimizer_settings import described
 from inspector.engine.watch.orders import Orders, Reading, Test
 from inspector.engine.watch.pace import Pace
@@ -34,9 +36,10 @@ from inspector.engine.watch.probing import Prober, Wanted, wanted
 from inspector.engine.watch.ranks import longest_wait, ranks_of, several
 from inspector.engine.watch.ring import Ring
 from inspector.engine.watch.spikes import Spikes
-from inspector.records import Frame, Log, Page, RunStart, parse_condition
+from inspector.engine.watch.targets import Elsewhere, LateSink
+from inspector.records import Frame, Log, parse_condition
 from inspector.records.break_condition import FORM
-from inspector.transport.network.address import SCHEME, Address, address_of, secret_of
+from inspector.transport.network.address import SCHEME, address_of, secret_of
 from inspector.transport.network.sender import Sender
 
 START = "iteration 0"
@@ -84,6 +87,7 @@ class Watcher:
         self._attachment.optimizers(optimizers)
         if not optimizers:
             self._attachment.any_optimizer(self._adopt)
+        self._attachment.new_optimizers(NewOptimizers(self._parameters, self._core.knows, self._core.say), self._follow)
         this = weakref.ref(self)
         self._at_exit = lambda: _close(this)
         atexit.register(self._at_exit)
@@ -111,36 +115,37 @@ class Watcher:
         self._sink.begin().writer.flush()
 
     def _adopt(self, optimizer: Optimizer) -> None:
-        """An optimizer steps, and none was given: it is ours where it has parameters of the model."""
-        own = any(id(one) in self._parameters.column for group in optimizer.param_groups for one in group["params"])
-        if own and optimizer not in self._core.optimizers:
-            first = not self._core.optimizers
-            self._core.optimizers.append(optimizer)
-            self._attachment.optimizers([optimizer])
-            if first and self._target is not None:
-                self._first_frame()
+        """An optimizer steps, and none was given: the first that has parameters of the model is ours."""
+        if self._core.optimizers or not self._has_ours(optimizer):
+            return
+        self._add(optimizer)
+        if self._target is not None:
+            self._first_frame()
+
+    def _follow(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        """An optimizer has made its first step, and was not given: from here on it is as if it had been."""
+        self._core.guarded(self._add, optimizer)
+        self._core.after_step(optimizer, args, kwargs)
 
     def also(self, optimizer: Optimizer) -> bool:
-        """Watch the steps of another optimizer, if it has parameters of this model; returns whether it does.
+        """Watch the steps of another optimizer from its first, if it has parameters of this model; returns whether it
+        does. Without this call it is followed from its second step on.
 
         One that has parameters of the first one takes its place in counting iterations: a loop that makes a new
         optimizer for the same model goes on with it.
         """
-        if self._closed or self._core.ended or optimizer in self._core.optimizers:
-            return optimizer in self._core.optimizers and not self._closed
-        own = {id(one) for group in optimizer.param_groups for one in group["params"]}
-        if not own & set(self._parameters.column):
+        if self._closed or self._core.ended or self._core.knows(optimizer):
+            return self._core.knows(optimizer) and not self._closed
+        if not self._has_ours(optimizer):
             return False
-        self._core.guarded(self._add, optimizer, own)
+        self._core.guarded(self._add, optimizer)
         return True
 
-    def _add(self, optimizer: Optimizer, own: set[int]) -> None:
-        known = self._core.optimizers
-        replaces = bool(known) and any(id(one) in own for group in known[0].param_groups for one in group["params"])
-        if replaces:
-            known[0] = optimizer
-        else:
-            known.append(optimizer)
+    def _has_ours(self, optimizer: Optimizer) -> bool:
+        return any(id(one) in self._parameters.column for group in optimizer.param_groups for one in group["params"])
+
+    def _add(self, optimizer: Optimizer) -> None:
+        self._core.add(optimizer)
         self._attachment.optimizers([optimizer])
 
     def after_each(self, action: Callable[[int], None]) -> None:
@@ -168,9 +173,12 @@ class Watcher:
         kind, text = told
         self._pausing.happened(kind)
         frame = -1 if self._prober is None else self._prober.at_event(self._core.iteration, kind)
-        file = None if self._ring is None or self.path is None else self._ring.keep(self.path, moment.iteration, text)
-        kept = "" if file is None else f"; kept in {file.parent.name}/{file.name}"
-        self._core.event(kind, f"{text}{kept}", frame, moment.iteration)
+        kept = "" if self._ring is None else self._ring.keep(self._kept_files(), moment.iteration, text)
+        self._core.event(kind, f"{text}; {kept}" if kept else text, frame, moment.iteration)
+
+    def _kept_files(self) -> KeptFiles:
+        writer = self._sink.begin().writer
+        return AtListener(writer) if isinstance(writer, Sender) else InFolder(writer.path)
 
     def _start(self) -> Recording:
         """Begin the capture. Raises CaptureError where nothing can be written there."""
@@ -309,43 +317,6 @@ class Watcher:
         attachment = getattr(self, "_attachment", None)  # the very first record may fail
         if attachment is not None:
             attachment.remove_from_model()
-
-
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """A listener on another machine, and the secret that it shares with this one."""
-
-    address: Address
-    secret: bytes
-
-    def sender(self, start: RunStart, obey: Callable[[Command], None]) -> Sender:
-        """The connection, which is made in a thread of its own; `obey` gets what windows want there."""
-        return Sender(self.address, self.secret, start, obey)
-
-
-class LateSink:
-    """Records of a run whose capture begins once it is known which optimizer it is trained with."""
-
-    def __init__(self, start: Callable[[], Recording]) -> None:
-        self._start = start
-        self._early: list[Any] = []
-        self.recording: Recording | None = None
-
-    def begin(self) -> Recording:
-        """The capture, begun now if it was not. Raises CaptureError."""
-        if self.recording is None:
-            self.recording = self._start()
-            for record in self._early:
-                self.recording.write(record)
-            self._early.clear()
-        return self.recording
-
-    def write(self, record: Any) -> None:
-        """Take a record; a page begins the capture. Raises CaptureError."""
-        if self.recording is None and not isinstance(record, Page):
-            self._early.append(record)
-        else:
-            self.begin().write(record)
 
 
 def _nothing() -> None:

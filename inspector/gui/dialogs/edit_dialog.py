@@ -24,9 +24,11 @@ from inspector.capture import Capture
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.plain_text import clean, plain_label, token
 from inspector.records import STEP_DOMAIN, Edit, parse_edit
+from inspector.records.edits import HEAD
 
 INPUT = "input"
 KINDS = ("state", "gate")
+MAP = ("head", "query", "key")
 
 
 class EditDialog(QDialog):
@@ -42,7 +44,7 @@ class EditDialog(QDialog):
         self.setWindowTitle("Edit and run")
         self.signals = signals_of(capture)
         self.tokens = capture.labels(STEP_DOMAIN, position.frame)
-        extents = [capture.extent(channel)[0] for known in self.signals.values() for channel in known.values()]
+        extents = [steps_of(capture, name) for known in self.signals.values() for name in known.values()]
         length = max([1, len(self.tokens), *extents])
         self._make_fields(length)
         self.list = QListWidget()
@@ -81,7 +83,8 @@ class EditDialog(QDialog):
             self.place.setCurrentText(wanted)
         self._arrange(self.place.currentText())
         self.signal.setCurrentText(signal or self.signal.currentText())
-        self.unit.setValue(-1 if position.unit is None or wanted == INPUT else position.unit)
+        unit = position.head if self.signal.currentText() == HEAD else position.unit
+        self.unit.setValue(-1 if unit is None or wanted == INPUT else unit)
         self.start.setValue(position.step or 0)
         self._say_token(self.start.value())
         (self.token if wanted == INPUT else self.value).setFocus()
@@ -184,10 +187,17 @@ class EditDialog(QDialog):
 
 
 def signals_of(capture: Capture) -> dict[str, dict[str, str]]:
-    """place → {signal: channel} of everything that can be clamped: states and gates by step and unit."""
+    """place → {signal: channel} of everything that can be clamped: states and gates by step and unit, and heads."""
     found: dict[str, dict[str, str]] = {}
     for channel in capture.channels.values():
         if channel.kind in KINDS and channel.dims == ("step", "unit"):
             place, _, signal = channel.name.partition(":")
             found.setdefault(place, {})[signal] = channel.name
+        elif channel.kind == "attention" and channel.dims == MAP and channel.scale != "diverging":
+            found.setdefault(channel.place, {})[HEAD] = channel.name  # of signed maps, of scans, nothing is changed
     return found
+
+
+def steps_of(capture: Capture, name: str) -> int:
+    """The number of steps, or of queries, of a channel that can be clamped."""
+    return int(capture.extent(name)[1 if capture.channels[name].dims == MAP else 0])

@@ -61,9 +61,9 @@ class OpenModelDialog(QDialog):
     def _build(self) -> None:
         """Fields, the problem with its details, buttons."""
         form = QFormLayout()
-        form.addRow("Model", _with_button(self.subject, self._browse_model))
+        form.addRow("Model", with_button(self.subject, self._browse_model))
         form.addRow("Arguments (JSON)", self.arguments)
-        form.addRow("Checkpoint", _with_button(self.checkpoint, self._browse_checkpoint))
+        form.addRow("Checkpoint", with_button(self.checkpoint, self._browse_checkpoint))
         form.addRow("Device", self.device)
         self.problem.setWordWrap(True)
         self.problem.setObjectName("problem")
@@ -125,37 +125,11 @@ class OpenModelDialog(QDialog):
     def _accept(self) -> None:
         if not self.isVisible():
             return  # Enter has reached the button as well
-        wrong = self._wrong()
+        wrong = wrong_with(self.subject.text(), self.arguments.text())
         if wrong:
             self.say(wrong)
         else:
             self.accept()
-
-    def _wrong(self) -> str:
-        """What is wrong with the fields, as one line, or ""."""
-        try:
-            good = isinstance(json.loads(self.arguments.text() or "{}"), dict)
-        except ValueError:
-            good = False
-        if not good:
-            return 'The arguments are not a JSON object; expected for example {"hidden": 64}.'
-        text = self.subject.text().strip()
-        where, name = _parts(text)
-        if name or find_sample(text) is not None or (text and is_of_transformers(text)):
-            return ""
-        if not where.endswith(".py"):
-            return (
-                "Name the model: file.py:callable, package.module:callable, a sample's name, "
-                "or a folder of Hugging Face's."
-            )
-        file = Path(where).expanduser()
-        if not file.is_file():
-            return f"There is no file {where}."
-        found = callables(file)
-        has = f"{file.name} has {', '.join(found[:LISTED])}{' …' if len(found) > LISTED else ''}"
-        return f"Name the callable that makes the model, as in {file.name}:{found[0]}; {has}." if found else (
-            f"Name the callable of {file.name} that makes the model; none was found at its top level."
-        )  # fmt: skip
 
     def _choose(self, subject: str) -> None:
         """Put a subject into its field, with the most likely callable where none is named."""
@@ -186,6 +160,32 @@ class OpenModelDialog(QDialog):
             self.checkpoint.setText(path)
 
 
+def wrong_with(subject: str, arguments: str) -> str:
+    """What is wrong with a model and its arguments as they were typed, as one line, or ""."""
+    try:
+        good = isinstance(json.loads(arguments or "{}"), dict)
+    except ValueError:
+        good = False
+    if not good:
+        return 'The arguments are not a JSON object; expected for example {"hidden": 64}.'
+    text = subject.strip()
+    where, name = _parts(text)
+    if name or find_sample(text) is not None or (text and is_of_transformers(text)):
+        return ""
+    if not where.endswith(".py"):
+        return (
+            "Name the model: file.py:callable, package.module:callable, a sample's name, or a folder of Hugging Face's."
+        )
+    file = Path(where).expanduser()
+    if not file.is_file():
+        return f"There is no file {where}."
+    found = callables(file)
+    has = f"{file.name} has {', '.join(found[:LISTED])}{' …' if len(found) > LISTED else ''}"
+    return f"Name the callable that makes the model, as in {file.name}:{found[0]}; {has}." if found else (
+        f"Name the callable of {file.name} that makes the model; none was found at its top level."
+    )  # fmt: skip
+
+
 def _parts(subject: str) -> tuple[str, str]:
     """(file or module, callable) of `file.py:callable`; a callable that is not named yet is ""."""
     text = subject.strip()
@@ -195,7 +195,8 @@ def _parts(subject: str) -> tuple[str, str]:
     return (where, name.strip()) if separator else (text, "")
 
 
-def _with_button(line: QLineEdit, browse: object) -> QWidget:
+def with_button(line: QLineEdit, browse: object) -> QWidget:
+    """A field with a button that lets the user choose what to put into it."""
     holder = QWidget()
     layout = QHBoxLayout(holder)
     layout.setContentsMargins(0, 0, 0, 0)

@@ -39,9 +39,13 @@ class OptionsDialog(QDialog):
         """What was accepted: options that differ from their defaults."""
         return self._values
 
+    def _read(self) -> dict[str, Any]:
+        """What the fields say. Raises ValueError with a one-line message."""
+        return self.fields.values()
+
     def _accept(self) -> None:
         try:
-            self._values = self.fields.values()
+            self._values = self._read()
         except ValueError as problem:
             self.problem.setText(clean(str(problem)))
             self.problem.show()

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QHBoxLayout, QListWidget, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QHBoxLayout,
+    QListWidget,
+    QListWidgetItem,
+    QPlainTextEdit,
+    QVBoxLayout,
+    QWidget,
+)
 
 from inspector.analysis.chronology import chronology_at
 from inspector.capture import Capture
@@ -26,8 +36,14 @@ class SpikeDialog(QDialog):
         self._capture, self._events, self._kept = capture, list(events)[-MOST:], kept
         self.list = QListWidget()
         self.list.setAccessibleName("Spikes")
+        self.list.setWordWrap(True)
+        self.list.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.list.setResizeMode(QListWidget.ResizeMode.Adjust)
         for event in self._events:
-            self.list.addItem(clean(f"{event.iteration:,.10g}  {event.kind}: {event.text}"))
+            item = QListWidgetItem(clean(f"{event.iteration:,.10g}  {event.kind}: {event.text}"))
+            item.setToolTip(tooltip(event.text))
+            self.list.addItem(item)
         self.text = QPlainTextEdit()
         self.text.setReadOnly(True)
         self.text.setAccessibleName("What moved first")
@@ -44,7 +60,7 @@ class SpikeDialog(QDialog):
         layout.addWidget(plain_label("What moved first before the iteration that is chosen:"))
         layout.addLayout(row)
         layout.addWidget(buttons)
-        self.resize(860, 380)
+        self.resize(980, 460)
         self.list.setCurrentRow(len(self._events) - 1)
         self._show(self.list.currentRow())
 

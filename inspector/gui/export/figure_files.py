@@ -24,6 +24,9 @@ FIGURES = (".png", ".svg", ".pdf")
 NUMBERS = (".csv", ".npz")
 CAPTION = 22.0
 """Pixels of height of the line that says which runs are compared."""
+SMOOTH = b'image-rendering="optimizeSpeed"'
+CRISP = SMOOTH + b' style="image-rendering:pixelated"'
+"""Qt asks for cells with edges by a word that browsers do not know."""
 SCALE = 2.0
 """Pixels of a PNG for each logical pixel."""
 
@@ -46,6 +49,7 @@ def figure_bytes(panel: Panel, target: Path) -> bytes:
         raise CaptureError(
             f"Cannot write a figure as {target.suffix or target.name!r}; there are {', '.join(FIGURES)}."
         )
+    getattr(panel, "complete", lambda: None)()  # what it reads beside the window is there first
     return make(panel)
 
 
@@ -110,12 +114,12 @@ def _title(panel: Panel) -> str:
     return f"{panel.title}: {known.get('Run', '')}" + (f" ({known['Shown']})" if "Shown" in known else "")
 
 
-def png_bytes(panel: Panel) -> bytes:
-    """The figure as PNG."""
+def png_bytes(panel: Panel, scale: float = SCALE) -> bytes:
+    """The figure as PNG, `scale` pixels a logical pixel."""
     data = QByteArray()
     buffer = QBuffer(data)
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    picture(panel).save(buffer, "PNG")  # type: ignore[call-overload]
+    picture(panel, scale).save(buffer, "PNG")  # type: ignore[call-overload]
     return bytes(data.data())
 
 
@@ -125,7 +129,7 @@ def svg_bytes(panel: Panel) -> bytes:
     data = QByteArray()
     buffer = QBuffer(data)
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    generator = QSvgGenerator()
+    generator = QSvgGenerator(QSvgGenerator.SvgVersion.Svg11)  # the other version draws beyond the axes: it cannot clip
     generator.setOutputDevice(buffer)
     generator.setResolution(panel.logicalDpiX())  # axes are drawn for this resolution; another shrinks them
     generator.setSize(size.toSize())
@@ -133,7 +137,7 @@ def svg_bytes(panel: Panel) -> bytes:
     generator.setTitle(_title(panel))
     painter = QPainter(generator)
     _paint(panel, painter, size)
-    return bytes(data.data())
+    return bytes(data.data()).replace(SMOOTH, CRISP)
 
 
 def pdf_bytes(panel: Panel) -> bytes:

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from inspector.capture import CaptureError, DamagedError, not_computed, open_capture, summary, write_atomically
+from inspector.capture import (
+    Capture,
+    CaptureError,
+    DamagedError,
+    LogView,
+    not_computed,
+    open_any,
+    open_capture,
+    summary,
+    write_atomically,
+)
 from inspector.gui.runtime.display import has_display
+from inspector.records import Frame, ViewAt
 from inspector.transport.terminal import say
 
 if TYPE_CHECKING:
+    from inspector.gui.export.panels_of import Filled
     from inspector.gui.panel.base import Panel
 
 SIZE = (1200, 760)
 
 
-def _application() -> object:
+def application() -> object:
     if not has_display():
         os.environ["QT_QPA_PLATFORM"] = "offscreen"
     from PySide6.QtCore import QMessageLogContext, QtMsgType, qInstallMessageHandler
@@ -28,6 +41,13 @@ def _application() -> object:
 
     qInstallMessageHandler(on_message)
     return QApplication.instance() or QApplication(["inspector"])
+
+
+def check_frame(frames: Iterable[Frame], frame: int) -> None:
+    """Raises CaptureError where a frame is asked for by number (0 or more) that is not there."""
+    known = [one.index for one in frames]
+    if frame >= 0 and frame not in known:
+        raise CaptureError(f"The capture has no frame {frame}; it has {known}.")
 
 
 def key_of(name: str) -> str:
@@ -48,27 +68,41 @@ def key_of(name: str) -> str:
 
 
 def export_panel(
-    path: Path | str, panel_key: str, frame: int, place: str, to: Path | str, *, damaged: bool = False
+    path: Path | str, at: ViewAt, to: Path | str, *, damaged: bool = False, dark: bool = False
 ) -> tuple[Path, str]:
-    """Draw one panel of a capture into a file: (the file, what the figure lacks of the capture, as one line).
+    """Draw one panel of a capture or a log into a file: (the file, what the figure lacks of it, as one line).
 
     Raises DamagedError where something that is drawn is damaged and `damaged` does not allow that, else CaptureError.
     """
-    application = _application()
+    running = application()
     from inspector.gui.export.offscreen import Stage
+    from inspector.gui.widgets.theme import DARK, LIGHT
 
-    panel_key = key_of(panel_key)
-    with open_capture(path) as capture:
-        if frame >= 0 and frame not in {known.index for known in capture.frames}:
-            raise CaptureError(f"The capture has no frame {frame}; it has {[known.index for known in capture.frames]}.")
-        stage = Stage(capture, SIZE)
+    panel_key = key_of(at.panel)
+    with open_any(path, at.run or None) as opened:
+        check_frame(opened.frames, at.frame)
+        stage = Stage(as_window(opened), SIZE, DARK if dark else LIGHT)
         try:
-            panel = stage.panel(panel_key, frame=frame, place=place)
+            panel = stage.panel(panel_key, at=at)
             lost = _draw(panel, Path(to), damaged=damaged)
         finally:
             stage.close()
-    del application
+    del running
     return Path(to), lost
+
+
+def as_window(opened: Capture | LogView) -> Capture:
+    """A capture or a log as panels read it."""
+    from inspector.gui.state.followed_log import FollowedLog
+
+    return cast(Capture, FollowedLog(opened)) if isinstance(opened, LogView) else opened
+
+
+def panels_in(opened: Capture | LogView, frame: int = -1) -> list[Filled]:
+    """The panels that have something to show of a frame."""
+    from inspector.gui.export.panels_of import panels_of
+
+    return panels_of(as_window(opened), frame)
 
 
 def lacks(path: Path | str, panel_key: str) -> str:
@@ -76,21 +110,23 @@ def lacks(path: Path | str, panel_key: str) -> str:
     from inspector.gui.panel.registry import PANELS
 
     panel = PANELS[key_of(panel_key)]
-    with open_capture(path) as capture:
-        return not_computed(capture, {*panel.shows, *panel.extra})
+    with open_any(path) as opened:
+        return "" if isinstance(opened, LogView) else not_computed(opened, {*panel.shows, *panel.extra})
 
 
 def _draw(panel: Panel, target: Path, *, damaged: bool) -> str:
     """Write a panel's figure; returns what it lacks, as one line, or "". Raises DamagedError or CaptureError."""
     from inspector.gui.export.figure_files import figure_bytes
     from inspector.gui.panel.damaged import damage_in
+    from inspector.gui.state.followed_log import as_log
 
     assert panel.capture is not None
     if panel.state != "figure":
         lost = summary([one for one in panel.capture.damage if one.anywhere])
         if lost and not damaged:
             raise DamagedError(f"{panel.title} has nothing to show, perhaps because of damaged data: {lost}")
-        lacking = not_computed(panel.capture, {*panel.shows, *panel.extra})
+        a_log = as_log(panel.capture) is not None
+        lacking = "" if a_log else not_computed(panel.capture, {*panel.shows, *panel.extra})
         raise CaptureError(f"{panel.title} has nothing to show in this capture: {panel.hint} {lacking}".rstrip())
     figure = figure_bytes(panel, target)
     lost = summary(damage_in(panel))
@@ -105,7 +141,7 @@ def _draw(panel: Panel, target: Path, *, damaged: bool) -> str:
 
 def export_all(path: Path | str, folder: Path | str) -> list[Path]:
     """A PNG of every panel that has something to show; the paths, in the order of the panels."""
-    application = _application()
+    running = application()
     from inspector.gui.export.figure_files import save_figure
     from inspector.gui.export.offscreen import Stage
     from inspector.gui.panel.registry import ordered
@@ -120,5 +156,5 @@ def export_all(path: Path | str, folder: Path | str) -> list[Path]:
             if panel.state == "figure":
                 written.append(save_figure(panel, target / f"{key}.png"))
         stage.close()
-    del application
+    del running
     return written

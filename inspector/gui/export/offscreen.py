@@ -5,13 +5,14 @@ from __future__ import annotations
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtWidgets import QApplication
 
-from inspector.capture import Capture
+from inspector.capture import Capture, CaptureError
 from inspector.gui.panel.base import Panel
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Cursor
 from inspector.gui.state.step_axes import lengths_of
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.theme import LIGHT, Theme
+from inspector.records import STEP_DOMAIN, ViewAt
 
 
 class Stage:
@@ -22,11 +23,16 @@ class Stage:
         self.cursor, self.steps = Cursor(), StepRange()
         self._panels: list[Panel] = []
 
-    def panel(self, key: str, *, frame: int = -1, place: str = "") -> Panel:
-        """A panel of the capture, laid out and drawn."""
-        lengths = lengths_of(self.capture, frame)
+    def panel(self, key: str, *, frame: int = -1, place: str = "", at: ViewAt | None = None) -> Panel:
+        """A panel of the capture, laid out and drawn at a position.
+
+        Raises CaptureError for a step that does not exist.
+        """
+        at = at or ViewAt(frame=frame, place=place)
+        lengths = lengths_of(self.capture, at.frame)
         self.steps.set_lengths(lengths)
         self.cursor.set_lengths(lengths)
+        _check(at, lengths.get(STEP_DOMAIN, 0))
         panel = PANELS[key](self.cursor, self.steps, self.theme)
         panel.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen)
         panel.setPalette(self.theme.palette())
@@ -34,9 +40,13 @@ class Stage:
         self._panels.append(panel)
         panel.show()
         panel.set_capture(self.capture)
-        self.cursor.move(frame=frame, place=place)
+        self.cursor.move(frame=at.frame, place=at.place, step=at.step, unit=at.unit, head=at.head)
+        if at.steps is not None:
+            self.steps.set(at.steps[0] - 0.5, at.steps[1] + 0.5)
         QApplication.processEvents()
         panel.redraw()
+        if at.curves and hasattr(panel, "prefer"):
+            panel.prefer(at.curves)
         QApplication.processEvents()
         return panel
 
@@ -48,3 +58,11 @@ class Stage:
             panel.deleteLater()
         self._panels.clear()
         QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
+def _check(at: ViewAt, length: int) -> None:
+    """Raises CaptureError."""
+    asked = [step for step in (at.step, *(at.steps or ())) if step is not None]
+    if outside := [step for step in asked if not 0 <= step < length]:
+        there = f"they are numbered 0 to {length - 1}" if length else "this capture has no steps"
+        raise CaptureError(f"There is no step {outside[0]} of the input: {there}.")

@@ -8,24 +8,25 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy.typing as npt
-from PySide6.QtCore import QRectF, QSize, Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QRectF, QSize, Qt, QTimer, Slot
 from PySide6.QtGui import QFocusEvent, QPainter
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QScrollArea, QVBoxLayout, QWidget
 
 from inspector.capture import Capture, CaptureError, Pair
 from inspector.gui.panel.axis_choice import AxisChoice
 from inspector.gui.panel.edit_trigger import EditHere
 from inspector.gui.panel.empty_page import EmptyPage
 from inspector.gui.panel.figure import Figure, guard_painting, scrolled
-from inspector.gui.panel.key_moves import KeyMoves
 from inspector.gui.panel.missing import MissingLine, hint_for, why_empty
 from inspector.gui.panel.over_training import OverTraining
 from inspector.gui.panel.pages import EMPTY, FIGURE, OVER, Pages
 from inspector.gui.panel.pointing import Marks, Pointing
 from inspector.gui.panel.run_toggle import RunChoice, filled, filled_in_any, readable
+from inspector.gui.panel.signals import PanelSignals
 from inspector.gui.state.background import NOTHING, Rest
 from inspector.gui.state.cursor import Cursor, Looking, Position
 from inspector.gui.state.step_range import AxisRange, StepRange
+from inspector.gui.widgets.control_row import ControlRow
 from inspector.gui.widgets.controls import caption, chooser, measured, number, reserve_space, set_options
 from inspector.gui.widgets.stepplot import StepPlot
 from inspector.gui.widgets.theme import Theme
@@ -34,7 +35,7 @@ from inspector.records import Channel, Entry
 Array = npt.NDArray[Any]
 
 
-class Panel(KeyMoves):
+class Panel(PanelSignals):
     """Base of all panels. A subclass declares what it accepts and implements `update_contents`, which may raise."""
 
     key: ClassVar[str] = ""
@@ -55,16 +56,6 @@ class Panel(KeyMoves):
     computed before others."""
     needs_height: ClassVar[int] = 180
     """Pixels of height below which the figure scrolls instead of shrinking."""
-    wanted = Signal(tuple)
-    """The user asks for `extra`, or for what the run has left."""
-    editing = Signal(str)
-    """The user wants to clamp the unit under the cursor, from its step on, in the channel of this name."""
-    opening = Signal(int)
-    """The user wants to run one sequence of a data set alone: its number."""
-    remaining_changed = Signal()
-    """`remaining` has changed."""
-    drawn = Signal()
-    """The figure has changed, and so have the numbers under the cursor."""
 
     def __init__(self, cursor: Cursor, steps: StepRange, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -90,18 +81,15 @@ class Panel(KeyMoves):
         self._make_figure()
         self._make_pages()
         self.build()
-        self.controls.addStretch(1)
-        self.controls.addWidget(self.over.switch)
-        self.controls.addWidget(self.one_run)
+        self.control_row.settle([self.over.switch, self.one_run])
         self.looking.moved.connect(self._cursor_moved)
         self.marked.changed.connect(self.drawn)
         self.set_theme(theme)
 
     def _make_controls(self) -> None:
         """The row above the figure, with the choice of the step axis; `build` adds to it."""
-        self.control_row = QWidget()
-        self.controls = QHBoxLayout(self.control_row)
-        self.controls.setContentsMargins(8, 2, 8, 2)
+        self.control_row = ControlRow()
+        self.controls = self.control_row.first
         reserve_space(self.control_row)
         self.axes = AxisChoice(self.looking, self.steps, self)
         self.axes.chosen.connect(self._chosen_axis)
@@ -211,7 +199,7 @@ class Panel(KeyMoves):
         self.over.forget()
         self.reset()
         self._turned(self.looking.position.place)
-        self.redraw()
+        self.draw_if_seen()
 
     @Slot(int)
     def _turn_to(self, side: int) -> None:
@@ -253,8 +241,9 @@ class Panel(KeyMoves):
         super().focusInEvent(event)
 
     def _turned(self, place: str) -> bool:
-        """Switch to the step axis of a place that is shown here; returns whether that changed anything."""
-        if not self.by_steps or not any(channel.place == place for channel in self._filled()):
+        """Switch to the step axis of a place that is shown here, along another one alone; returns whether it did."""
+        own = [channel for channel in self._filled() if channel.place == place] if self.by_steps else []
+        if not own or self.axes.own(self.capture, own):
             return False
         turned = self.axes.turn_to(place, self.capture)
         if self.hasFocus():
@@ -263,14 +252,14 @@ class Panel(KeyMoves):
 
     def refresh(self, changed: frozenset[str]) -> None:
         """Called from the session's tick when the capture has grown; draws only if one of the panel's channels has."""
-        if self.capture is None or not self.isVisibleTo(self.window()):
+        if self.capture is None:
             return
         if any(name in self.capture.channels and self.accepts(self.capture.channels[name]) for name in changed):
-            self.redraw()
+            self.draw_if_seen()
 
     def redraw(self) -> None:
         """Draw, or show the empty page, or the error page if drawing raises; other panels are not affected."""
-        self._drawn += 1
+        self._drawn, self.stale = self._drawn + 1, False
         try:
             if self.by_steps and self.capture is not None:
                 self.axes.settle(self.capture, self.frame, self._filled())
@@ -285,6 +274,7 @@ class Panel(KeyMoves):
                 (self.over.draw if self.over.on else self.update_contents)()
             self.stack.setCurrentIndex(OVER if self.over.on else FIGURE)
             self._missing.tell(self)
+            self.control_row.wrap()
             position = self.looking.position
             if not self.over.on:
                 self.follow(position, position)
@@ -297,10 +287,7 @@ class Panel(KeyMoves):
         self.stack.show_error(fault, details)
 
     def _broken(self, fault: str, details: str) -> None:
-        """An item of the figure could not be painted: the error page comes once the painting is over.
-
-        If the panel was drawn again meanwhile, that drawing counts.
-        """
+        """An item could not be painted: the error page comes after the painting, if it is not drawn again before."""
         drawn = self._drawn
         QTimer.singleShot(0, self, lambda: self._show_error(fault, details) if drawn == self._drawn else None)
 
@@ -327,8 +314,8 @@ class Panel(KeyMoves):
         self._missing.tell(None)
         self.stack.setCurrentIndex(EMPTY)
 
-    def know(self, entries: Sequence[Entry]) -> None:
-        """Take the worker's entries of the quantities in `extra`: what they need and what they cost."""
+    def know(self, entries: Sequence[Entry], cures: Sequence[Entry] = ()) -> None:
+        """Take the worker's entries of the quantities in `extra`: what they need and what they cost; and its cures."""
         own = [entry for entry in entries if entry.key in self.extra]
         self.needs = tuple(entry.needs for entry in own)
         self._empty.show_cost("; ".join(entry.cost for entry in own if entry.cost))
@@ -346,7 +333,11 @@ class Panel(KeyMoves):
 
     @Slot(object, object)
     def _cursor_moved(self, new: Position, old: Position) -> None:
-        if (new.place != old.place and self._turned(new.place)) or new.frame != old.frame:
+        turned = new.place != old.place and self._turned(new.place)
+        if not self.on_screen:
+            self.stale = True
+            return
+        if turned or new.frame != old.frame:
             self.redraw()
             new = self.looking.position
         self._show_cursor(new.step)
@@ -370,15 +361,14 @@ class Panel(KeyMoves):
         self.over.set_theme(theme)
         for plot in self.plots:
             plot.set_theme(theme)
-        self.redraw()
+        self.draw_if_seen()
 
     def step_names(self) -> tuple[str, ...]:
         """The labels of the steps of the frame shown."""
         return self.capture.labels(self.looking.axis, self.frame) if self.capture is not None else ()
 
     def labelled_readout(self) -> list[tuple[str, str]]:
-        """The readout under the shared cursor;
-        values that are not over the input's steps are marked with their axis."""
+        """The readout under the shared cursor; what is not over the input's steps is marked with its axis."""
         if self.over.on:
             return self.over.readout() if self.state == "figure" else []
         word = self.axes.prefix(self.capture, self.frame) if self.by_steps else ""

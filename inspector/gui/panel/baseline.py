@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtWidgets import QAbstractItemView, QComboBox, QTableWidget, QTableWidgetItem, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QComboBox, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
 
 from inspector.capture import Curve
 from inspector.capture.together import differing_settings, settings_of
@@ -18,11 +18,13 @@ from inspector.gui.panel.plot_column import Plotted
 from inspector.gui.widgets.long_series import LongSeries
 from inspector.gui.widgets.plain_text import clean, tooltip
 from inspector.gui.widgets.series_plot import Series
+from inspector.gui.widgets.sorted_cell import SortedCell
 
 VALUES, DIFFERENCE, RATIO = "values", "difference", "ratio"
 WAYS = {VALUES: "values", DIFFERENCE: "difference to it", RATIO: "ratio to it"}
 LONGEST = 60
-ROW_HEIGHT, MOST_HEIGHT, MOST_WIDTH = 22, 150, 240
+ROW_HEIGHT, MOST_HEIGHT, LEAST_WIDTH = 22, 150, 90
+RUN, LOSS = "run", "last loss"
 
 
 class Baseline:
@@ -83,44 +85,73 @@ def against(points: LongSeries, base: LongSeries, way: str) -> LongSeries:
 
 
 class SettingsTable(QTableWidget):
-    """The settings that are not the same in all runs, a column for each run."""
+    """A row for each run, with its last loss and the settings that are not the same in all runs; sorted by any column,
+    numbers by their size."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.setAccessibleName("Settings that differ between the runs")
+        self.setAccessibleName("Runs, with the settings that differ between them")
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.verticalHeader().setMaximumWidth(MOST_WIDTH)
-        self.verticalHeader().setTextElideMode(Qt.TextElideMode.ElideLeft)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.verticalHeader().hide()
         self.verticalHeader().setDefaultSectionSize(ROW_HEIGHT)
+        self.setTextElideMode(Qt.TextElideMode.ElideMiddle)  # paths and names often differ at their ends only
+        self.setWordWrap(False)
+        header = self.horizontalHeader()
+        header.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        header.setMinimumSectionSize(LEAST_WIDTH)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         self.rows_shown: list[tuple[str, list[Any]]] = []
         self.hide()
 
-    def show_capture(self, capture: Any) -> None:
-        """The settings of all runs of what is shown; hidden where there are not several, or none differs."""
+    def show_capture(self, capture: Any, losses: Mapping[str, float]) -> None:
+        """The runs of what is shown; hidden where there are not several, or no setting differs.
+
+        `losses`: the last loss of each run that has one.
+        """
         settings = settings_by_run(capture)
-        rows = differing_settings(settings) if len(settings) > 1 else []
-        self.setMaximumHeight(min(MOST_HEIGHT, (len(rows) + 1) * ROW_HEIGHT + 12))
-        self.setVisible(bool(rows))
-        if rows == self.rows_shown and self.columnCount() == len(settings):
-            return
-        self.rows_shown = rows
-        self.setRowCount(len(rows))
-        self.setColumnCount(len(settings))
-        self.setHorizontalHeaderLabels([clean(name) for name in settings])
-        for n, (name, _) in enumerate(rows):
-            header = QTableWidgetItem(clean(name))
-            header.setToolTip(tooltip(name))
-            self.setVerticalHeaderItem(n, header)
-        for n, (_, values) in enumerate(rows):
-            for m, value in enumerate(values):
-                text = "—" if value is None else str(value)
-                item = QTableWidgetItem(clean(text[:LONGEST]))
-                item.setToolTip(tooltip(text))
-                self.setItem(n, m, item)
+        differing = differing_settings(settings) if len(settings) > 1 else []
+        self.setMaximumHeight(min(MOST_HEIGHT, (len(settings) + 1) * ROW_HEIGHT + 12))
+        self.setVisible(bool(differing))
+        rows: list[tuple[str, list[Any]]] = [
+            (RUN, [*settings]),
+            (LOSS, [losses.get(run) for run in settings]),
+            *differing,
+        ]
+        if rows != self.rows_shown:
+            self.rows_shown = rows
+            self._fill(rows, len(settings))
+
+    def _fill(self, columns: list[tuple[str, list[Any]]], runs: int) -> None:
+        """Other runs or values; sorted as before."""
+        self.setSortingEnabled(False)
+        self.setRowCount(runs)
+        self.setColumnCount(len(columns))
+        for m, (name, values) in enumerate(columns):
+            heading = QTableWidgetItem(clean(name))
+            heading.setToolTip(tooltip(name))
+            self.setHorizontalHeaderItem(m, heading)
+            for n, value in enumerate(values):
+                self.setItem(n, m, _cell(value))
+        header = self.horizontalHeader()
+        if header.sortIndicatorSection() >= len(columns):
+            header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
+        self.setSortingEnabled(True)
 
     def sizeHint(self) -> QSize:
         """As high as its rows need: the splitter that it is in gives the rest to the plots."""
         return QSize(super().sizeHint().width(), self.maximumHeight())
+
+
+def _cell(value: Any) -> SortedCell:
+    number = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    text = "—" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+    return SortedCell(_short(text), number, str(value) if value is not None else text)
+
+
+def _short(text: str) -> str:
+    """A long value by its beginning and its end."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}…{text[-LONGEST // 2 :]}"
 
 
 def settings_by_run(capture: Any) -> dict[str, dict[str, Any]]:

@@ -23,6 +23,8 @@ from inspector.gui.widgets.theme import Theme
 KEY = Qt.ItemDataRole.UserRole
 FOLDED = 12
 """Groups of more curves than this are folded at first."""
+MOST_OF_A_CHANNEL = 4
+"""Curves of one table by parameter that are drawn where the table is asked for."""
 
 
 class _Boxes(QStyledItemDelegate):
@@ -147,6 +149,14 @@ class CurveTree(QWidget):
             item.setCheckState(0, Qt.CheckState.Checked if key in wanted else Qt.CheckState.Unchecked)
         self._pinned = None
         self.tree.blockSignals(False)
+
+    def pin_channels(self, names: Iterable[str]) -> bool:
+        """Check the curves of these channels, of each the first ones; False where no curve is of any of them."""
+        own = {name: [curve.key for curve in self._offered if curve.channel.name == name] for name in names}
+        keys = [key for found in own.values() for key in found[:MOST_OF_A_CHANNEL]]
+        if keys:
+            self.pin(keys)
+        return bool(keys)
 
     def select(self, key: str) -> None:
         """Select a curve, or none."""

@@ -18,6 +18,8 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QScrollArea
 
+from inspector.gui.widgets.growing_image import into_svg
+
 Report = Callable[[str, str], None]
 GUARDED = "_guarded"
 
@@ -89,12 +91,22 @@ def _guarded(paint: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(paint)
     def safely(item: Any, painter: Any, *rest: Any) -> None:
         try:
+            _clip_again(painter)
             paint(item, painter, *rest)
         except Exception as fault:  # noqa: BLE001 - it may not reach Qt
             _report(item, fault)
 
     setattr(safely, GUARDED, True)
     return safely
+
+
+def _clip_again(painter: Any) -> None:
+    """Set the clip that holds already, in SVG: Qt writes each clip there, but not that an earlier one holds again."""
+    if painter.hasClipping() and into_svg(painter):
+        placed = painter.worldTransform()
+        painter.resetTransform()  # the clip is told in whole numbers: of pixels here, else of steps
+        painter.setClipPath(painter.clipPath())
+        painter.setWorldTransform(placed)
 
 
 def _report(item: Any, fault: BaseException) -> None:

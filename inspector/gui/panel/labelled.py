@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -41,3 +42,9 @@ def coordinates(view: View, channels: Iterable[Channel], dim: str, frame: int) -
     axes = dict.fromkeys(channel.domain(dim) for channel in channels if dim in channel.dims)
     found = (coordinate_of(view, axis, frame) for axis in axes)
     return {one.name: view.array(one.name, frame) for one in found if one is not None}
+
+
+def scalar_of(view: Any, name: str, channel: str, frame: int) -> float:
+    """A number written beside a channel, in the frame that the channel is of; NaN where there is none."""
+    at = view.frame_of(channel, frame)
+    return next((one.value for one in view.scalars if one.name == name and one.frame == at), math.nan)

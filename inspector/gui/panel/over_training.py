@@ -10,9 +10,10 @@ import numpy.typing as npt
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QHBoxLayout, QVBoxLayout, QWidget
 
-from inspector.capture import Capture, summaries_of
-from inspector.capture.over_frames import SHARE, iterations_of, one_frame, unit_of
+from inspector.capture import Capture, Pair, summaries_of
+from inspector.capture.over_frames import SHARE, iterations_of, unit_of
 from inspector.gui.panel.figure import Figure, Report, scrolled
+from inspector.gui.panel.line_over_frames import LineOverFrames, RunOfFrames, runs_of
 from inspector.gui.panel.plot_column import PlotColumn, Plotted
 from inspector.gui.panel.pointing import Pointing
 from inspector.gui.widgets.controls import caption, chooser, measured, set_options
@@ -37,50 +38,13 @@ class Shows(Protocol):
     """The parts of a panel that are used here."""
 
     capture: Capture | None
+    source: Any
     frame: int
     theme: Theme
     needs_height: int
 
     def channels(self) -> list[Channel]:
         """What it shows."""
-
-
-class Line:
-    """The numbers of one channel so far, by frame."""
-
-    def __init__(self, name: str, summary: str, threshold: float) -> None:
-        self.name, self.summary, self.threshold = name, summary, threshold
-        self.names: tuple[str, ...] = ()
-        self._rows: dict[int, tuple[int, Array]] = {}
-        """By frame: the revision that was read, and its numbers."""
-
-    def update(self, capture: Capture, end: float) -> bool:
-        """Read frames that are new or have changed, until a time; returns whether all were read."""
-        for frame in capture.frames:
-            revision = capture.revision(self.name, frame.index)
-            if not revision or self._rows.get(frame.index, (0,))[0] == revision:
-                continue
-            if time.monotonic() > end:
-                return False
-            names, values = one_frame(capture, self.name, frame.index, self.summary, self.threshold)
-            self._rows[frame.index] = (revision, values)
-            self.names = max(self.names, names, key=len)
-        return True
-
-    def points(self, capture: Capture) -> tuple[Array, Array, str]:
-        """(iterations (f,), values (f, curves), what the axis counts)."""
-        present = [frame for frame in capture.frames if frame.index in self._rows]
-        values = np.full((len(present), len(self.names)), np.nan)
-        for n, frame in enumerate(present):
-            row = self._rows[frame.index][1]
-            values[n, : len(row)] = row
-        numbers, word = iterations_of(tuple(capture.frames), present)
-        return numbers, values, word
-
-    def at(self, frame: int) -> Array | None:
-        """The numbers of a frame."""
-        found = self._rows.get(frame)
-        return None if found is None else found[1]
 
 
 class OverTraining(QObject):
@@ -110,8 +74,10 @@ class OverTraining(QObject):
         self.threshold.setValue(1.0)
         self.threshold.valueChanged.connect(lambda _value: self.changed.emit())
         self.page = self._page()
-        self._lines: dict[tuple[str, str, float], Line] = {}
-        self._plots: list[tuple[Channel, Line]] = []
+        self._lines: dict[tuple[str, str, str, float], LineOverFrames] = {}
+        self._plots: list[tuple[Channel, LineOverFrames]] = []
+        self._of: list[RunOfFrames] = []
+        """The runs that were drawn, the shown one last."""
         self._again = QTimer(self, interval=0, singleShot=True)
         self._again.timeout.connect(self.changed)
 
@@ -136,19 +102,21 @@ class OverTraining(QObject):
         """Whether summaries are drawn instead of the figure."""
         return self.switch.isChecked()
 
-    def offer(self, capture: Any, channels: list[Channel]) -> None:
-        """The switch is there where the capture has several frames and something can be summarised."""
-        several = isinstance(capture, Capture) and len(capture.frames) > 1
+    def offer(self, source: Any, channels: list[Channel]) -> None:
+        """The switch is there where a run has several frames and something can be summarised."""
+        several = any(len(run.capture.frames) > 1 for run in runs_of(source))
         possible = several and any(summaries_of(channel) for channel in channels)
         self.switch.setVisible(possible)
         if not possible and self.on:
             self.switch.setChecked(False)
 
     def forget(self) -> None:
-        """Another capture."""
-        self._lines.clear()
+        """Another capture; what was read of two that are compared stays while other frames of them are."""
+        runs = runs_of(self.panel.source)
+        if runs != self._of or isinstance(self.panel.source, Capture):
+            self._lines.clear()
+            self.column.zoomed = None
         self._plots = []
-        self.column.zoomed = None
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
@@ -159,69 +127,83 @@ class OverTraining(QObject):
 
     def draw(self) -> None:
         """One plot for each sort of channel, a line for each of them."""
-        capture = self.panel.capture
-        assert capture is not None
-        channels = [channel for channel in self.panel.channels() if summaries_of(channel)]
-        set_options(self.summary, [FIRST, *dict.fromkeys(s for channel in channels for s in summaries_of(channel))])
+        self._of = runs_of(self.panel.source)
+        names = [channel.name for channel in self.panel.channels() if summaries_of(channel)]
+        held = [(run, run.capture.channels[name]) for run in self._of for name in names if name in run.capture.channels]
+        set_options(self.summary, [FIRST, *dict.fromkeys(one for _, channel in held for one in summaries_of(channel))])
         self.threshold.setVisible(self.summary.currentText() == SHARE)
         end, complete = time.monotonic() + SECONDS, True
         self._plots = []
-        for channel in channels:
-            line = self._line(channel)
+        for run, channel in held:
+            line = self._line(run, channel)
             if line is not None:
-                complete &= line.update(capture, end)
+                complete &= line.update(end)
                 self._plots.append((channel, line))
-        word = self._draw(capture)
+        word = self._draw()
         self.figure.setMinimumHeight(max(self.panel.needs_height, self.column.height))
-        self.column.mark(self._place(capture, word))
+        self.column.mark(self._place(word))
         if not complete:
             self._again.start()
 
-    def _line(self, channel: Channel) -> Line | None:
+    def _line(self, run: RunOfFrames, channel: Channel) -> LineOverFrames | None:
         known, wanted = summaries_of(channel), self.summary.currentText()
         if wanted != FIRST and wanted not in known:
             return None
         summary = known[0] if wanted == FIRST else wanted
         key = (channel.name, summary, self.threshold.value() if summary == SHARE else 0.0)
-        return self._lines.setdefault(key, Line(*key))
+        return self._lines.setdefault((run.name, *key), LineOverFrames(run, *key))
 
-    def _draw(self, capture: Capture) -> str:
+    def _draw(self) -> str:
         """Draw what was read; returns what the axis counts."""
-        groups: dict[tuple[str, str], list[tuple[Channel, Line]]] = {}
+        groups: dict[tuple[str, str], list[tuple[Channel, LineOverFrames]]] = {}
         for channel, line in self._plots:
             groups.setdefault((channel.signal, line.summary), []).append((channel, line))
         plots, word = [], "iteration"
         for (_, summary), own in list(groups.items())[:MOST_PLOTS]:
             series: list[Series] = []
-            for channel, line in own:
-                if not line.names:  # none of its frames was read yet
-                    continue
-                x, values, word = line.points(capture)
-                for n, name in enumerate(line.names):
-                    at = len(series)
-                    label = f"{channel.place} {name}".strip() if name else channel.place
-                    dashed = at >= len(self.panel.theme.series)
-                    series.append(Series(label, LongSeries.of(x, values[:, n]), at, dashed))
+            for run in self._of:
+                series += self._series([one for one in own if one[1].run == run], first=run is not self._of[-1])
+            word = next((line.points()[2] for _, line in own if line.names), word)
             first = own[0][0]
             if series:
                 plots.append(Plotted(f"{first.title}: {_words(own[0][1])}", unit_of(first, summary), tuple(series)))
         self.column.draw(plots, word)
         return word
 
-    def _place(self, capture: Capture, word: str) -> float | None:
-        frame = self.panel.frame
-        index = frame if frame >= 0 else capture.frames[-1].index
-        found = next((one for one in capture.frames if one.index == index), None)
+    def _series(self, own: list[tuple[Channel, LineOverFrames]], *, first: bool) -> list[Series]:
+        """The lines of one run; the run that is compared with has the colours of the other one, dashed."""
+        found: list[Series] = []
+        for channel, line in own:
+            if not line.names:  # none of its frames was read yet
+                continue
+            x, values, _ = line.points()
+            for n, name in enumerate(line.names):
+                what = f"{channel.place} {name}".strip() if name else channel.place
+                label = f"{line.run.name}: {what}" if line.run.name else what
+                dashed = first or len(found) >= len(self.panel.theme.series)
+                found.append(Series(label, LongSeries.of(x, values[:, n]), len(found), dashed))
+        return found
+
+    def _shown(self) -> tuple[Capture, int] | None:
+        """The run that is shown, and its frame."""
+        if not self._of or not self._of[-1].capture.frames:
+            return None
+        capture = self._of[-1].capture
+        return capture, self.panel.frame if self.panel.frame >= 0 else capture.frames[-1].index
+
+    def _place(self, word: str) -> float | None:
+        shown = self._shown()
+        found = next((one for one in shown[0].frames if one.index == shown[1]), None) if shown is not None else None
         if found is None:
             return None
         return float(found.index if word == "frame" else found.step or 0)
 
     def _clicked(self, _plot: Any, x: float, _y: float) -> None:
-        """The nearest frame is shown."""
-        capture = self.panel.capture
-        if capture is None or not self._plots:
+        """The nearest frame is shown; of the run at the left the bar above the panels chooses the frame."""
+        shown = self._shown()
+        if shown is None or not self._plots or getattr(self.panel.source, "first", False):
             return
-        present = list(capture.frames)
+        present = list(shown[0].frames)
         numbers, _ = iterations_of(tuple(present), present)
         self.framed.emit(present[int(np.argmin(np.abs(numbers - x)))].index)
 
@@ -229,29 +211,37 @@ class OverTraining(QObject):
 
     def readout(self) -> list[tuple[str, str]]:
         """Every line at the frame that is shown."""
-        capture, rows = self.panel.capture, []
-        assert capture is not None
-        frame = self.panel.frame if self.panel.frame >= 0 else capture.frames[-1].index
-        for channel, line in self._plots:
-            values = line.at(frame)
+        rows: list[tuple[str, str]] = []
+        shown = self._shown()
+        for channel, line in self._plots if shown is not None else ():
+            assert shown is not None
+            values = line.at(self._frame_of(line, *shown))
+            whose = f"{line.run.name}: " if line.run.name else ""
             for n, name in enumerate(line.names if values is not None else ()):
-                what = f"{channel.title}, {_words(line)}  {channel.place} {name}".rstrip()
+                what = f"{whose}{channel.title}, {_words(line)}  {channel.place} {name}".rstrip()
                 assert values is not None
                 if n < len(values):
                     rows.append((what, measured(values[n], unit_of(channel, line.summary))))
         return rows
 
+    def _frame_of(self, line: LineOverFrames, shown: Capture, frame: int) -> int:
+        """The frame of a line's run at the iteration that is shown, or the one that is compared with."""
+        if line.run.capture is shown or not isinstance(self.panel.source, Pair):
+            return frame
+        return int(self.panel.source.first)
+
     def data(self) -> dict[str, Array]:
         """The summaries by name, (frame, curve), and the iterations of the frames."""
-        capture, found = self.panel.capture, {}
-        assert capture is not None
+        found = {}
         for channel, line in self._plots:
-            x, values, word = line.points(capture)
-            found[f"{channel.name}:{_words(line).replace(' ', '_')}"] = values[:, 0] if line.names == ("",) else values
-            found[f"{channel.name}:{word}"] = x
+            x, values, word = line.points()
+            whose = f":{line.run.name}" if line.run.name else ""
+            only = values[:, 0] if line.names == ("",) else values
+            found[f"{channel.name}:{_words(line).replace(' ', '_')}{whose}"] = only
+            found[f"{channel.name}:{word}{whose}"] = x
         return found
 
 
-def _words(line: Line) -> str:
+def _words(line: LineOverFrames) -> str:
     """A summary in words: "share above 0.5"."""
     return f"{line.summary} {line.threshold:g}" if line.summary == SHARE else line.summary

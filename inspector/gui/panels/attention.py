@@ -1,50 +1,42 @@
-"""Attention: all heads as thumbnails, the chosen one large with tokens on both axes, its statistics by query."""
+"""Attention: thumbnails of all heads, the chosen ones large with tokens on both axes, as lines or as an alignment."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QCheckBox
 
-from inspector.gui.panel.base import Panel, caption, chooser, measured
-from inspector.gui.panel.channel_choice import chosen, offer_channels
-from inspector.gui.panel.exact import exact_at
+from inspector.analysis.attention.map_pyramid import How
+from inspector.analysis.attention.map_source import MapChoice
+from inspector.gui.panel.attention_drawing import (
+    levels_for,
+    sides_of_alignment,
+    unread_rows,
+)
+from inspector.gui.panel.attention_strip import AttentionStrip
+from inspector.gui.panel.channel_choice import distinct
 from inspector.gui.panel.key_moves import KEYS
-from inspector.gui.panel.masked_keys import marked, masked_keys
+from inspector.gui.panel.map_levels import SMALL
+from inspector.gui.panel.map_options import ALIGNMENT, HEADS, LINES, VIEWS, lines_for
+from inspector.gui.panel.pointing import plot_at
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
-from inspector.gui.widgets.atlas import Atlas, thumbnail
-from inspector.gui.widgets.axes import StepAxis, style_axis
-from inspector.gui.widgets.gaps import NONE, Gaps, gaps_of
-from inspector.gui.widgets.linesview import MOST, LinesView
-from inspector.gui.widgets.maprow import MapRow
-from inspector.gui.widgets.plain_text import token
-from inspector.gui.widgets.quantise import Levels, levels_of
-from inspector.gui.widgets.source import of_the_other
-from inspector.gui.widgets.stepplot import StepPlot, curve
-from inspector.gui.widgets.theme import Theme
+from inspector.gui.widgets.atlas import Picture
+from inspector.gui.widgets.head_map import HeadMap
+from inspector.gui.widgets.heads_page import MOST_MAPS
+from inspector.gui.widgets.map_plot import DoubleClicks
 from inspector.records import Channel
 
-Array = npt.NDArray[Any]
-ROWS = "attention/rows"
-"""Signal of the rows of a decoder that runs."""
-UNBOUNDED = 16_777_215.0
-BEYOND = 60
-"""Pixels by which a text may pass the end of its axis before it is turned."""
-LABEL, LETTER = 26.0, 7.0
-"""Pixels of the label below an axis and the space around it, and of a letter that is written downwards."""
+Head = tuple[str, int]
+"""(place, number)"""
 
 
 @PANELS.register("attention")
-class Attention(Panel):
-    """(head, query, key) channels of kind "attention", and (head, query) statistics of them."""
+class Attention(AttentionStrip):
+    """(head, query, key) channels of kind "attention", and numbers of heads, by query or not."""
 
     tab_order, tab_row = 60, "upper"
     key, title = "attention", "Attention"
@@ -54,332 +46,289 @@ class Attention(Panel):
         "attention/distance",
         "attention/entropy",
         "attention/entropy_normalised",
+        "attention/largest_logit",
         "attention/largest_weight",
         "attention/mask_margin",
         "attention/sink_mass",
         "attention/sink_mass_4",
     )
+    extra = (
+        "attention/against_gradient",
+        "attention/clipped",
+        "attention/direct_logit",
+        "attention/gradient",
+        "attention/head_types",
+        "attention/pair",
+        "attention/queries_and_keys",
+        "attention/relevance",
+        "attention/rollout",
+        "attention/weighted_norm",
+    )
 
-    needs_height = 220
-
-    @classmethod
-    def accepts(cls, channel: Channel) -> bool:
-        """Maps and their statistics."""
-        return (channel.kind == "attention" and channel.dims == ("head", "query", "key")) or (
-            channel.kind == "attention_statistic" and channel.dims == ("head", "query")
-        )
+    needs_height = 210
 
     def concerns(self, name: str) -> bool:
         """Maps that could not be computed."""
         return ":attention" in name
 
     def build(self) -> None:
-        """Atlas on the left, the chosen head and its strip on the right."""
-        self.which = chooser([], "Statistic below the map")
-        self.as_lines = QCheckBox("Lines")
-        self.as_lines.setToolTip(f"Draw lines instead of a map (up to {MOST} steps)")
-        for widget in (caption("Strip"), self.which, self.as_lines):
-            self.controls.addWidget(widget)
-        self.which.currentTextChanged.connect(self.redraw)
-        self.as_lines.toggled.connect(self.redraw)
-        self.atlas = Atlas(self.theme)
+        """The parts, and what they do."""
+        super().build()
+        for signal in (
+            self.view.currentTextChanged,
+            self.which.currentTextChanged,
+            self.overview.changed,
+            self.options.changed,
+        ):
+            signal.connect(self.redraw)
+        self._timer.timeout.connect(self._read_more)
         self.atlas.chosen.connect(self._chosen)
-        self.figure.addItem(self.atlas, row=0, col=0, rowspan=2)
-        self.sheet = self.figure.addLayout(row=0, col=1)
-        self.sheet.layout.setContentsMargins(0, 0, 0, 0)
-        self.row = MapRow(self.sheet, 0, None, self.theme, label="query", bottom="key")
-        self.query_axis = StepAxis("left")
-        self.row.plot.setAxisItems({"left": self.query_axis})
-        self.query_axis.setWidth(58)
-        self.lines = LinesView(self.theme)
-        self.sheet.addItem(self.lines, row=1, col=0)
-        self.strip = StepPlot(self.steps, self.theme, label="", bottom="query")
-        self.figure.addItem(self.strip, row=1, col=1)
-        self.trace = curve(self.theme, 0)
-        self.strip.addItem(self.trace)
-        layout = self.figure.ci.layout
-        layout.setColumnStretchFactor(0, 2)
-        layout.setColumnStretchFactor(1, 3)
-        layout.setRowStretchFactor(0, 4)
-        layout.setRowStretchFactor(1, 1)
-        self.plots = [self.row.plot, self.strip]
-        self._height: float | None = None
-        self.row.plot.vb.sigResized.connect(self._fit_keys)
-        self._large = ("", 0)
-        """The place and head that are shown large."""
-        self._thumbnails: dict[str, tuple[int, list[npt.NDArray[np.uint8]]]] = {}
+        self.atlas.added.connect(self._added)
+        self.atlas.opened.connect(self._opened)
+        self._double = DoubleClicks(self.figure, plot_at, self._double_clicked)
 
-    def reset(self) -> None:
-        """Other maps need other thumbnails."""
-        self._thumbnails.clear()
-
-    def set_theme(self, theme: Theme) -> None:
-        """Other colours."""
-        self.row.set_theme(theme)
-        style_axis(self.query_axis, theme, "query")
-        self.atlas.theme = self.lines.theme = theme
-        self.trace.setPen(theme.series[0], width=1.4)
-        super().set_theme(theme)
-
-    def maps(self) -> list[Channel]:
-        """The attention maps, in the order of the model; rows that came one by one only until the map is there."""
-        maps = [channel for channel in self.channels() if channel.kind == "attention"]
-        whole = {channel.place for channel in maps if not channel.name.endswith(ROWS)}
-        return [channel for channel in maps if not channel.name.endswith(ROWS) or channel.place not in whole]
-
-    def statistics(self) -> list[Channel]:
-        """The statistics of the chosen place."""
-        place = self.place()
-        return [c for c in self.channels() if c.kind == "attention_statistic" and c.place == place]
-
-    def place(self) -> str:
-        """The place whose heads are shown: the cursor's where it has attention, else the first."""
-        places = list(dict.fromkeys(channel.place for channel in self.channels()))
-        wanted = self.looking.position.place
-        return wanted if wanted in places else places[0] if places else ""
-
-    def head(self) -> int:
-        """The head that is shown large."""
-        heads = max((self._heads(channel) for channel in self.channels() if channel.place == self.place()), default=1)
-        return min(self.looking.position.head or 0, heads - 1)
-
-    def _heads(self, channel: Channel) -> int:
-        assert self.capture is not None
-        return int(self.capture.extent(channel.name, self.frame)[0])
+    # -- drawing
 
     def update_contents(self) -> None:
-        """Thumbnails that are new, then the chosen head."""
+        """Thumbnails, then the chosen heads."""
         maps = self.maps()
-        rows = [self._row_of(channel) for channel in maps]
-        self.atlas.set_maps([channel.place for channel in maps], rows, self._gaps_of_all(maps))
-        layout = self.figure.ci.layout  # statistics without maps, which may be too large to store, take the whole width
-        layout.setColumnMaximumWidth(0, UNBOUNDED if maps else 0.0)
-        layout.setRowMaximumHeight(0, UNBOUNDED if maps else 0.0)
-        offer_channels(self.which, self.statistics())
-        self._draw_head()
+        places = [(channel.place, self._heads(channel)) for channel in maps]
+        self.overview.update(self.capture, self.frame, places, self.channels())
+        self._fill_atlas(maps)
+        self._share_room()
+        self._offer_strips()
+        self.options.offer("beside", {"": "nothing", **distinct({one.signal: one.title for one in self.beside()})})
+        self._draw_heads()
 
-    def _row_of(self, channel: Channel) -> list[npt.NDArray[np.uint8]]:
+    def _fill_atlas(self, maps: list[Channel]) -> None:
+        names = {channel.place: channel.name for channel in maps}
         assert self.capture is not None
-        revision = self.capture.revision(channel.name, self.frame)
-        known = self._thumbnails.get(channel.name)
-        if known is None or known[0] != revision:
-            blocks = [self._filled_block(channel, head) for head in range(self._heads(channel))]
-            if self.differs:
-                pictures = [thumbnail(np.abs(block)) for block in blocks]
-            else:
-                pictures = [thumbnail(marked(block, self._masked(channel, n))) for n, block in enumerate(blocks)]
-            known = self._thumbnails[channel.name] = (revision, pictures)
-        return known[1]
+        weights = sum(int(math.prod(self.capture.extent(channel.name, self.frame))) for channel in maps)
 
-    def _filled_block(self, channel: Channel, head: int) -> Array:
-        """The weights of a head, 0 where they are not known: NaN there would mean that the model made it."""
-        assert self.capture is not None
-        block: Array = self.capture.block(channel.name, self.frame, (slice(head, head + 1),))[0]
-        if self.capture.holes(channel.name, self.frame):
-            gaps = gaps_of(self.capture, channel.name, self.frame, x=2, y=1, at={0: head})
-            block = block.copy()
-            for keys, queries in (*gaps.missing, *gaps.damaged):
-                block[slice(*queries), slice(*keys)] = 0
-        return block
+        def picture(place: str, head: int) -> Picture | None:
+            choice = MapChoice(((names[place], head),), self.frame, signed=self.signed(names[place]))
+            return self.levels.thumbnail(self.capture, choice, at_once=weights <= SMALL)
 
-    def _map(self) -> Channel | None:
-        """The maps of the chosen place."""
-        place = self.place()
-        return next((channel for channel in self.maps() if channel.place == place), None)
+        self.overview.fill(self.atlas, picture, self._gaps_of_all(maps))
+        self._poll()
 
-    def _weights(self) -> Array | None:
-        channel, head = self._map(), self.head()
-        if channel is None or self.capture is None:
-            return None
-        block: Array = self.capture.block(channel.name, self.frame, (slice(head, head + 1),))[0]
-        return block
+    def _draw_heads(self) -> None:
+        here = self.here
+        if here not in self.picked:
+            self.picked = [here]
+        self._select()
+        choices = self.choices()
+        lines = self.view.currentText() == LINES
+        drawn = ([choice.heads for _, choice in choices], self.view.currentText())
+        anew, self._drawn_heads = drawn != self._drawn_heads, drawn
+        made = len(self.page.maps)
+        self._alignments.clear()
+        self.page.need(len(choices))
+        if len(self.page.maps) != made:
+            self._list_plots()
+        self.page.as_lines, self.page.with_maps, self.page.profiles = lines, bool(choices), self.options.on("profiles")
+        self.options.allow("without_first", not self.differs)
+        if lines and choices:
+            self._draw_lines(choices[0][1])
+        else:
+            for one, (head, choice) in zip(self.page.shown, choices, strict=False):
+                self._draw_map(one, head, choice, anew=anew)
+        self._draw_strip(here[1])
+        self.page.place()
+        self._poll()
 
-    def _masked(self, channel: Channel, head: int) -> Array | None:
-        """(query, key) True where a key is masked; None where that is not known, as of differences."""
-        if self.capture is None or self.differs:
-            return None
-        return masked_keys(self.capture, channel.name, self.frame, head, self._shape(channel)[1])
-
-    def _shape(self, channel: Channel) -> tuple[int, int]:
-        """How many queries and keys a map has."""
-        assert self.capture is not None
-        _, queries, keys = self.capture.extent(channel.name, self.frame)
-        return queries, keys
-
-    def _draw_head(self) -> None:
-        weights, place, head = self._weights(), self.place(), self.head()
-        self._large = (place, head)
+    def _select(self) -> None:
+        """Frame the chosen heads in the atlas."""
         places = [channel.place for channel in self.maps()]
-        if place in places:
-            self.atlas.select(places.index(place), head)
-        names = self.step_names()
-        small = weights is not None and max(weights.shape) <= MOST
-        self.as_lines.setEnabled(small)
-        lines = small and self.as_lines.isChecked()
-        for item in (self.row.plot, self.row.bar):
-            item.setVisible(weights is not None and not lines)
-        self.lines.setVisible(lines)
-        if weights is not None and lines:
-            self.lines.set_weights(weights, names, self._key_names())
-        elif weights is not None:
-            self._draw_map(weights, names, f"{place}, head {head}")
-        self._draw_strip(head, names)
+        also = [(places.index(place), head) for place, head in self.picked if place in places]
+        if self.place() in places:
+            self.atlas.select(places.index(self.place()), self.head(), also)
 
-    def _draw_map(self, weights: Array, names: tuple[str, ...], title: str) -> None:
-        channel = self._map()
-        masked = None if channel is None else self._masked(channel, self.head())
-        if masked is None and weights.shape[0] == weights.shape[1] > 1:  # captures of older versions, differences
-            above = np.triu(np.ones(weights.shape, dtype=bool), 1)
-            masked = above if not np.nan_to_num(weights[above]).any() else None
-        shown = marked(weights, masked)
-        finite, some = shown[np.isfinite(shown)], masked is not None and bool(masked.any())
-        head = self.head()
-        other = of_the_other(self.capture, channel, (slice(head, head + 1),)) if channel is not None else np.zeros(0)
-        both = np.concatenate((finite, other[np.isfinite(other)]))
-        levels = Levels(0.0, (float(both.max()) if both.size else 1.0) or 1.0, "attention", masked=some, root=True)
-        if self.differs:
-            levels = replace(levels_of(weights, "diverging", None), masked=some)
-        self.row.show_array(shown.T, levels, "1", revision=id(weights), gaps=self._gaps())
-        self.row.plot.set_title(title)
-        keys = self._key_names()
-        self._name_keys(keys if len(keys) == weights.shape[1] else ())
-        queries = names if len(names) == weights.shape[0] else ()
-        self.query_axis.set_names(queries)
-        self.query_axis.setWidth(max(58.0, LABEL + LETTER * longest_name(queries, self.query_axis.longest)))
+    def _draw_lines(self, choice: MapChoice) -> None:
+        source = self.levels.source(self.capture, choice)
+        count, of_each = lines_for(self.options.chosen("lines"), source.shape[0])
+        self.lines.set_count(count, of_each=of_each)
+        rows = source.rows(0, source.shape[0]) if source.shape[0] * source.shape[1] <= SMALL else np.zeros((0, 0))
+        self.lines.set_weights(rows, self._query_names(source.shape[0]), self._key_names(choice, source.shape[1]))
 
-    def _name_keys(self, names: tuple[str, ...]) -> None:
-        """The tokens below the map; longer ones are written downwards where they do not fit beside each other."""
-        axis = self.row.plot.step_axis
-        axis.turns = True
-        axis.set_names(names)
-        self._fit_keys()
-
-    def _fit_keys(self, *_: object) -> None:
-        """A height for names that are written downwards, where the width of the map asks for it."""
-        axis = self.row.plot.step_axis
-        turned = axis.written(0, len(axis.names) - 1, self.row.plot.vb.width()) == "turned"
-        height = LABEL + LETTER * longest_name(axis.names, axis.longest) if turned else None
-        if height != self._height:
-            self._height = height
-            axis.setHeight(height)
-            # pyqtgraph leaves out a text that passes the axis' end before it is turned; the first and the last would
-            axis.setStyle(hideOverlappingLabels=BEYOND if turned else True)
-
-    def _gaps_of_all(self, maps: list[Channel]) -> dict[tuple[int, int], tuple[Gaps, tuple[int, int]]]:
-        """(layer, head) → (what is not known of the map, its numbers of keys and queries), where there is something."""
+    def _draw_map(self, one: HeadMap, head: Head, choice: MapChoice, *, anew: bool = False) -> None:
         assert self.capture is not None
-        found = {}
-        for layer, channel in enumerate(maps):
-            if self.capture.holes(channel.name, self.frame):
-                heads, queries, keys = self.capture.extent(channel.name, self.frame)
-                for head in range(heads):
-                    gaps = gaps_of(self.capture, channel.name, self.frame, x=2, y=1, at={0: head})
-                    if gaps:
-                        found[layer, head] = (gaps, (keys, queries))
-        return found
+        pyramid = self.levels.pyramid(self.capture, choice)
+        how: How = "mean" if self.options.chosen("cells") == "mean" else "maximum"
+        gaps = self._gaps(choice) | unread_rows(pyramid)
+        levels = levels_for(self.capture, choice, pyramid, log=self.options.on("log"))
+        nan, infinite, _ = pyramid.special
+        queries, keys = pyramid.shape
+        one.name(self._query_names(queries), self._key_names(choice, keys))
+        one.show_map(
+            self.levels.look(self.capture, choice, how), (keys, queries), levels,
+            self.capture.channel(choice.heads[0][0], self.frame).unit,
+            revision=(self.levels.revision(self.capture, choice), pyramid.rows_done, how, self.levels.details),
+            special=(nan, infinite), gaps=gaps, anew=anew,
+        )  # fmt: skip
+        one.title = f"{head[0]}:attention head {head[1]}"
+        self._draw_alignment(one, choice)
 
-    def _gaps(self) -> Gaps:
-        """What is not known of the head that is shown large."""
-        channel = next((channel for channel in self.maps() if channel.place == self.place()), None)
-        if channel is None or self.capture is None:
-            return NONE
-        return gaps_of(self.capture, channel.name, self.frame, x=2, y=1, at={0: self.head()})
+    def _draw_alignment(self, one: HeadMap, choice: MapChoice) -> None:
+        """Path, coverage and focus of an alignment, which differences of two runs are not; the words of the axes."""
+        aligned = self.view.currentText() == ALIGNMENT
+        one.plot.label(*(("target (query)", "source (key)") if aligned else ("query", "key")))
+        found = self.levels.alignment(self.capture, choice) if aligned and not choice.signed else None
+        one.plot.show_path(found.path if found is not None else None)
+        self._alignments.pop(one, None)
+        if found is not None:
+            self._alignments[one] = found
+            one.show_profiles(*sides_of_alignment(found, self.options.chosen("focus")))
 
-    def _key_names(self) -> tuple[str, ...]:
-        """The labels of the keys: a decoder may attend to the input from the steps of its output."""
-        channel = self._map()
-        if channel is None or self.capture is None:
-            return ()
-        return self.capture.labels(channel.domain("key"), self.frame)
+    # -- what is read beside the window
 
-    def _draw_strip(self, head: int, names: tuple[str, ...]) -> None:
-        channel = chosen(self.which, self.statistics())
-        self.strip.setVisible(channel is not None)
-        if channel is None or self.capture is None:
-            return
-        values = self.capture.block(channel.name, self.frame, (slice(head, head + 1),))[0]
-        self.trace.setData(np.arange(len(values)), values.astype(np.float64))
-        self.strip.mark_gaps(gaps_of(self.capture, channel.name, self.frame, x=1, y=None, at={0: head}))
-        self.strip.label_left({"1": "", "step": "steps"}.get(channel.unit, channel.unit))
-        self.strip.step_axis.set_names(names)
-        self.strip.fit_left(values, centred=self.differs)
+    def _poll(self) -> None:
+        if self.levels.reader.busy and not self._timer.isActive():
+            self._timer.start()
 
-    def _chosen(self, row: int, column: int) -> None:
-        self.looking.move(place=self.maps()[row].place, head=column)
+    def _read_more(self) -> None:
+        """More of a large map, or more thumbnails, are there."""
+        if not self.levels.reader.busy:
+            self._timer.stop()
+        if self.levels.reader.news() and self.state == "figure" and not self.over.on and self.capture is not None:
+            self._fill_atlas(self.maps())
+            self._draw_heads()
+            self._mark(self.looking.position)
+
+    def complete(self) -> None:
+        """Wait for everything that is being read: a figure in a file shows the whole."""
+        self.levels.reader.wait()
+        self._timer.stop()
+        self.redraw()
+
+    # -- cursor
+
+    def _chosen(self, layer: int, head: int) -> None:
+        """Another head; a group of several is left."""
+        place = self.maps()[layer].place
+        if (place, head) not in self.picked or len(self.picked) > 1:
+            self.picked = [(place, head)]
+        self.looking.move(place=place, head=head)
+        if self._drawn_heads is not None and [c.heads for _, c in self.choices()] != self._drawn_heads[0]:
+            self.redraw()
+
+    def _added(self, layer: int, head: int) -> None:
+        """One more head beside the others, or one less."""
+        one = (self.maps()[layer].place, head)
+        if one in self.picked and len(self.picked) > 1:
+            self.picked.remove(one)
+            if one == self.here:
+                self.looking.move(place=self.picked[-1][0], head=self.picked[-1][1])
+        elif one not in self.picked:
+            self.picked = [*self.picked, one][-MOST_MAPS:] if self._beside else [*self.picked, one]
+            if self.here not in self.picked:
+                self.looking.move(place=one[0], head=one[1])
+        self.redraw()
+
+    def _opened(self, layer: int, head: int) -> None:
+        """A head of the overview is drawn large."""
+        self._chosen(layer, head)
+        if self.view.currentText() == HEADS:
+            self.view.setCurrentText(VIEWS[0])
 
     def follow(self, new: Position, old: Position) -> None:
         """Another head is drawn large; the query and key are marked."""
-        if (self.place(), self.head()) != self._large:  # drawing again would reset the zoom of a map
-            offer_channels(self.which, self.statistics())
-            self._draw_head()
-        self.row.plot.show_cursor(new.key)
-        self.row.show_row(new.step)
-        self.lines.set_cursor(new.step, new.key)
+        if self.here not in self.picked:  # drawing again would reset the zoom of a map
+            self._offer_strips()
+            self._draw_heads()
+        elif (new.place, new.head) != (old.place, old.head):
+            self._select()
+            self._offer_strips()
+            self._draw_strip(self.head())
+        self._mark(new)
+
+    def _mark(self, at: Position) -> None:
+        """The cursor in maps, lines and profiles."""
+        if self.fixed is not None and self.fixed != (at.step, at.key):
+            self.fixed = None  # something else has moved the cursor
+        if self._of_pair:
+            self._draw_pair(at)
+        self.lines.set_cursor(at.step, at.key)
+        for one, (head, choice) in zip(self.page.shown, self.choices(), strict=False):
+            one.show_cursor(at.step, at.key)
+            if self.view.currentText() not in (LINES, HEADS) and one not in self._alignments and self.page.count == 1:
+                one.show_profiles(*self._profiles(choice, at))
+            one.set_heading(self._heading(one, head, choice, at))
 
     def pointed(self, plot: Any, x: float, y: float) -> None:
-        """Over the map or the lines: query and key, down and across; over the strip: the query."""
+        """Over a map or the lines: query and key, down and across; over the strip and a profile: one of them."""
+        if self.fixed is not None:
+            return
+        self._move_to(plot, x, y)
+
+    def clicked(self, plot: Any, x: float, y: float) -> None:
+        """A click fixes query and key, until it is clicked again, Escape is pressed, or the cursor moves elsewhere."""
+        before, self.fixed = self.fixed, None
+        self._move_to(plot, x, y)
+        at = self.looking.position
+        on_map = any(plot is one.plot for one in self.page.shown)
+        if on_map and at.step is not None and at.key is not None and before != (at.step, at.key):
+            self.fixed = (at.step, at.key)
+        self._mark(at)
+
+    def _move_to(self, plot: Any, x: float, y: float) -> None:
         if plot is self.strip:
             self.looking.move(step=round(x))
             return
-        channel = self._map()
+        shown = next((one for one in self.page.shown if plot in (one.plot, one.below, one.beside)), None)
+        heads = {one: head for one, (head, _) in zip(self.page.shown, self.choices(), strict=False)}
+        head = heads.get(shown, self.here) if shown is not None else self.here
+        channel = self._map(head[0])
         if channel is None or self.capture is None:
             return
-        changes: dict[str, Any] = {"place": channel.place, "head": self.head()}
+        changes: dict[str, Any] = {"place": head[0], "head": head[1]}
         _, queries, keys = self.capture.extent(channel.name, self.frame)
-        for name, at, count in (("step", y, queries), ("key", x, keys)):
-            if not math.isnan(at):
+        across, down = plot is not getattr(shown, "beside", None), plot is not getattr(shown, "below", None)
+        for name, at, count, meant in (("step", y, queries, down), ("key", x, keys, across)):
+            if meant and not math.isnan(at):
                 changes[name] = min(max(0, round(at)), count - 1)
         self.looking.move(**changes)
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """With Ctrl, left and right move by keys (with Shift too by ten); without, by queries as everywhere."""
-        key, modifiers = Qt.Key(event.key()), event.modifiers()
-        channel = self._map()
-        if key not in KEYS or not modifiers & Qt.KeyboardModifier.ControlModifier or channel is None:
-            super().keyPressEvent(event)
+    def _double_clicked(self, plot: Any) -> None:
+        if plot is self.lines or any(plot is one.plot for one in self.page.shown):
+            self.fixed = None
+            self.show_whole()
+
+    def show_whole(self) -> None:
+        """Nothing is zoomed."""
+        if self.over.on:
+            self.redraw()
             return
-        assert self.capture is not None
-        many = 10 if modifiers & Qt.KeyboardModifier.ShiftModifier else 1
-        last = self.capture.extent(channel.name, self.frame)[2] - 1
-        now = self.looking.position.key
-        self.looking.move(key=0 if now is None else min(max(0, now + KEYS[key] * many), last))
+        self.page.show_whole()
+
+    def event(self, event: QEvent) -> bool:
+        """Escape, which cancels runs in the window, lets go of query and key first, where a click has fixed them."""
+        shortcut = event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent)
+        if shortcut and self.fixed is not None and event.key() == Qt.Key.Key_Escape:  # type: ignore[attr-defined]
+            event.accept()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """With Ctrl, left and right move by keys (with Shift too by ten); without, by queries as everywhere. Ctrl+0
+        shows the whole map; Escape lets go of a query and key that a click has fixed."""
+        key, modifiers = Qt.Key(event.key()), event.modifiers()
+        control = bool(modifiers & Qt.KeyboardModifier.ControlModifier)
+        channel = self._map()
+        if key == Qt.Key.Key_0 and control:
+            self.show_whole()
+        elif key == Qt.Key.Key_Escape and self.fixed is not None:
+            self.fixed = None
+            self._mark(self.looking.position)
+        elif key in KEYS and control and channel is not None:
+            assert self.capture is not None
+            many = 10 if modifiers & Qt.KeyboardModifier.ShiftModifier else 1
+            last = self.capture.extent(channel.name, self.frame)[2] - 1
+            now = self.looking.position.key
+            self.looking.move(key=0 if now is None else min(max(0, now + KEYS[key] * many), last))
+        else:
+            super().keyPressEvent(event)
 
     def move_by(self, rows: int) -> None:
         """Up and down: the next head."""
         self.looking.move(head=max(0, self.head() + rows))
-
-    def readout(self, position: Position) -> list[tuple[str, str]]:
-        """The weight at query and key, and every statistic of the head at the query."""
-        rows: list[tuple[str, str]] = []
-        channel, head = self._map(), self.head()
-        q, k = position.step, position.key
-        if channel is not None and self.capture is not None and q is not None and k is not None:
-            _, queries, keys = self.capture.extent(channel.name, self.frame)
-            if q < queries and k < keys:
-                weight = exact_at(self.capture, channel.name, self.frame, head, q, k)
-                masked = self._masked(channel, head)
-                forbidden = masked is not None and bool(masked[q, k])
-                what = f"{self.changed(channel)}attention {q} → {k}, head {head}  {channel.place}"
-                rows.append((what, "masked" if forbidden else measured(weight, channel.unit)))
-        for channel in self.statistics():
-            assert self.capture is not None
-            if q is not None and q < self.capture.extent(channel.name, self.frame)[1]:
-                cell = exact_at(self.capture, channel.name, self.frame, head, q)
-                rows.append((f"{channel.title} [{q}], head {head}", measured(cell, channel.unit)))
-        return rows
-
-    def data(self) -> dict[str, Array]:
-        """The chosen head's map, and its place's statistics."""
-        found: dict[str, Array] = {}
-        weights = self._weights()
-        if weights is not None:
-            found[f"{self.place()}:attention head {self.head()}"] = weights
-        for channel in self.statistics():
-            assert self.capture is not None
-            found[channel.name] = self.capture.array(channel.name, self.frame)
-        return found
-
-
-def longest_name(names: Sequence[str], most: int) -> int:
-    """Characters of the longest name, as it is shown, `most` at most."""
-    return max((min(len(token(name)), most) for name in names), default=0)

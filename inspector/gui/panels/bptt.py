@@ -4,7 +4,6 @@ the check on the sum."""
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,14 +13,15 @@ import pyqtgraph as pg
 from inspector.analysis.itemised_gradient import immediate_part, sum_verdict
 from inspector.gui.panel.base import Panel, measured, number, set_options
 from inspector.gui.panel.exact import exact, exact_at
-from inspector.gui.panel.labelled import rows_of
+from inspector.gui.panel.labelled import rows_of, scalar_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
+from inspector.gui.widgets import quantise
 from inspector.gui.widgets.axes import LogAxis, StepAxis, style_axis
 from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.maprow import MapRow
-from inspector.gui.widgets.quantise import Levels, levels_of
+from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.source import of_the_other
 from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
 from inspector.gui.widgets.theme import Theme
@@ -116,8 +116,7 @@ class Bptt(Panel):
         if channel is None or self.capture is None:
             return math.nan
         wanted = f"{channel.name.removesuffix('/lag')}/{signal}"
-        frame = self.capture.frame_of(channel.name, self.frame)
-        return next((s.value for s in self.capture.scalars if s.name == wanted and s.frame == frame), math.nan)
+        return scalar_of(self.capture, wanted, channel.name, self.frame)
 
     def sentence(self) -> str:
         """The sum of the map, as text."""
@@ -220,14 +219,4 @@ class Bptt(Panel):
 
 def floored(values: Array, channel: Channel) -> Levels:
     """Levels of a logarithmic map that end a few decades below its largest entry, and count what lies beyond."""
-    levels = replace(levels_of(values, channel.scale, channel.limits), masked=True)
-    if not levels.log:
-        return levels
-    with np.errstate(all="ignore"):
-        data = np.log10(values[np.isfinite(values) & (values > 0)].astype(np.float64))
-    if not len(data):
-        return levels
-    high = float(data.max())
-    low = max(float(data.min()), high - DECADES)
-    low = low if low < high else high - 1.0
-    return replace(levels, low=low, high=high, clipped=float(np.mean(data < low)))
+    return quantise.floored(values, channel.scale, channel.limits, decades=DECADES, masked=True)

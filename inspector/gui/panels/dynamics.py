@@ -11,7 +11,7 @@ import numpy.typing as npt
 from inspector.analysis.lyapunov import lyapunov_verdict
 from inspector.gui.panel.base import Panel, caption, chooser, measured, number, set_options
 from inspector.gui.panel.exact import exact_at, or_why
-from inspector.gui.panel.labelled import find_row
+from inspector.gui.panel.labelled import find_row, scalar_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.colourbar import ColourBar
@@ -210,8 +210,7 @@ class Dynamics(Panel):
         channel = self.of("lyapunov", "exponent")
         if channel is None or self.capture is None:
             return math.nan
-        wanted, frame = f"{channel.name.rpartition('/')[0]}/{name}", self.capture.frame_of(channel.name, self.frame)
-        return next((s.value for s in self.capture.scalars if s.name == wanted and s.frame == frame), math.nan)
+        return scalar_of(self.capture, f"{channel.name.rpartition('/')[0]}/{name}", channel.name, self.frame)
 
     def sentence(self) -> str:
         """A summary of the exponents and the fixed points."""

@@ -12,7 +12,7 @@ import pyqtgraph as pg
 from inspector.analysis.influence import INFLUENTIAL, VANISHED, Past, influence_verdict
 from inspector.gui.panel.base import Panel, measured, number
 from inspector.gui.panel.exact import exact
-from inspector.gui.panel.labelled import rows_of
+from inspector.gui.panel.labelled import rows_of, scalar_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis
@@ -95,8 +95,7 @@ class Influence(Panel):
     def scalar(self, name: str) -> float:
         """A number of the frame shown; NaN where there is none."""
         assert self.capture is not None
-        frame = self.capture.frame_of(self.channels()[0].name, self.frame)
-        return next((s.value for s in self.capture.scalars if s.name == name and s.frame == frame), math.nan)
+        return scalar_of(self.capture, name, self.channels()[0].name, self.frame)
 
     def means(self) -> dict[str, Array]:
         """Mean and standard error (2, lag) of every channel, by signal."""

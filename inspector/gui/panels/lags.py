@@ -15,7 +15,7 @@ from inspector.analysis.lag_norms import centre_of, lag_verdict
 from inspector.gui.panel.base import Panel, measured, number, set_options
 from inspector.gui.panel.channel_choice import chosen, offer_channels
 from inspector.gui.panel.exact import exact, exact_at
-from inspector.gui.panel.labelled import find_row, row_of
+from inspector.gui.panel.labelled import find_row, row_of, scalar_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis
@@ -34,6 +34,8 @@ FLOOR = -300.0
 MOST_STARTS = 8
 """Rows of a map that are named on its axis."""
 NORM = "norm of the product"
+KERNEL = "scan/kernel"
+"""Signal of the kernel of a long convolution: its table is over channels and has no horizon."""
 TABLE, DEAD = ("statistic", "lag"), ("lag",)
 """Axes of the norms over the starts, and of the share of starts whose product is exactly 0."""
 
@@ -46,7 +48,7 @@ class Lags(Panel):
     key, title = "lags", "Lags"
     of_recurrences = True
     hint = "Norms of products of step Jacobians by lag: how far back a state has an effect. Needs a recurrent layer."
-    shows = ("jacobian/lag", "gradient/lag_map")
+    shows = ("jacobian/lag", "gradient/lag_map", "scans")
     needs_height = 300
 
     @classmethod
@@ -97,7 +99,8 @@ class Lags(Panel):
 
     def of_kind(self, kind: str) -> list[Channel]:
         """Channels of the chosen place and a kind."""
-        return [c for c in self.channels() if c.kind == kind and c.place == self.where.currentText()]
+        own = [c for c in self.channels() if c.kind == kind and c.place == self.where.currentText()]
+        return sorted(own, key=lambda channel: channel.signal == KERNEL)  # products first, where there are both
 
     def tables(self) -> list[Channel]:
         """Norms over the starts, of the chosen place."""
@@ -135,9 +138,10 @@ class Lags(Panel):
         edges = rows[2:]
         for item in (self.band, self.low, self.high):
             item.setVisible(not self.differs and None not in edges)  # ratios of quantiles are not a band
-        self._name_curves(what, mean=rows[1] is not None, band=not self.differs and None not in edges)
+        over = "channels" if channel.signal == KERNEL else "starts"
+        self._name_curves(f"{what} over {over}", mean=rows[1] is not None, band=not self.differs and None not in edges)
         self._fit(values, middle, centred=is_centred([channel]))
-        self.plot.label_left(label_of([channel], NORM))
+        self.plot.label_left(label_of([channel], "|k|" if channel.signal == KERNEL else NORM))
         self.plot.vb.setXRange(0, max(1, values.shape[1] - 1), padding=0)
         horizon = self.horizon_of(channel)
         self.horizon.setVisible(math.isfinite(horizon))
@@ -146,10 +150,10 @@ class Lags(Panel):
         self.plot.set_title(self.sentence(channel, middle, horizon), "" if self.differs else channel.method)
 
     def _name_curves(self, centre: str, *, mean: bool, band: bool) -> None:
-        """The legend: which line is which statistic over the starts."""
+        """The legend: which line is which statistic; `centre` is that of the middle one."""
         self.legend.clear()
         shown = (
-            (self.centre, f"{centre} over starts", True),
+            (self.centre, centre, True),
             (self.mean, "arithmetic mean", mean),
             (self.low, "p10 to p90", band),
         )
@@ -168,15 +172,14 @@ class Lags(Panel):
     def horizon_of(self, channel: Channel) -> float:
         """The lag at which the median passes 10⁻³ or 10³ (in older captures the geometric mean); NaN if it does not."""
         assert self.capture is not None
-        if self.differs:
+        if self.differs or channel.signal == KERNEL:
             return math.nan  # a ratio of two runs has none
         wanted = f"{channel.place}:jacobian/lag_horizon"
-        frame = self.capture.frame_of(channel.name, self.frame)
-        return next((s.value for s in self.capture.scalars if s.name == wanted and s.frame == frame), math.nan)
+        return scalar_of(self.capture, wanted, channel.name, self.frame)
 
     def sentence(self, channel: Channel, middle: Array, horizon: float) -> str:
         """A summary of the curve; `middle` are logarithms."""
-        if self.differs:
+        if self.differs or channel.signal == KERNEL:
             return f"{channel.place}: {channel.title}"
         assert self.capture is not None
         _, what = centre_of(channel.signal, channel.labels.get("statistic", ()))

@@ -36,7 +36,7 @@ OF_SAMPLE, OF_STEP, OF_SOURCE = "share of each sample", "share of each loss step
 class Spike(Panel):
     """Channels of kind "spike": (statistic, sequence) and (statistic, step), with the map by source step beside it."""
 
-    tab_order, tab_row = 95, "upper"  # the lower row has no room for another title
+    tab_order = 175
     key, title = "spike", "Spike"
     hint = (
         "Which sample, which loss step and which source step made the gradient of an iteration, and what moved first "

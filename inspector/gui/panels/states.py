@@ -32,7 +32,7 @@ class States(Panel):
     key, title = "states", "States"
     of_recurrences = True
     hint = "Hidden and cell states of recurrent layers, unit by step. Run a model with a recurrent layer to see them."
-    shows = ("states",)
+    shows = ("states", "scans")
     needs_height = 260
 
     @classmethod

@@ -4,6 +4,7 @@ hundreds of parameters, and histograms, as maps."""
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -140,8 +141,7 @@ class Training(Panel):
     def _redraw_again(self) -> None:
         if self._again and self.capture is not None:
             self._again = False
-            if self.isVisibleTo(self.window()):
-                self.redraw()
+            self.draw_if_seen()
             self._soon.start()
 
     def _read_on(self) -> None:
@@ -154,6 +154,11 @@ class Training(Panel):
             self.redraw()
 
     # -- drawing
+
+    def prefer(self, names: Sequence[str]) -> None:
+        """Draw the curves of these channels, of which there may be many in a table by parameter: then the first."""
+        if self.tree.pin_channels(names):
+            self.redraw()
 
     def update_contents(self) -> None:
         """The chosen curves, or a map and the curve that is chosen in it."""
@@ -170,6 +175,10 @@ class Training(Panel):
         else:
             self.maps.hide()
         self._draw_curves(self.capture, [self.tree.current] if maps else [*self.tree.pinned, self.tree.current])
+        drawn = [
+            (one.run, self.points[one.key].y) for one in self.curves if one.key in self.points and one.role == "loss"
+        ]
+        self.settings.show_capture(self.capture, {run: float(y[-1]) for run, y in reversed(drawn) if len(y)})
 
     def _list_curves(self, capture: Capture) -> None:
         """List every curve, and offer the maps and coordinates that exist."""
@@ -178,7 +187,6 @@ class Training(Panel):
         self.curves = found
         self.tree.offer(found)
         self.baseline.offer(found)
-        self.settings.show_capture(capture)
         if another and not (self.tree.touched and self.tree.pinned):
             self.tree.pin(first_choice(found))
         offer(self.view, distinct(self.content.views(capture, self.channels())))

@@ -14,7 +14,7 @@ from inspector.analysis.truncation import truncation_verdict
 from inspector.gui.panel.base import Panel, number, set_options
 from inspector.gui.panel.channel_choice import chosen, offer_channels
 from inspector.gui.panel.exact import exact
-from inspector.gui.panel.labelled import row_of, rows_of
+from inspector.gui.panel.labelled import row_of, rows_of, scalar_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis, style_axis
@@ -150,8 +150,7 @@ class Truncation(Panel):
         """The smallest K within a tolerance, as the engine computed it; NaN where there is none."""
         assert self.capture is not None
         wanted = f"{channel.name}/smallest_k_{TOLERANCES[tolerance][1].split()[0]}_percent"
-        frame = self.capture.frame_of(channel.name, self.frame)
-        return next((s.value for s in self.capture.scalars if s.name == wanted and s.frame == frame), math.nan)
+        return scalar_of(self.capture, wanted, channel.name, self.frame)
 
     def sentence(self, channel: Channel, ks: Array, cost: Array) -> str:
         """A summary of the curves."""

@@ -44,7 +44,7 @@ class Units(Panel):
     tab_order, tab_row = 20, "upper"
     key, title = "units", "Units"
     hint = "Which units are on exactly in a chosen range of steps, and where else. Run a model with a recurrent layer."
-    shows = ("states", "gates")
+    shows = ("states", "scans", "gates")
     needs_height = 320
 
     @classmethod

@@ -56,7 +56,7 @@ class Answers:
     def _asked(self) -> Wanted | None:
         """The run that was requested last."""
         asked = self.work.shown.asked
-        return Wanted(asked.request.input, asked.request.edits) if asked is not None else None
+        return Wanted(asked.request.input, asked.request.edits, asked.request.decode) if asked is not None else None
 
     def _opened(self, event: Loaded, newest: bool, changes: Changes) -> None:
         """A model is open in the worker, or will be once the user confirms;

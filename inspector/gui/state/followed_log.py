@@ -23,6 +23,8 @@ class FollowedLog:
         self.view = view
         self.whole = view if whole is None else whole
         """The view of all runs, where this is one of several."""
+        self.readers = 0
+        """How many threads read it (state/aside.py): meanwhile it does not grow."""
         self._looked = time.monotonic()
 
     def __getattr__(self, name: str) -> Any:
@@ -39,7 +41,7 @@ class FollowedLog:
 
     def changed(self) -> bool:
         """Whether it is time to look for more."""
-        if time.monotonic() - self._looked < REFRESH_SECONDS:
+        if self.readers or time.monotonic() - self._looked < REFRESH_SECONDS:
             return False
         self._looked = time.monotonic()
         return True

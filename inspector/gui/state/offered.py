@@ -8,6 +8,9 @@ from pathlib import Path
 
 from inspector.records import Catalog, Entry
 
+TRAINER, PARTS = "trainer_state.json", ".metadata"
+"""What trainers of Hugging Face's write beside weights, and torch.distributed.checkpoint beside its parts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Offered:
@@ -55,6 +58,23 @@ class Offered:
         if suffixes.intersection(sequences) and not is_of_transformers(folder):
             return ()
         return tuple(str(one) for one in files if one.suffix.lower() in self.checkpoints)
+
+    def is_checkpoint_folder(self, folder: str) -> bool:
+        """Whether a folder is one checkpoint: weights beside what describes them (`checkpoint-500`), or in parts of
+        torch.distributed.checkpoint."""
+        path = Path(folder)
+        if (path / PARTS).is_file():
+            return True
+        described = is_of_transformers(folder) or (path / TRAINER).is_file()
+        return described and any(one.suffix.lower() in self.checkpoints for one in path.iterdir())
+
+    def checkpoints_below(self, folder: str) -> bool:
+        """Whether a folder has folders that are checkpoints, as trainers write them."""
+        try:
+            below = [one for one in Path(folder).iterdir() if one.is_dir()]
+        except OSError:
+            return False
+        return any(self.is_checkpoint_folder(str(one)) for one in below)
 
     def inputs_for(self, reads: str, examples: bool) -> list[Entry]:
         """The inputs of a model that reads tokens or vectors, in the order in which they are offered."""

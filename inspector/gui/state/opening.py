@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from inspector.records import Edit, InputSpec, Load, Loaded, NeedsTrust
+from inspector.records import Decode, Edit, InputSpec, Load, Loaded, NeedsTrust
 from inspector.workspace.trust import agree, agreed_files
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A sequence to be run, with changes if there are any."""
+    """A sequence to be run, with changes if there are any, or with a search for its answer."""
 
     input: InputSpec = field(default_factory=InputSpec)
     edits: tuple[Edit, ...] = ()
+    decode: Decode | None = None
 
 
 class Opening:

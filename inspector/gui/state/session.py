@@ -18,8 +18,9 @@ from inspector.gui.state.opening import Wanted
 from inspector.gui.state.runs_opening import RunsOpening
 from inspector.gui.state.shown import Made
 from inspector.gui.state.steering import Steering
+from inspector.gui.state.sweeping import Sweeping
 from inspector.gui.state.work import Work
-from inspector.records import Edit, Failure, InputSpec, Load, Log, NeedsTrust, split_request
+from inspector.records import Decode, Edit, Failure, InputSpec, Load, Log, NeedsTrust, split_request
 
 CANCEL_PATIENCE = 2.0
 """Seconds that a model may continue after a cancel; then its worker is ended."""
@@ -39,6 +40,7 @@ class Session(Work):
         self.log: deque[Log] = deque(maxlen=LOG_LINES)
         self._answers = Answers(self)
         self.steering, self.listening = Steering(), Listening()
+        self.sweeping = Sweeping(make_worker)
         self.reading: LogOpening | None = None
         """The log that is being opened."""
 
@@ -52,6 +54,7 @@ class Session(Work):
             self.reading.close()
         self.steering.close()
         self.listening.close()
+        self.sweeping.close()
         self.connection.close()
         self.shown.close()
 
@@ -91,12 +94,14 @@ class Session(Work):
         self.shown.made = made
         self.sentence = f"{Path(made.request.path).name} is shown."
 
-    def open_subject(self, load: Load, then: InputSpec | None = None, edits: tuple[Edit, ...] = ()) -> None:
+    def open_subject(
+        self, load: Load, then: InputSpec | None = None, edits: tuple[Edit, ...] = (), decode: Decode | None = None
+    ) -> None:
         """Open a model; its first example, or `then`, runs as soon as it is open. Until then the one before stays."""
         self.start_worker()
         self.interrupt()
         self.finish("")
-        self.begin_opening(load, Wanted(then if then is not None else InputSpec(), edits))
+        self.begin_opening(load, Wanted(then if then is not None else InputSpec(), edits, decode))
 
     def agree(self) -> None:
         """Load what fits of the checkpoint, as the user confirmed."""
@@ -117,7 +122,7 @@ class Session(Work):
             return
         load = replace(load, partial=partial or load.partial)
         if then is not None:
-            self.open_subject(load, then.input, then.edits)
+            self.open_subject(load, then.input, then.edits, then.decode)
         else:
             self.begin_opening(load, None)
 
@@ -130,12 +135,14 @@ class Session(Work):
 
     # -- running
 
-    def run(self, spec: InputSpec, edits: tuple[Edit, ...] = ()) -> bool:
+    def run(self, spec: InputSpec, edits: tuple[Edit, ...] = (), decode: Decode | None = None) -> bool:
         """Run the open model on a sequence, with changes if there are any; a run in progress is cancelled.
+
+        With `decode` the answer to the sequence is searched for token by token.
 
         False where that is not possible now: `sentence` says why.
         """
-        wanted = Wanted(spec, edits)
+        wanted = Wanted(spec, edits, decode)
         if self.opening is not None and self.models.again:
             self.models.then = wanted
         elif self.opening is not None:
@@ -145,7 +152,7 @@ class Session(Work):
             self.sentence = "Open a model first."
             return False
         elif not self.connection.alive or self.loaded is None:
-            self.open_subject(self.models.load, spec, edits)
+            self.open_subject(self.models.load, spec, edits, decode)
         else:
             self.interrupt()
             self.generation += 1
@@ -159,7 +166,7 @@ class Session(Work):
             what = "Nothing was run here yet" if self.capture is None else "What is shown was opened, not run here"
             self.sentence = f"{what}: choose or type a sequence and press Enter."
         elif made is not None and made.subject == self.subject:
-            self.run(made.request.input, made.request.edits)
+            self.run(made.request.input, made.request.edits, made.request.decode)
         else:  # a run of another model that was open
             self.run(InputSpec())
 
@@ -252,7 +259,9 @@ class Session(Work):
         self.shown.watch(changes)
         changes.state |= self.steering.follow(self.capture, grown=bool(changes.channels))
         self.background.go_on()
-        changes.lines[:0] = self.connection.lines()
+        swept = self.sweeping.short
+        changes.lines[:0] = [*self.connection.lines(), *self.sweeping.tick()]
+        changes.state |= swept != self.sweeping.short
         changes.begun = self.connection.begun()
         self.log.extend(changes.lines)
         return changes

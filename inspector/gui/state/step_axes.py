@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from inspector.capture import Capture
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Channel
@@ -13,6 +13,15 @@ COUNTED = (*WALKED, "iteration", "sequence")
 """Dims that have a cursor. Iterations and the sequences of a data set have no strip: no part of the model runs over
 them; only their panels move along them."""
 SHORT = {STEP_DOMAIN: "input", ANSWER_DOMAIN: "answer"}
+ROWS = "attention/rows"
+"""Signal of the rows of attention of a decoder that runs: the first of them, along an axis of their own."""
+
+
+def without_passing(channels: Iterable[Channel]) -> list[Channel]:
+    """All but rows that came while a decoder ran, where the map of their place is there: the map has every row."""
+    found = list(channels)
+    whole = {one.place for one in found if one.kind == "attention" and one.signal != ROWS}
+    return [one for one in found if one.signal != ROWS or one.place not in whole]
 
 
 def own_axis(channel: Channel) -> str:
@@ -29,7 +38,7 @@ def places_along(capture: Capture) -> Mapping[str, str]:
     Where a place has several, the one that is not the input's.
     """
     found: dict[str, str] = {}
-    for channel in capture.channels.values():
+    for channel in without_passing(capture.channels.values()):
         axis = own_axis(channel)
         if axis:
             place = channel.place
@@ -49,7 +58,7 @@ def lengths_of(capture: Capture, frame: int = -1) -> dict[str, int]:
     That is the length of the longest channel over it: a run in progress has fewer than its description says.
     """
     lengths: dict[str, int] = {}
-    for channel in capture.channels.values():
+    for channel in without_passing(capture.channels.values()):
         for dim in COUNTED:
             if dim in channel.dims:
                 axis, length = channel.domain(dim), capture.extent(channel.name, frame)[channel.dims.index(dim)]

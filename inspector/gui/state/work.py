@@ -120,14 +120,15 @@ class Work:
     def begin_run(self, wanted: Wanted) -> None:
         """Ask the worker for a run of the model that is open."""
         request = Run(
-            path=str(self.shown.next_path()), input=wanted.input, edits=wanted.edits, generation=self.generation,
-            also=self._also(), now=self._now(), states=dict(self.states_of(self.subject)),
+            path=str(self.shown.next_path()), input=wanted.input, edits=wanted.edits, decode=wanted.decode,
+            generation=self.generation, also=self.known_also(), now=self._now(),
+            states=dict(self.states_of(self.subject)),
         )  # fmt: skip
         self.background.forget()
         self.shown.ask(Made(request, self.subject))
         self.running, self.progress, self.cancelled_at = True, None, None
         self._started_at = time.monotonic()
-        self.sentence = "Running …"
+        self.sentence = "Running …" if wanted.decode is None else "Searching for the answer …"
         self.connection.send(request)
 
     def begin_question(self, made: Made, keys: tuple[str, ...]) -> None:
@@ -139,7 +140,7 @@ class Work:
         self.sentence, self.question = "Computing …", keys
         self.connection.send(Analyse(path=made.request.path, quantities=keys, generation=self.generation))
 
-    def _also(self) -> tuple[str, ...]:
+    def known_also(self) -> tuple[str, ...]:
         """The requested quantities beyond the default ones, as far as the worker has them."""
         known = {entry.key for entry in self.catalog.quantities} if self.catalog is not None else set()
         return tuple(request for request in self.also if split_request(request)[0] in known)

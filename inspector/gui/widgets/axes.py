@@ -25,6 +25,10 @@ FEW = 10
 """Steps that are all numbered where no two round numbers are in view."""
 
 
+APART = 8.0
+"""Pixels between names of which only some are written."""
+
+
 MOST_NAMES = 400
 """Steps in view above which they are numbered."""
 
@@ -40,8 +44,10 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
         """Characters of a name that are shown."""
         self.turns = False
         """Whether names that do not fit beside each other may be written downwards, given the height."""
+        self.thins = False
+        """Whether every second, fifth, tenth … name is written where not all of them fit, each with its number."""
         self._way = ""
-        """How the names are written in the range that is drawn: "across", "turned", or "" for numbers."""
+        """How the names are written in the range that is drawn: "across", "turned", "thinned", or "" for numbers."""
         height = max(14, math.ceil(QFontMetricsF(QFont()).height()) + 1)  # "␣" and "_" stand at the bottom of a line
         self.setStyle(autoExpandTextSpace=False, tickTextHeight=height, tickLength=-4)
 
@@ -59,6 +65,8 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
         self._way = self.written(first, last, size)
         if self._way:
             return [(1.0, [float(step) for step in range(first, last + 1)])]
+        if self.thins and (found := self._thinned(first, last, size)) is not None:
+            return [found]
         levels: list[tuple[float, list[float]]] = super().tickValues(low, high, size)
         whole = [(gap, [v for v in values if float(v).is_integer()]) for gap, values in levels if gap >= 1]
         if sum(len(values) for _, values in whole) < 2:  # so few steps that at most one round number is among them
@@ -74,6 +82,29 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
         height = QFontMetricsF(self.style["tickFont"] or QFont()).height()
         return "turned" if self.turns and size / max(1, last - first + 1) >= height * 0.8 else ""
 
+    def _thinned(self, first: int, last: int, size: float) -> tuple[float, list[float]] | None:
+        """(n, every n-th step), n the least round number whose names have room; None where fewer than two have."""
+        last = min(last, len(self.names) - 1)
+        metrics = QFontMetricsF(self.style["tickFont"] or QFont())
+        for every in (unit * 10**power for power in range(7) for unit in (1, 2, 5)):
+            steps = list(range(-(-first // every) * every, last + 1, every))
+            room = size / max(1, last - first + 1) * every
+            if len(steps) < 2:
+                break
+            if room < metrics.height() * CLOSE:  # no text of any length fits
+                continue
+            upright = self.orientation in ("left", "right")
+            texts = [] if upright else [self._thin_name(step) for step in steps]
+            needed = metrics.height() if upright else max(map(metrics.horizontalAdvance, texts)) + APART
+            if room >= needed:
+                self._way = "thinned"
+                return float(every), [float(step) for step in steps]
+        return None
+
+    def _thin_name(self, step: int) -> str:
+        """A name with its number, which says how far apart those that are written are."""
+        return f"{self._name(step)} {step}".lstrip()
+
     def _fits(self, first: int, last: int, size: float) -> bool:
         count = last - first + 1
         if count <= 0 or size / count < 7:
@@ -87,6 +118,8 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
         """Tokens where every step has a tick and room for one, numbers otherwise."""
+        if self._way == "thinned":
+            return [self._thin_name(int(v)) for v in values]
         return [self._name(int(v)) if self._way else str(int(v)) for v in values]
 
     def drawPicture(self, painter: Any, axis: Any, ticks: Any, texts: Any) -> None:

@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from PySide6.QtCore import QRectF
-from PySide6.QtGui import QImage
+from PySide6.QtGui import QImage, QPaintEngine, QPainter
 
 from inspector.capture.pyramid import LEVELS
 from inspector.gui.widgets.quantise import Levels, extreme
 
 Array = npt.NDArray[Any]
 Pixels = npt.NDArray[np.uint32]
+BLOCK = 64
+"""Cells that are coloured together: of 512 units what lies between the steps of it stays in a core's cache."""
 Overview = Callable[[tuple[int, int], int], tuple[Array, Array]]
 Colour = Callable[[Array, Array], Pixels]
 """Minima and maxima (cell, unit) → colours (cell, row)."""
@@ -33,7 +35,7 @@ def cell_width(columns: int, cells: int) -> int:
 
 def coloured(values: Array, levels: Levels, table: Pixels) -> Pixels:
     """The colours of values."""
-    found: Pixels = table[levels.index(values)]
+    found: Pixels = table.take(levels.index(values))
     return found
 
 
@@ -88,7 +90,11 @@ class GrowingImage:
         self.drawn = cells - done
         for part in _parts(start, stop, width):
             count = -(-(part[1] - part[0]) // width)
-            self._put((part[0] - first) // width, colour(*overview(part, count)), cells)
+            low, high = overview(part, count)
+            for at in range(0, len(low), BLOCK):
+                some = low[at : at + BLOCK]
+                colours = colour(some, some if low is high else high[at : at + BLOCK])
+                self._put((part[0] - first) // width + at, colours, cells)
         self._key, self.first, self.stop, self.width = (key, first, width), first, stop, width
         rows, room = self._pixels.shape
         self.image = QImage(self._pixels.data, room, rows, 4 * room, QImage.Format.Format_ARGB32_Premultiplied)
@@ -114,3 +120,17 @@ def _parts(start: int, stop: int, width: int) -> list[tuple[int, int]]:
     """The whole cells, and the last one, which may be smaller: an overview divides what it is asked for evenly."""
     whole = start + (stop - start) // width * width
     return [part for part in ((start, whole), (whole, stop)) if part[0] < part[1]]
+
+
+def into_svg(painter: QPainter) -> bool:
+    """Whether it is drawn into SVG, where Qt leaves out some of what it does elsewhere."""
+    engine = painter.paintEngine()
+    return engine is not None and engine.type() == QPaintEngine.Type.SVG
+
+
+def draw_part(painter: QPainter, area: QRectF, image: QImage, source: QRectF) -> None:
+    """Draw a part of an image. Qt writes the whole of it into SVG, whatever the part: there it is cut out first."""
+    if into_svg(painter):
+        painter.drawImage(area, image.copy(source.toAlignedRect()))
+    else:
+        painter.drawImage(area, image, source)

@@ -15,7 +15,7 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
 from inspector.gui.widgets.gaps import NONE, Gaps, Rect, in_order
-from inspector.gui.widgets.growing_image import GrowingImage, Overview, arranged, cell_width, coloured
+from inspector.gui.widgets.growing_image import GrowingImage, Overview, arranged, cell_width, coloured, draw_part
 from inspector.gui.widgets.hatching import paint_gaps
 from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.theme import LIGHT, Theme, colour_table
@@ -120,7 +120,7 @@ class Heatmap(pg.GraphicsObject):  # type: ignore[misc]
         area = QRectF(left - 0.5, -0.5, right - left, self._rows)
         if self._levels.masked:
             painter.fillRect(area, QColor(self.theme.masked))
-        painter.drawImage(area, image, source)
+        draw_part(painter, area, image, source)
         if self._gaps:
             cell = (right - left) / max(1.0, source.width())
             paint_gaps(painter, self.theme, *(self._seen(rects, left, right, cell) for rects in self._covers))

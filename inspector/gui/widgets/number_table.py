@@ -26,6 +26,8 @@ class NumberModel(QAbstractTableModel):
 
     def __init__(self) -> None:
         super().__init__()
+        self.first = "sequence"
+        """The title of the column of names."""
         self.order: Sequence[int] = ()
         self.names: Sequence[str] = ()
         self.notes: Sequence[str] = ()
@@ -50,7 +52,7 @@ class NumberModel(QAbstractTableModel):
         if orientation != Qt.Orientation.Horizontal:
             return None
         if role == Qt.ItemDataRole.DisplayRole:
-            return "sequence" if section == 0 else self.headings[section - 1]
+            return self.first if section == 0 else self.headings[section - 1]
         if role == Qt.ItemDataRole.ToolTipRole and section:
             return tooltip(self.tips[section - 1])
         return None

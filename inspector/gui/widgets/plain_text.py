@@ -7,18 +7,26 @@ tooltip and axis title goes through here.
 from __future__ import annotations
 
 import html
+import re
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QMessageBox, QWidget
 
 from inspector.records.plain_text import plain_text
 
+_LONG, _PIECE = re.compile(r"\S{60,}"), re.compile(r"\S{1,24}")
 _VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍", "": "∅"}
 
 
 def clean(text: str) -> str:
     """Invisible characters made visible, overlong text cut; see records/plain_text.py."""
     return plain_text(text)
+
+
+def breakable(text: str) -> str:
+    """Clean text whose very long words (a sequence without spaces, a path) may be broken, so that a label that wraps
+    can be narrower than they are."""
+    return _LONG.sub(lambda word: "\u200b".join(_PIECE.findall(word.group())), clean(text))
 
 
 def token(text: str) -> str:

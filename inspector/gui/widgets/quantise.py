@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,21 +37,27 @@ class Levels:
     def index(self, values: Array) -> npt.NDArray[np.uint8]:
         """Colour indices: 0 … 252 data, 253 masked, 254 ±∞, 255 NaN."""
         with np.errstate(all="ignore"):
-            data = (
-                np.log10(values.astype(np.float32, copy=False)) if self.log else values.astype(np.float32, copy=False)
-            )
-            span = self.high - self.low or 1.0
-            share = np.clip((data - self.low) / span, 0, 1)
-            scaled = (np.sqrt(share) if self.root else share) * LAST + 0.5
-            nan = np.isnan(values)
-            index = np.where(nan, 0, scaled).astype(np.uint8)
+            share = values.astype(
+                np.float32
+            )  # one copy, in which all is computed: new memory costs more than arithmetic
+            if self.log:
+                np.log10(share, out=share)
+            share -= self.low
+            share /= self.high - self.low or 1.0
+            np.clip(share, 0, 1, out=share)
+            if self.root:
+                np.sqrt(share, out=share)
+            share *= LAST
+            share += 0.5
+            index = share.astype(np.uint8)
+            finite = np.isfinite(values.sum(dtype=np.float64))
+        if finite:  # a sum is not, where any of its numbers is not
+            return index
         infinite = np.isinf(values)
-        if infinite.any():
-            index[infinite] = INFINITE
-            if self.masked:
-                index[np.isneginf(values)] = MASKED
-        if nan.any():
-            index[nan] = NOT_A_NUMBER
+        index[infinite] = INFINITE
+        if self.masked:
+            index[np.isneginf(values)] = MASKED
+        index[np.isnan(values)] = NOT_A_NUMBER
         return index
 
 
@@ -81,13 +88,34 @@ def levels_of(values: Array, scale: str, limits: tuple[float, float] | None) -> 
     return Levels(low, high, scale, log, clipped)
 
 
+def floored(
+    values: Array, scale: str, limits: tuple[float, float] | None, *, decades: float = math.inf,
+    least: float = -math.inf, masked: bool,
+) -> Levels:  # fmt: skip
+    """Levels of a logarithmic map from its smallest to its largest entry, but not from below `least` (a logarithm) or
+    `decades` below the largest; they count what lies beyond. Those of any other scale as `levels_of` finds them."""
+    levels = replace(levels_of(values, scale, limits), masked=masked)
+    if not levels.log:
+        return levels
+    with np.errstate(all="ignore"):
+        data = np.log10(values[np.isfinite(values) & (values > 0)].astype(np.float64))
+    if not len(data):
+        return levels
+    high = float(data.max())
+    low = max(float(data.min()), high - decades, least)
+    low = low if low < high else high - 1.0
+    return replace(levels, low=low, high=high, clipped=float(np.mean(data < low)))
+
+
 def extreme(low: Array, high: Array, scale: str) -> Array:
     """The number that a cell of several shows: the one farther from the centre where there is one, else the largest."""
     if low is high:
         return low
     if scale == "diverging":
         with np.errstate(all="ignore"):
-            chosen: Array = np.copysign(np.maximum(high, -low), low + high)  # low ≤ high; four times as fast as where
+            chosen: Array = np.negative(low)
+            np.maximum(high, chosen, out=chosen)
+            np.copysign(chosen, low + high, out=chosen)  # low ≤ high; four times as fast as where
         return chosen
     if scale == "ratio":
         with np.errstate(all="ignore"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ class TokenStrip(QWidget):
         self._special: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
         """Of each step the colour of ±∞ or NaN, by its number in a colour table; 0 for a finite number."""
         self._gaps = NONE
+        self._noted: frozenset[int] = frozenset()
         self._left = 0
         self._caption = ""
         self.nothing = NO_SEQUENCE
@@ -68,6 +69,12 @@ class TokenStrip(QWidget):
         """Other colours."""
         self.theme = theme
         self.update()
+
+    def mark(self, noted: Collection[int]) -> None:
+        """Mark the steps on which a note was written."""
+        if frozenset(noted) != self._noted:
+            self._noted = frozenset(noted)
+            self.update()
 
     def set_sequence(self, names: Sequence[str], steps: int) -> None:
         """Other tokens, or more of them; without names the steps are numbered."""
@@ -149,9 +156,21 @@ class TokenStrip(QWidget):
         light = share is not None and share > 0.55 and not self.theme.dark
         painter.setPen(QColor("#ffffff" if light else self.theme.text))
         painter.drawText(box, self.aligned, text)
+        if step in self._noted:
+            self._paint_note(painter, box)
         if step == self.cursor_.position.step:
             painter.setPen(QColor(self.theme.cursor))
             painter.drawRect(box.adjusted(0, 0, -1, -1))
+
+    def _paint_note(self, painter: QPainter, box: QRect) -> None:
+        """A corner that is folded."""
+        size = min(8, box.width(), box.height())
+        right = box.right() + 1
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(self.theme.cursor))
+        painter.drawPolygon(
+            [QPoint(right - size, box.top()), QPoint(right, box.top()), QPoint(right, box.top() + size)]
+        )
 
     def _without(self, step: int) -> QColor:
         """The colour of a step that has no finite number: those of ±∞ and NaN are the same as in the maps."""

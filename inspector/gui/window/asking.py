@@ -21,10 +21,13 @@ from inspector.gui.state.settings import Settings
 from inspector.gui.state.shown import Made
 from inspector.gui.state.step_axes import places_along
 from inspector.gui.window.model_opening import ModelOpening, is_capture
+from inspector.gui.window.report_file import ReportFile
+from inspector.gui.window.searches import Searches
 from inspector.gui.window.showing import Showing
 from inspector.gui.window.spikes import Spikes
 from inspector.gui.window.states_choice import remembered_states
-from inspector.records import SEQUENCE_DOMAIN, SEQUENCES, STEP_DOMAIN, Catalog, InputSpec, Load, data_spec
+from inspector.gui.window.sweeps import Sweeps
+from inspector.records import SEQUENCE_DOMAIN, SEQUENCES, STEP_DOMAIN, Catalog, InputSpec, Load, Log, data_spec
 
 NOT_MADE_BY_IT = (
     "The model that is open did not make this capture: open the capture's model and run it, then change that."
@@ -34,6 +37,8 @@ NOT_OPEN = (
     "The model that is open did not run these sequences: open their model and run them, then open sequence {}; or run "
     "it from a terminal."
 )
+
+ALSO_CHECKPOINTS = "is opened as a log; for its checkpoints use File ▸ Run a folder of checkpoints…"
 
 
 class Asking(Showing):
@@ -65,6 +70,9 @@ class Asking(Showing):
         self.runs.chosen.connect(self.show_run)
         self.spikes = Spikes(self, self.models, self.run, self.open_capture)
         self.timeline.opened.connect(self.spikes.open)
+        self.sweeps = Sweeps(self, self.open_capture)
+        self.report = ReportFile(self)
+        self.searches = Searches(self)
 
     def listen(self) -> None:
         """Listen for trainings on other machines, in a dialog that may stay open."""
@@ -85,9 +93,10 @@ class Asking(Showing):
         self.input.set_offered(self.offered)
         self.menu_actions += self.compute_menu.offer(catalog)
         for panel in self.panels.made.values():
-            panel.know(catalog.quantities)
+            panel.know(catalog.quantities, catalog.cures)
         path, self._waiting_path = self._waiting_path, ""
         if path:
+            self.session.sentence = ""
             self.open_path(path)
 
     @Slot(str, str)
@@ -140,12 +149,16 @@ class Asking(Showing):
         if self.session.catalog is None:  # which files are weights is not known yet
             self._wait_to_open(path)
         elif not weights and is_log(path):
+            if self.offered.checkpoints_below(path):
+                self.session.note(Log(f"{Path(path).name} {ALSO_CHECKPOINTS}"))
             self.open_log(path)
         elif weights and len(weights) == 1 and not is_of_transformers(path):
             self.models.ask(self.session.subject or self.settings.text("subject"), weights[0])
-        elif weights:
-            self.session.open_subject(Load(subject=path))  # the worker says what such a folder is
+        elif weights and is_of_transformers(path):
+            self.session.open_subject(Load(subject=path))
             self.show_state()
+        elif weights or self.offered.checkpoints_below(path):
+            self.sweeps.ask([path])
         else:
             self._open_sequences(path)
 
@@ -174,6 +187,7 @@ class Asking(Showing):
         self.settings.add_recent(str(Path(path).absolute()))
         self.opener.show_recent(self.settings.recent())
         self.new_capture()
+        self.show_overview()
         self.input.forget_refused()
         self.show_state()
 
@@ -190,8 +204,15 @@ class Asking(Showing):
         if len(paths) > 1 and all(_has_curves(path) for path in paths):
             self.open_together(paths)
             return
+        if len(paths) > 1 and all(self._is_checkpoint(path) for path in paths):
+            self.sweeps.ask(paths)
+            return
         for path in paths:
             self.open_path(path)
+
+    def _is_checkpoint(self, path: str) -> bool:
+        below = Path(path).is_dir() and self.offered.is_checkpoint_folder(path)
+        return below or self.offered.kind_of(path) == "checkpoint"
 
     def open_together(self, paths: Sequence[str]) -> None:
         """Show the curves of several captures and logs together, once all were read."""

@@ -114,6 +114,11 @@ class Beside:
         self.twins: dict[str, Twin] = {}
         """Those that are shown."""
         self._made: dict[str, Twin] = {}
+        self._waiting: dict[str, Panel] = {}
+        """Panels that get a second one soon: making one takes as long as drawing it, so they come one by one."""
+        self._sides: tuple[Any, Any] | None = None
+        self._next = QTimer(interval=0)
+        self._next.timeout.connect(self._go_on)
 
     @property
     def panels(self) -> list[Panel]:
@@ -121,19 +126,39 @@ class Beside:
         return [twin.panel_at_left for twin in self.twins.values()]
 
     def show(self, panels: Iterable[tuple[str, Panel]], sides: tuple[Any, Any]) -> None:
-        """Put a second panel beside each of these, and show both sides in all."""
-        for key, panel in panels:
-            if key not in self.twins:
-                if key not in self._made:
-                    self._made[key] = Twin(panel, self._make(type(panel)))
-                self.twins[key] = twin = self._made[key]
-                twin.panel_at_left.set_theme(panel.theme)
-                self._place_of(key).put_beside(twin.column, twin.names[1])
+        """Put a second panel beside each of these, and show both sides in all: one in each turn of the event loop."""
+        self._sides = sides
+        self._waiting = {key: panel for key, panel in panels if key not in self.twins}
         for twin in self.twins.values():
             twin.show(sides)
+        if self._waiting:
+            self._next.start()
+
+    def _go_on(self) -> None:
+        """Make the next one, or show it."""
+        key, panel = next(iter(self._waiting.items()), ("", None))
+        if panel is None or self._sides is None:
+            self._next.stop()
+        elif key not in self._made:
+            self._made[key] = Twin(panel, self._make(type(panel)))
+        else:
+            self.twins[key] = twin = self._made[key]
+            del self._waiting[key]
+            if twin.panel_at_left.theme is not panel.theme:
+                twin.panel_at_left.set_theme(panel.theme)
+            twin.panel_at_left.on_screen = panel.on_screen
+            self._place_of(key).put_beside(twin.column, twin.names[1])
+            twin.show(self._sides)
+
+    def say_on_screen(self, key: str, on_screen: bool) -> None:
+        """The panel of a key has come on screen with its twin, or is behind others."""
+        if key in self.twins:
+            self.twins[key].panel_at_left.say_on_screen(on_screen)
 
     def end(self) -> None:
         """Remove them all."""
+        self._waiting, self._sides = {}, None
+        self._next.stop()
         for key, twin in self.twins.items():
             twin.panel_at_left.set_capture(None)
             self._place_of(key).take_beside()

@@ -17,45 +17,58 @@ if TYPE_CHECKING:
 
 CHANGE, SIDES = "change", "sides"
 WAYS = {CHANGE: "difference or ratio", SIDES: "side by side"}
+WORDS = "Compared with"
 MOST_REASONS = 20
+FRAME_LETTERS = 8
+BESIDE_FRAMES, ALONE = 112, 230
+"""Most pixels of a name: a bar as wide as long names are would squeeze the bars at the sides of the window."""
 
 
 class CompareBar(QWidget):
     """Hidden while nothing is compared. `chosen()`: another frame or another way; `ended()`; `listed()`: the list of
-    all channels is asked for."""
+    all channels is asked for; `parting()`: the first difference."""
 
     chosen = Signal()
     ended = Signal()
     listed = Signal()
+    parting = Signal()
 
     def __init__(self) -> None:
         super().__init__()
-        self.name = plain_label("")
+        self.name = CutLabel()
         self.frames, self.way = QComboBox(), QComboBox()
         self.frames.setAccessibleName("With which frame it is compared")
         self.way.setAccessibleName("How it is compared")
         for way, text in WAYS.items():
             self.way.addItem(text, way)
+        self.frames.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.frames.setMinimumContentsLength(FRAME_LETTERS)
         for box in (self.frames, self.way):
             box.activated.connect(self._choose)
         self.said = CutLabel()
         self.all = QPushButton("All channels…")
         self.all.clicked.connect(self.listed)
+        self.first = QPushButton("First difference…")
+        self.first.setToolTip(tooltip("The first operation, iteration and parameter that differ beyond rounding"))
+        self.first.clicked.connect(self.parting)
         self.end = QPushButton("Stop comparing")
         self.end.clicked.connect(self.ended)
         row = QHBoxLayout(self)
         row.setContentsMargins(8, 2, 8, 2)
-        for widget in (self.name, self.frames, plain_label("as"), self.way):
-            row.addWidget(widget)
+        for widget, share in ((self.name, 0), (self.frames, 1), (plain_label("as"), 0), (self.way, 0)):
+            row.addWidget(widget, share)
         row.addWidget(self.said, 1)
         row.addWidget(self.all)
+        row.addWidget(self.first)
         row.addWidget(self.end)
         self._shown: tuple[Frame, ...] = ()
         self.hide()
 
     def offer(self, path: Path, frames: Sequence[Frame], frame: int, *, itself: bool) -> None:
         """Show with what is compared, another frame of what is shown (`itself`) or a capture, and its frames."""
-        self.name.setText("Compared with" if itself else f"Compared with {clean(path.name)}")
+        self.name.show_text(WORDS if itself else f"{WORDS} {path.name}")
+        whole = self.name.fontMetrics().horizontalAdvance(self.name.whole) + 4
+        self.name.setMinimumWidth(min(whole, BESIDE_FRAMES if len(frames) > 1 else ALONE))
         if tuple(frames) != self._shown:
             self._shown = tuple(frames)
             self.frames.clear()

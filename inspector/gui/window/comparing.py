@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, Slot
 
 from inspector.capture import Capture, CaptureError, Pair, Side
 from inspector.gui.state.compared_with import ComparedWith, told_of
+from inspector.gui.state.first_difference import NO_TWO, RunAt, runs_of_log
 from inspector.gui.state.followed_log import as_log
 from inspector.gui.state.step_axes import lengths_of
 from inspector.gui.window.beside import Beside
@@ -41,6 +42,8 @@ class Comparing(QObject):
         window.compare.chosen.connect(self._chosen)
         window.compare.ended.connect(self.end)
         window.compare.listed.connect(self.show_list)
+        window.compare.parting.connect(self.find_first)
+        window.comparison.first.asked.connect(self.find_first)
         window.comparison.parameters.asked.connect(self._ask_for_parameters)
 
     # -- beginning and ending
@@ -76,12 +79,14 @@ class Comparing(QObject):
         self.pair = self._sides = None
         self.beside.end()
         self.window.compare.hide()
+        self.window.comparison.forget_first()
         self.window.comparison.show_pair(None)
         self.show_frame(True)
         self.other.end()
 
     def another(self, capture: Capture | None) -> None:
         """Another capture is shown: a comparison with a capture from disk goes on, one of two frames is over."""
+        self.window.comparison.forget_first()
         if self.other.capture is not None and (capture is None or as_log(capture) is not None or self.other.itself):
             self.pair = self._sides = None
             self.beside.end()
@@ -103,7 +108,7 @@ class Comparing(QObject):
             return None
         pair = self.other.pair(shown, frame)
         if pair is not self.pair:
-            self.pair, self._sides = pair, (Side(pair.before, pair.after), Side(pair.after, pair.before))
+            self.pair, self._sides = pair, (Side(pair.before, pair.after, first=True), Side(pair.after, pair.before))
             self.window.comparison.show_pair(pair)
         assert self._sides is not None
         return self._sides[1] if self.window.compare.sides else pair
@@ -167,12 +172,44 @@ class Comparing(QObject):
     @Slot()
     def show_list(self) -> None:
         """The table of all channels comes to the front."""
-        dock = self.window.docks["comparison"]
         if self.window.docking.enlarged:
             self.window.docking.restore()
-        dock.show()
-        dock.raise_()
+        self.window.docking.show_panel("comparison")
         self.window.comparison.table.setFocus()  # F9 then enlarges the list, and not a panel
+
+    @Slot()
+    def find_first(self) -> None:
+        """Find where the two runs that are compared, or drawn together, begin to differ."""
+        runs = self._two_runs()
+        if runs is None:
+            self.window.fail(NO_TWO)
+            return
+        self.show_list()
+        self.window.comparison.find_first(*runs)
+
+    def _two_runs(self) -> tuple[RunAt, RunAt] | None:
+        shown = self.window.session.capture
+        log = as_log(shown)
+        if log is not None:
+            runs = runs_of_log(log.whole)
+            return (runs[0], runs[1]) if len(runs) == 2 else None
+        if shown is None or self.pair is None or self.other.capture is None:
+            return None
+        before, after = self.pair.before, self.pair.after
+        return (
+            RunAt(self.other.capture.path, before.name, frame=before.frame),
+            RunAt(shown.path, after.name, frame=after.frame),
+        )
+
+    def choose_step(self, step: int) -> None:
+        """Compare with the other capture's first frame that is not before a step, where it has one."""
+        other = self.other.capture
+        if other is None or self.other.itself:
+            return
+        found = next((one for one in other.frames if one.step is not None and one.step >= step), None)
+        if found is not None:
+            self.other.frame = found.index
+            self.window.compare.offer(other.path, other.frames, found.index, itself=False)
 
     @Slot(str, str)
     def _ask_for_parameters(self, first: str, second: str) -> None:

@@ -21,10 +21,12 @@ from PySide6.QtWidgets import (
 
 from inspector.analysis.compared_channels import ComparedChannel, part_by_part
 from inspector.capture import CaptureError, Pair
+from inspector.gui.state.first_difference import RunAt
 from inspector.gui.widgets.cut_label import CutLabel
 from inspector.gui.widgets.plain_text import clean, plain_label
 from inspector.gui.widgets.sorted_cell import KEY, SortedCell
 from inspector.gui.widgets.theme import LIGHT, Theme
+from inspector.gui.window.first_difference import FirstDifference
 from inspector.gui.window.parameter_table import ParameterTable
 from inspector.records import counted
 
@@ -64,10 +66,12 @@ class ComparisonPane(QWidget):
         self.search.textChanged.connect(self._filter)
         self.table = QTableWidget(0, len(COLUMNS))
         self._set_up(self.table)
-        self.parameters = ParameterTable()
+        self.parameters, self.first = ParameterTable(), FirstDifference()
         self.tabs = QTabWidget()
-        self.tabs.addTab(self._channels(), "Channels")
+        self.page = self._channels()
+        self.tabs.addTab(self.page, "Channels")
         self.tabs.addTab(self.parameters, "Parameters that changed most")
+        self.tabs.addTab(self.first, "First difference")
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -85,6 +89,7 @@ class ComparisonPane(QWidget):
         table.verticalHeader().hide()
         table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        table.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         table.setWordWrap(False)
         table.verticalHeader().setDefaultSectionSize(ROW_HEIGHT)
@@ -131,13 +136,30 @@ class ComparisonPane(QWidget):
         self.parameters.show_pair(pair)
         self._turned()
         self.distances.setText("")
-        self.tabs.setVisible(pair is not None)
+        self._offer_tabs()
         if pair is None:
             self._waiting = []
             self.said.show_text(NOTHING)
             return
         self._chosen = ""
         self._begin(pair)
+
+    def _offer_tabs(self) -> None:
+        """Of logs, which have no frames, the first difference is all that there is."""
+        for widget in (self.page, self.parameters):
+            self.tabs.setTabVisible(self.tabs.indexOf(widget), self.pair is not None)
+        self.tabs.setVisible(self.pair is not None or self.first.begun)
+
+    def find_first(self, first: RunAt, second: RunAt) -> None:
+        """Look for the first difference of two runs, and show it."""
+        self.first.begin(first, second)
+        self._offer_tabs()
+        self.tabs.setCurrentWidget(self.first)
+
+    def forget_first(self) -> None:
+        """Other runs are shown."""
+        self.first.forget()
+        self._offer_tabs()
 
     def _begin(self, pair: Pair) -> None:
         self.found, self._going = [], None

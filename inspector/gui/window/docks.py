@@ -25,6 +25,10 @@ NARROW = 1360
 """Width of a window below which the bars at the sides are narrower, so that all tabs are visible."""
 NARROWEST, MOST_SHARE = 180, 0.19
 """Pixels of the left bar at least, and its part of the window's width at most."""
+SQUEEZED = 124
+"""Pixels of a bar that is as narrow as it can be."""
+PAGE = "overview"
+"""The panel that has the room of all others while it is in front; at the first start it is behind them."""
 AT_FIRST_HIDDEN = ("log", "comparison")
 """Docks that are shown when they are asked for, in tabs with the lower panels."""
 FIRST = QSize(900, 400)
@@ -50,11 +54,21 @@ class Docking:
         self._theme = LIGHT
         self._labeller = QTimer(window, interval=0, singleShot=True)
         """Started where docks have moved: Qt has made other tab bars then, whose tabs have no colours yet."""
+        self._arranged = False
+        """Whether the docks have their places: while they get them each is visible for a moment."""
+        self._pager = QTimer(window, interval=0, singleShot=True)
+        self._pager.timeout.connect(self._settle_page)
+        self._widener = QTimer(window, interval=0, singleShot=True)
+        self._widener.timeout.connect(self.widen_sides)
         self._labeller.timeout.connect(self.label_tabs)
         window.setDockNestingEnabled(True)
         window.setCorner(Qt.Corner.BottomLeftCorner, SIDE.LeftDockWidgetArea)
         window.setCorner(Qt.Corner.BottomRightCorner, SIDE.RightDockWidgetArea)
         window.setTabPosition(SIDE.AllDockWidgetAreas, QTabWidget.TabPosition.North)
+
+    def resized(self) -> None:
+        """The window has another size."""
+        self._widener.start()
 
     def add(
         self, key: str, title: str, widget: QWidget, area: Qt.DockWidgetArea, enlarge: Do | None = None
@@ -83,8 +97,12 @@ class Docking:
 
     def _turned(self, key: str, seen: bool) -> None:
         (self.seen.add if seen else self.seen.discard)(key)
-        made = self._panels is not None and key in self._panels.made
-        self._places[key].seen |= seen and made
+        if key == PAGE:
+            self._pager.start()
+        panel = self._panels.made.get(key) if self._panels is not None else None
+        self._places[key].seen |= seen and panel is not None
+        if panel is not None:
+            panel.say_on_screen(seen)
 
     def put(self, key: str, panel: Panel) -> None:
         """A panel that has been made comes into its dock, its controls into the bar, and a line for damage into it."""
@@ -95,7 +113,7 @@ class Docking:
         RemainingNote(panel)
         self.bars[key].set_controls(panel.control_row)
         self._places[key].put(panel)
-        self._places[key].seen = key in self.seen
+        self._places[key].seen = panel.on_screen = key in self.seen
 
     def lay_out(self, key: str, panel: Panel) -> None:
         """Give a panel that goes into a file but has never been on screen the size of the one in front of it."""
@@ -129,6 +147,8 @@ class Docking:
             QApplication.processEvents()
             self._proportions()
         self.label_tabs()
+        self._arranged = True
+        self._pager.start()
 
     def remember(self, settings: Settings) -> None:
         """Store the arrangement for the next start, if there was one."""
@@ -139,6 +159,7 @@ class Docking:
     def reset(self) -> None:
         """The layout of the first start."""
         self.restore()
+        self._arranged = False
         self.window.restoreState(self._first, LAYOUT_VERSION)
         for key, dock in self.docks.items():
             dock.setVisible(key not in AT_FIRST_HIDDEN)
@@ -146,6 +167,7 @@ class Docking:
         self._proportions()
         self._hide_ghosts()
         self.label_tabs()
+        self._arranged = True
 
     # -- one panel alone
 
@@ -158,7 +180,7 @@ class Docking:
         if dock.isFloating():
             dock.setFloating(False)
         keep = {dock, *self.window.tabifiedDockWidgets(dock)}
-        others = [self.docks[k] for k in (*self.bars, *AT_FIRST_HIDDEN) if self.docks[k] not in keep]
+        others = [self.docks[k] for k in self._in_rows if self.docks[k] not in keep]
         self._hidden = [other for other in others if not other.isHidden() and not other.isFloating()]
         on_top = [self.docks[k] for k in self.bars if k in self.seen and self.docks[k] in self._hidden]
         self._heights = [(each, each.height()) for each in (dock, *on_top)]
@@ -183,6 +205,32 @@ class Docking:
         self._update_bars()
         self._hide_ghosts()
         self.label_tabs()
+
+    def show_panel(self, key: str) -> None:
+        """Bring a panel to the front; where another one fills the window, that gives way."""
+        dock = self.docks[key]
+        beside = self.window.tabifiedDockWidgets(self.docks[self.enlarged]) if self.enlarged else []
+        if self.enlarged not in ("", key) and dock not in beside and key in self._in_rows:
+            self.restore()
+        dock.show()
+        dock.raise_()
+        if key == PAGE:
+            self._pager.start()  # it may have been in front already, without the room of the others
+
+    @property
+    def _in_rows(self) -> tuple[str, ...]:
+        """Keys of what is in the rows of panels, and not at the sides."""
+        return (*self.bars, *AT_FIRST_HIDDEN)
+
+    def _settle_page(self) -> None:
+        """The overview is a page: in front of its tabs it fills the window, and gives the room back when it is left."""
+        if not self._arranged:
+            return
+        in_front = PAGE in self.seen and not self.docks[PAGE].isFloating()
+        if in_front and not self.enlarged:
+            self.enlarge(PAGE)
+        elif not in_front and self.enlarged == PAGE:
+            self.restore()
 
     def enlarge_front(self) -> None:
         """Enlarge the panel (or the comparison) with the keyboard focus, else the first visible one; or show all."""
@@ -240,7 +288,7 @@ class Docking:
 
     def _full_beside(self, key: str) -> str:
         """The first panel in tabs beside one that draws something; "" where there is none."""
-        keys = {self.docks[key]: key for key in self.bars}
+        keys = {self.docks[key]: key for key in self.bars if key != PAGE}
         assert self._panels is not None
         for other in (keys[dock] for dock in self.window.tabifiedDockWidgets(self.docks[key]) if dock in keys):
             panel = self._panels.get(other) if self._panels.has_data(other) else None
@@ -255,27 +303,52 @@ class Docking:
     def _arrange(self, kinds: Mapping[str, type[Panel]]) -> None:
         above = [key for key, kind in kinds.items() if kind.tab_row == "upper"]
         below = [key for key in kinds if key not in above]
-        self._first_of_rows = [row[0] for row in (above, below) if row]
+        self._first_of_rows = [next((key for key in row if key != PAGE), row[0]) for row in (above, below) if row]
         if above and below:
             self.window.splitDockWidget(self.docks[above[0]], self.docks[below[0]], Qt.Orientation.Vertical)
         for group in (above, [*below, *AT_FIRST_HIDDEN]):
             for first, second in pairwise(group):
                 self.window.tabifyDockWidget(self.docks[first], self.docks[second])
-            if group:
-                self.docks[group[0]].raise_()
+            front = [key for key in group if key != PAGE]
+            if front:
+                self.docks[front[0]].raise_()
         for key in AT_FIRST_HIDDEN:
             self.docks[key].hide()
 
     def _proportions(self) -> None:
         """Set the sizes; only those of visible docks can be set, so this comes after the arranging."""
         rows = [self.docks[key] for key in self._first_of_rows]
-        sides = [self.docks["open"], self.docks["model"]]
-        width = self.window.width()
+        for dock in rows:
+            dock.raise_()  # again: before the docks have their places the first tab is in front all the same
+        QApplication.processEvents()
         self.window.resizeDocks(rows, [370, 360][: len(rows)], Qt.Orientation.Vertical)
-        wanted = sides[0].widget().sizeHint().width()  # so that names are not cut
-        widths = [max(NARROWEST, min(wanted, int(MOST_SHARE * width))), 270 if width >= NARROW else 230]
-        self.window.resizeDocks([sides[0], self.docks["numbers"]], widths, Qt.Orientation.Horizontal)
-        self.window.resizeDocks(sides, [300, 400], Qt.Orientation.Vertical)
+        self.window.resizeDocks(list(self._sides), list(self._side_widths()), Qt.Orientation.Horizontal)
+        self.window.resizeDocks([self.docks["open"], self.docks["model"]], [300, 400], Qt.Orientation.Vertical)
+
+    @property
+    def _sides(self) -> tuple[QDockWidget, QDockWidget]:
+        """The bars at the left and at the right."""
+        return self.docks["open"], self.docks["numbers"]
+
+    def _side_widths(self) -> tuple[int, int]:
+        """Of the bars at the sides, in a window of this width."""
+        width, wanted = self.window.width(), self.docks["open"].widget().sizeHint().width()  # so that names are not cut
+        return max(NARROWEST, min(wanted, int(MOST_SHARE * width))), 270 if width >= NARROW else 230
+
+    def widen_sides(self) -> None:
+        """The window has another size: a narrow one, or a layout that was remembered of one, squeezes the bars at the
+        sides, and Qt leaves them so when there is room again.
+
+        Those that are as narrow as they can be get their first width. Counter-example: so does one that somebody made
+        as narrow as that.
+        """
+        squeezed = [
+            (dock, width) for dock, width in zip(self._sides, self._side_widths(), strict=True)
+            if dock.isVisible() and not dock.isFloating() and dock.width() <= SQUEEZED
+        ]  # fmt: skip
+        if squeezed:
+            docks, widths = zip(*squeezed, strict=True)
+            self.window.resizeDocks(list(docks), list(widths), Qt.Orientation.Horizontal)
 
     def _tab_bars(self) -> list[QTabBar]:
         bars = [bar for bar in self.window.findChildren(QTabBar) if bar.parent() is self.window and bar.isVisible()]

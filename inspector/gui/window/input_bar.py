@@ -284,16 +284,20 @@ class InputBar(QWidget):
         value = text if entry.form in ("file", "several") else text.replace(LINE_BREAK, "\n")
         return InputSpec(kind=entry.key, value=value, options=options)
 
-    @Slot()
-    def ask(self) -> None:
-        """Request a run of the present input."""
+    def typed_spec(self) -> InputSpec:
+        """The input of the controls: beside an example, what was typed. Raises ValueError as `spec` does."""
         entry, typed = self.entry, self._typed_kind()
         if entry is not None and entry.form == "example" and self.typed and typed is not None:
             self.kind.setCurrentIndex(self.kind.findData(typed.key))
+        return self.spec()
+
+    @Slot()
+    def ask(self) -> None:
+        """Request a run of the present input."""
         if self._loaded is None:
             return
         try:
-            self.asked.emit(self.spec())
+            self.asked.emit(self.typed_spec())
         except ValueError as problem:
             self.say(str(problem))
 

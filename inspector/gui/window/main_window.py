@@ -6,7 +6,7 @@ from traceback import format_exc
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer, Slot
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent, QResizeEvent
 
 from inspector.gui.dialogs.trust_dialog import ask_trust
 from inspector.gui.state.exchange import Changes
@@ -14,6 +14,9 @@ from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.window.asking import Asking
 from inspector.gui.window.menus import add_panel_menus, make_menus
+from inspector.gui.window.open_at import OpenAt
+from inspector.gui.window.saving import save_script
+from inspector.gui.window.trying import try_cure
 from inspector.records import Catalog, Log
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ class Window(Asking):
         self._known: Catalog | None = None
         self._menus = make_menus(self)
         self.apply_theme(self.theme)
+        self.open_at = OpenAt(self)
         self._ticker = QTimer(self, interval=TICK_MS)
         self._ticker.timeout.connect(self.tick)
 
@@ -54,13 +58,11 @@ class Window(Asking):
     def _turned(self, key: str, seen: bool) -> None:
         """A panel has become visible, or is no longer."""
         self.read_soon()
+        self.comparing.beside.say_on_screen(key, seen)
         if not seen:
             return
-        made = key in self.panels.made
-        panel = self.panels.get(key)
+        self.panels.get(key)
         self.say_what_remains()
-        if panel is not None and made:  # a new one has been drawn
-            panel.redraw()
         self.comparing.show_beside()
 
     def _made(self, key: str, kind: type[Panel]) -> Panel | None:
@@ -70,9 +72,14 @@ class Window(Asking):
             panel.wanted.connect(self.compute_also)
             panel.editing.connect(self.edit)
             panel.opening.connect(self.open_sequence)
+            panel.leading.connect(self.go_to)
+            panel.note_written.connect(self.show_notes)
+            panel.reproducing.connect(lambda finding: save_script(self, finding))
+            panel.trying.connect(lambda finding, cure: try_cure(self, finding, cure))
             panel.drawn.connect(self.read_soon)
             self.docking.put(key, panel)
-            panel.know(self.session.catalog.quantities if self.session.catalog is not None else ())
+            if self.session.catalog is not None:
+                panel.know(self.session.catalog.quantities, self.session.catalog.cures)
             panel.say_computed(self.has_computed(panel.extra))
             if self.panels.source is not None:
                 panel.set_capture(self.panels.source)
@@ -93,6 +100,7 @@ class Window(Asking):
         self.log.add(changes.lines, changes.begun)
         if changes.another_capture:
             self.new_capture()
+            self.searches.appeared()
         elif changes.channels:
             self.grown(changes.channels)
         self.comparing.tick()
@@ -114,6 +122,7 @@ class Window(Asking):
             self.docking.raise_useful()
             self.docking.label_tabs()
         self._answer(changes)
+        self.open_at.go()
 
     def _know(self, catalog: Catalog | None) -> None:
         """Offer the entries of the worker's catalogue, once it has arrived."""
@@ -149,6 +158,11 @@ class Window(Asking):
         """Open what was dropped; several captures and logs together."""
         self.open_paths([url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()])
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Bars that were squeezed at the sides get their widths again."""
+        super().resizeEvent(event)
+        self.docking.resized()
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Space plays; arrows move along the axis in focus wherever no field uses them."""
         if event.key() == Qt.Key.Key_Space:
@@ -166,6 +180,7 @@ class Window(Asking):
         self.docking.remember(self.settings)
         self.timeline.show_capture(None, -1, follow=True)
         self.comparing.end()
+        self.report.close()
         for panel in self.panels.made.values():
             panel.set_capture(None)
         if self._listen is not None:

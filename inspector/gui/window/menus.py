@@ -32,9 +32,13 @@ BUDGETS = {
     "What takes up to 1 s": 1.0, "What takes up to 10 s": 10.0, "What takes up to a minute": 60.0,
     "Everything": math.inf,
 }  # fmt: skip
+DECODE = "Search for the answer to this sequence token by token, and show the tree of what was tried"
+SWEEP = "Run a model at every checkpoint of a folder, each as a frame of one capture"
 ADD_RUN = "Draw the curves of another run together with those that are shown"
+REPORT = "Write what the rules find, with figures and numbers, as one HTML file"
 COMPARE = "Compare what is shown with another capture"
 COMPARE_FRAMES = "Compare the frame that is shown with another one of this capture"
+FIRST_DIFFERENCE = "Where the two runs that are compared begin to differ by more than rounding explains"
 WHOLE = "The whole sequence, and every plot as it was"
 BACK = "Back to the data set from which a sequence was opened"
 ENLARGE = "One panel gets the room of all, or all again"
@@ -66,6 +70,7 @@ class Menus:
         window, menu = self.window, self.bar.addMenu("&File")
         self.add(menu, "&Open…", lambda: _open(window), Standard.Open, "Open " + OPENS)
         self.add(menu, "Open &model…", window.open_model, "Ctrl+M")
+        self.add(menu, "Run a &folder of checkpoints…", window.sweeps.ask, says=SWEEP)
         self.add(menu, "&Listen for trainings…", window.listen, says="Show trainings on other machines as they arrive")
         self.add(menu, "&Add run…", lambda: _add_run(window), "", ADD_RUN)
         self.add(menu, "&Compare with…", lambda: _compare(window), "Ctrl+Shift+D", COMPARE)
@@ -73,6 +78,7 @@ class Menus:
         self.add(menu, "&Save capture as…", lambda: save_as(window), Standard.SaveAs)
         self.add(menu, "&Pack capture into one file…", lambda: pack_as(window))
         self.add(menu, "&Export all figures…", lambda: export_all(window))
+        self.add(menu, "&Report…", window.report.ask, says=REPORT)
         menu.addSeparator()
         self.add(menu, "&Close window", window.close, Standard.Close)
         self.add(menu, "&Quit", window.close, Standard.Quit)
@@ -82,6 +88,7 @@ class Menus:
         window, menu = self.window, self.bar.addMenu("&Run")
         self.add(menu, "&Run again", window.run_again, "F5", "Run again, or what was typed")
         self.add(menu, "&Edit and run…", window.edit, "Ctrl+E")
+        self.add(menu, "&Decode an answer…", window.searches.ask, "Ctrl+Shift+A", DECODE)
         menu.addMenu(window.compute_menu)
         self._budget(menu.addMenu("Compute by &itself"))
         self.add(menu, "&States of hand-written cells…", lambda: choose_states(window))
@@ -115,9 +122,13 @@ class Menus:
         self.add(menu, "Zoom &in", lambda: _zoom(window, 0.5), Standard.ZoomIn)
         self.add(menu, "Zoom &out", lambda: _zoom(window, 2.0), Standard.ZoomOut)
         self.add(menu, "&Compare frames", window.comparing.begin_frames, "Ctrl+D", COMPARE_FRAMES)
+        self.add(menu, "Fi&nd the first difference", window.comparing.find_first, "", FIRST_DIFFERENCE)
         self.add(menu, "S&top comparing", window.comparing.end)
         self.add(menu, "&Full screen", lambda: _full_screen(window), "F11")
         self.add(menu, "&Enlarge one panel", window.docking.enlarge_front, "F9", ENLARGE)
+        first = self.add(menu, "&Open on the overview", lambda: window.choose_overview(on=first.isChecked()))
+        first.setCheckable(True)
+        first.setChecked(window.opens_on_overview)
         themes, group = menu.addMenu("&Theme"), QActionGroup(window)
         for name in ("Auto", "Light", "Dark"):
             action = self.add(themes, f"&{name}", lambda name=name: window.choose_theme(name))  # type: ignore[misc]
@@ -168,12 +179,14 @@ def add_panel_menus(window: Asking, menus: Menus) -> None:
             for each in (action, named):
                 each.triggered.connect(lambda _checked=False, key=key, do=do: _of_panel(window, key, do))
             window.menu_actions.append(named)
-    for dock in window.docks.values():
+    for key, dock in window.docks.items():
         action = dock.toggleViewAction()
-        action.triggered.connect(lambda shown, dock=dock: dock.raise_() if shown else None)  # else it is hidden
+        action.triggered.connect(
+            lambda shown, key=key: window.docking.show_panel(key) if shown else None
+        )  # else it is hidden
         menus.windows.addAction(action)
         show = QAction(f"Show {dock.windowTitle()}", window)
-        show.triggered.connect(lambda _checked=False, dock=dock: (dock.show(), dock.raise_()))
+        show.triggered.connect(lambda _checked=False, key=key: window.docking.show_panel(key))
         window.menu_actions.append(show)
 
 

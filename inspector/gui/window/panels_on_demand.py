@@ -41,7 +41,7 @@ class Panels(Mapping[str, "Panel"]):
 
     @property
     def made(self) -> dict[str, Panel]:
-        """Those that have been made, from left to right."""
+        """Those that have been made, from left to right; what is behind others is not drawn (`Panel.stale`)."""
         return {key: self._made[key] for key in self.kinds if key in self._made}
 
     def all(self) -> dict[str, Panel]:
@@ -72,6 +72,8 @@ class Panels(Mapping[str, "Panel"]):
                 self._broken.add(key)
                 return self[key]
             self._made[key] = panel
+        if self._made[key].stale:  # whoever asks for it may look at what it shows
+            self._made[key].redraw()
         return self._made[key]
 
     def __iter__(self) -> Iterator[str]:

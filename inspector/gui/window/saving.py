@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QFileDialog, QMessageBox
 
 from inspector.capture import CaptureError, Damage, left_of, summary
+from inspector.capture.regular import in_words
 from inspector.gui.state.needed import needed_for
 from inspector.gui.widgets.plain_text import plain_box
+from inspector.records import Finding
 
 if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
@@ -42,6 +44,30 @@ def save_panel(window: Asking, panel: Panel, key: str, save: Callable[..., Path]
         window.fail(str(problem))
         return
     _say(window, f"Saved {panel.title} to {written}" + (", without what is damaged." if lost else "."))
+
+
+def save_script(window: Asking, finding: Finding) -> None:
+    """Ask where the script that shows a finding's fault on its own goes, and write it."""
+    from inspector.diagnosis import NoCaseError, default_name, reproduce
+
+    try:
+        text = reproduce(finding.id or finding.rule, [finding])
+        proposed = str(default_name(finding.id or finding.rule))
+    except NoCaseError as problem:
+        window.fail(str(problem))
+        return
+    path, _ = QFileDialog.getSaveFileName(window, "Save the script", proposed, "Python (*.py)")
+    if not path:
+        return
+    target = Path(path) if Path(path).suffix else Path(path).with_suffix(".py")
+    try:
+        # the dialog has asked about the name as it was typed, not about one with a suffix
+        with target.open("w" if str(target) == path else "x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as problem:
+        window.fail(f"{target} cannot be written: {in_words(problem)}.")
+        return
+    _say(window, f"Saved {target}: python {target.name} ill, then healthy, then cured.")
 
 
 def export_all(window: Asking) -> None:

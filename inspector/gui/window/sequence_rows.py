@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
@@ -13,7 +13,7 @@ from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_axes import axis_names, own_axis
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.window.sequence_row import SequenceRow
-from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
+from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Note
 
 WIDEST = 120
 """Pixels that the name of a row takes at most; a longer one is cut."""
@@ -89,6 +89,13 @@ class SequenceRows(QWidget):
         width = max(name.fontMetrics().horizontalAdvance(f"{name.text()} ") + 4 for name in seen)
         for name in seen:
             name.setFixedWidth(min(width, WIDEST))
+
+    def mark(self, written: Sequence[Note]) -> None:
+        """Mark the steps of the frame that is shown on which notes were written, and those of every frame."""
+        frame = self.cursor_.position.frame
+        for axis, row in self.rows.items():
+            here = (one.where for one in written if one.where.axis == axis and one.where.step >= 0)
+            row.strip.mark([where.step for where in here if frame < 0 or where.frame in (-1, frame)])
 
     def show_difference(self, difference: Pair | None) -> None:
         """Colour every row by a difference of two runs, or by one run."""

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QTimer, Slot
 
-from inspector.capture import Difference, Pair, Side
+from inspector.capture import Difference, Pair, Side, notes
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.followed_log import as_log
 from inspector.gui.state.needed import needed_for
 from inspector.gui.state.player import Player
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
+from inspector.gui.state.step_axes import places_along
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.window.comparing import Comparing
 from inspector.gui.window.frame_bar import DIFFERENCE
 from inspector.gui.window.parts import Parts
-from inspector.records import Place, split_request
+from inspector.gui.window.where_shown import OVERVIEW, panel_for
+from inspector.records import STEP_DOMAIN, Place, split_request
+
+if TYPE_CHECKING:
+    from inspector.gui.panel.signals import Lead
 
 READOUT_MS = 60
+ON = "on"
+AROUND = 10.0
+"""Iterations before and after one that are shown with it."""
 
 
 class Showing(Parts):
@@ -46,6 +55,7 @@ class Showing(Parts):
         self.timeline.following.connect(self.frames.follow)
         self.timeline.ranged.connect(self._zoom_training)
         self.timeline.whole.connect(self._whole_training)
+        self.comparison.first.opened.connect(self.show_iteration)
         self.tree.place_chosen.connect(lambda place: self.looking.move(place=self._captured_place(place)))
 
     def apply_theme(self, theme: Theme) -> None:
@@ -70,8 +80,7 @@ class Showing(Parts):
         if capture is not None:
             self.setWindowTitle(f"{clean(capture.start.title)} — inspector")
         if capture is not None and "spike" in capture.start.meta and "spike" in self.docks:
-            self.docks["spike"].show()
-            self.docks["spike"].raise_()
+            self.docking.show_panel("spike")
         self.panels.source = capture
         for panel in self.panels.made.values():
             panel.set_capture(capture)
@@ -82,15 +91,34 @@ class Showing(Parts):
             self.show_frame()
 
     def _show_alone(self, alone: bool) -> None:
-        """A log has nothing for the other panels: Training gets their room, until something else is shown."""
-        if alone and not self.docking.enlarged and "training" in self.docks:
-            self.docks["training"].show()
-            self.docks["training"].raise_()
-            self.docking.enlarge("training")
+        """A log has nothing for the other panels: the overview and Training get their room, until something else is
+        shown."""
+        if alone and "training" in self.docks:
+            self.show_overview()
+            if not self.opens_on_overview and not self.docking.enlarged:
+                self.docking.show_panel("training")
+                self.docking.enlarge("training")
             self._alone = True
         elif not alone and self._alone:
-            self.docking.restore()
             self._alone = False
+            if self.docking.enlarged == "training":
+                self.docking.restore()
+
+    def show_overview(self) -> None:
+        """The overview in front: the first thing that is seen of what was opened."""
+        capture = self.session.capture
+        wanted = self.opens_on_overview and OVERVIEW in self.docks
+        if wanted and capture is not None and "spike" not in capture.start.meta:
+            self.docking.show_panel(OVERVIEW)
+
+    @property
+    def opens_on_overview(self) -> bool:
+        """Whether what is opened is shown on its overview first; else the panels stay as they are. Remembered."""
+        return self.settings.text("overview", ON) == ON
+
+    def choose_overview(self, *, on: bool) -> None:
+        """Open captures and logs on their overview, or not."""
+        self.settings.set_text("overview", ON if on else "off")
 
     def say_what_was_computed(self) -> None:
         """Tell the panels that offer to compute more whether it was computed."""
@@ -139,6 +167,7 @@ class Showing(Parts):
         self.tree.show_capture(capture)
         self._show_timeline()
         self.sequences.grown(self.comparing.seen(capture), lengths, changed)
+        self.sequences.mark(notes(capture))
         for panel in self.panels.made.values():
             panel.refresh(changed)
         self.reader.start()
@@ -198,6 +227,57 @@ class Showing(Parts):
         panel = self.panels.get("training")
         if panel is not None and hasattr(panel, "show_range"):
             panel.show_range(low, high)
+
+    @Slot(float, str)
+    def show_iteration(self, iteration: float, place: str) -> None:
+        """Show a part of the model, and the first frame that is not before an iteration; without frames its curves."""
+        capture = self.session.capture
+        if capture is None:
+            return
+        if place:
+            self.looking.move(place=self._captured_place(place))
+        if math.isnan(iteration):
+            return
+        later = [frame for frame in capture.frames if frame.step is not None and frame.step >= iteration]
+        if later and len(capture.frames) > 1:
+            assert later[0].step is not None
+            self.comparing.choose_step(later[0].step)
+            self.frames.choose(later[0].index)
+        else:
+            self.docking.show_panel("training")
+            self._zoom_training(iteration - AROUND, iteration + AROUND)
+
+    # -- where panels lead
+
+    @Slot(object)
+    def go_to(self, lead: Lead) -> None:
+        """Show a place in the panel that draws it: frame, layer, and the steps or iterations in view."""
+        capture = self.session.capture
+        if capture is None:
+            return
+        if lead.frame >= 0 and any(one.index == lead.frame for one in capture.frames):
+            self.frames.choose(lead.frame)
+        key = lead.panel or panel_for(capture, lead, self.panels.kinds)
+        if key:
+            self.docking.show_panel(key)
+            if self._alone and not self.docking.enlarged:
+                self.docking.enlarge(key)
+            self.panels.get(key)
+        axis = lead.axis or places_along(capture).get(lead.place, STEP_DOMAIN)
+        place = {"place": lead.place} if lead.place else {}
+        self.looking.move(**place, steps={axis: lead.steps[0]} if lead.steps else {})
+        if lead.steps:
+            self.steps.along(axis).set(min(lead.steps) - AROUND, max(lead.steps) + AROUND)
+        if lead.iterations:
+            self._zoom_training(min(lead.iterations) - AROUND, max(lead.iterations) + AROUND)
+
+    @Slot()
+    def show_notes(self) -> None:
+        """A note was written: mark it where it is."""
+        capture = self.session.capture
+        if capture is not None:
+            self._show_timeline()
+            self.sequences.mark(notes(capture))
 
     @Slot()
     def _whole_training(self) -> None:

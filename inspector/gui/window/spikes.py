@@ -21,7 +21,7 @@ SPIKE = "spike"
 NONE = "No training with spikes is shown."
 NOT_KEPT = (
     "Iteration {} was marked, and not kept for running it again: what is kept are at most 20 iterations of a training "
-    'that is watched with cost="normal" or "full" and writes to a folder.'
+    'that is watched with cost="normal" or "full", and of one on another machine what had room.'
 )
 WHICH = "Which model was trained? Its code makes the model; the parameters are those of iteration {}."
 

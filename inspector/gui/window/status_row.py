@@ -29,16 +29,8 @@ class StatusRow:
         for hidden in (self.bar, self.stop, self.restart):
             hidden.hide()
         status.addWidget(self.sentence, 1)
-        for widget in (
-            self.training,
-            self.controls,
-            self.elapsed,
-            self.bar,
-            self.stop,
-            self.restart,
-            self.background,
-            self.worker,
-        ):
+        texts = (self.training, self.elapsed, self.background, self.worker)
+        for widget in (*texts, self.bar, self.restart, self.stop, self.controls):  # buttons last: no text moves them
             status.addPermanentWidget(widget)
 
     def show_state(self) -> None:
@@ -60,7 +52,8 @@ class StatusRow:
         else:
             self.bar.setRange(0, 0)
         behind = session.background
-        self.background.setText(f"in the background: {behind.present}, {behind.count} left" if behind.present else "")
+        present = f"in the background: {behind.present}, {behind.count} left" if behind.present else ""
+        self.background.setText(clean("; ".join(text for text in (session.sweeping.short, present) if text)))
         torch = f"torch {session.catalog.torch}" if session.catalog is not None else ""
         words = {"starting": "torch is loading …", "ready": f"{torch}, ready", "ended": "worker ended"}
         self.worker.setText(clean(words.get(session.worker_state, session.worker_state)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
@@ -10,7 +11,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from inspector.gui.widgets.numbers import round_numbers, short
 from inspector.gui.widgets.plain_text import clean, tooltip
 from inspector.gui.widgets.theme import LIGHT, Theme
-from inspector.gui.window.timeline_data import Floats, TimelineData, columns
+from inspector.gui.window.timeline_data import Columns, TimelineData, columns
 from inspector.records import Event, Frame
 
 NAMES, RIGHT, LANE, STRIP, AXIS = 132, 14, 20, 18, 16
@@ -19,6 +20,8 @@ NEAR = 6.0
 """Pixels within which a mark is pointed at."""
 OPENED = ("spike", "non-finite")
 """Kinds of events that a double-click opens."""
+BEYOND = 6
+"""Pixels between marks of what goes beyond a lane."""
 APART = 8.0
 """Pixels between frames of the same iteration (a run and an edited one)."""
 
@@ -195,8 +198,8 @@ class TimelineView(QWidget):
         for number, lane in enumerate(self.data.lanes):
             area = QRectF(NAMES, number * LANE, self._room, LANE)
             self._name(painter, area, lane.name)
-            low, high = columns(lane, self.data.low, self.data.high, max(2, int(self._room)))
-            self._lane(painter, area, low, high, QColor(self.theme.series[number]))
+            found = columns(lane, self.data.low, self.data.high, max(2, int(self._room)))
+            self._lane(painter, area, found, QColor(self.theme.series[number]))
         top = float(LANE * len(self.data.lanes))
         self._name(painter, QRectF(NAMES, top, self._room, STRIP), "frames, events" if self.data.events else "frames")
         self._events(painter, top)
@@ -213,8 +216,9 @@ class TimelineView(QWidget):
         shown = QFontMetricsF(painter.font()).elidedText(clean(text), Qt.TextElideMode.ElideMiddle, room.width())
         painter.drawText(room, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), shown)
 
-    def _lane(self, painter: QPainter, area: QRectF, low: Floats, high: Floats, colour: QColor) -> None:
-        """Minimum and maximum of every column, joined."""
+    def _lane(self, painter: QPainter, area: QRectF, found: Columns, colour: QColor) -> None:
+        """Minimum and maximum of every column, joined; a small triangle where it goes beyond the lane."""
+        low, high = found.least, found.greatest
         painter.setPen(QPen(colour, 1))
         inner = area.adjusted(0, 3, 0, -3)
         x = inner.left() + np.arange(len(low))
@@ -222,6 +226,14 @@ class TimelineView(QWidget):
         tops, bottoms = (inner.bottom() - np.asarray(one) * inner.height() for one in (high, low))
         points = np.stack((np.repeat(x[known], 2), np.stack((tops[known], bottoms[known]), 1).reshape(-1)), 1)
         painter.drawPolyline(QPolygonF([QPointF(a, b) for a, b in points.tolist()]))
+
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(self.theme.text))
+        for beyond, edge, inwards in ((found.above, area.top(), 5.0), (found.below, area.bottom(), -5.0)):
+            for at in _apart(np.flatnonzero(beyond), BEYOND):
+                left, tip, right = (QPointF(inner.left() + at + n, edge + abs(n) * inwards / 4) for n in (-4, 0, 4))
+                painter.drawPolygon(QPolygonF([left, tip, right]))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
 
     def _events(self, painter: QPainter, top: float) -> None:
         """A diamond for each event, in the colour of its sort, with a faint line through the lanes."""
@@ -261,6 +273,15 @@ class TimelineView(QWidget):
             if left > right:
                 painter.drawText(QPointF(left, top + AXIS - 4), text)
                 right = left + width + 12
+
+
+def _apart(places: npt.NDArray[np.int64], least: int) -> list[int]:
+    """Some of the places, in order, so far apart that their marks do not cover each other."""
+    found: list[int] = []
+    for place in places.tolist():
+        if not found or place - found[-1] >= least:
+            found.append(place)
+    return found
 
 
 def _said(event: Event, word: str) -> str:

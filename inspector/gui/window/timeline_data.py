@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from inspector.capture import Capture, Curve, curves_of, points_of
+from inspector.capture import Capture, Curve, curves_of, notes, points_of
 from inspector.capture.curves import SERIES
 from inspector.records import Event, Frame
 
 Floats = npt.NDArray[np.float64]
 LANE_ROLES = ("loss", "gradient norm", "learning rate")
 MOST_LANES = 3
+
+
+SQUEEZED = 8.0
+"""A lane of 14 pixels whose greatest number is so many times beyond the last percentile would be flat, within two
+pixels, but for its spike. Counter-example: a loss that begins far above its end for less than a hundredth of its points
+is marked there, though it is no spike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,7 @@ def read(capture: Capture, chosen: Sequence[str] | None = None) -> TimelineData:
         for n, frame in enumerate(capture.frames)
     ]
     events = tuple(one for one in capture.events if np.isfinite(one.iteration)) if by_iteration else ()
+    events += tuple(noted_events(capture, places))
     ends = [lane.x for lane in lanes] + [np.array(places), np.array([one.iteration for one in events])]
     known = np.concatenate([x[np.isfinite(x)] for x in ends])
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
@@ -86,11 +93,43 @@ def _lane(capture: Capture, curve: Curve) -> Lane:
     return Lane(_named(curve) if curve.shared or curve.run else curve.name, points.x[placed], points.y[placed])
 
 
-def columns(lane: Lane, low: float, high: float, width: int) -> tuple[Floats, Floats]:
-    """(least, greatest) of a lane in each column of so many pixels, from 0 to 1; NaN where a column has no point.
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """A lane by columns of one pixel: (least, greatest) from 0 to 1, NaN where a column has no point; `above` and
+    `below`: where the lane goes beyond what is drawn."""
 
-    Positive numbers over more than two decades are drawn by their logarithms; from the first to the last percentile.
+    least: Floats
+    greatest: Floats
+    above: npt.NDArray[np.bool_]
+    below: npt.NDArray[np.bool_]
+
+
+def columns(lane: Lane, low: float, high: float, width: int) -> Columns:
+    """A lane in so many columns, with every spike: least and greatest of each column, over all finite numbers.
+
+    Positive numbers over more than two decades are drawn by their logarithms. Where the rest would be flat beside one
+    spike (SQUEEZED), the lane goes half as far again as the first and last percentile, and what goes beyond is marked.
     """
+    least, greatest = _extremes(lane, low, high, width)
+    empty, nowhere = np.isnan(least), np.zeros(width, bool)
+    if empty.all():
+        return Columns(least, greatest, nowhere, nowhere)
+    bottom, top = float(np.nanmin(least)), float(np.nanmax(greatest))
+    inner = np.percentile(np.concatenate((least[~empty], greatest[~empty])), (1, 99))
+    span = float(inner[1] - inner[0])
+    if 0 < SQUEEZED * span < top - bottom:
+        bottom, top = max(bottom, float(inner[0]) - span / 2), min(top, float(inner[1]) + span / 2)
+    if top <= bottom:
+        middle = np.where(empty, np.nan, 0.5)
+        return Columns(middle, middle, nowhere, nowhere)
+    with np.errstate(invalid="ignore"):
+        above, below = greatest > top, least < bottom
+    scaled = [np.where(empty, np.nan, np.clip((one - bottom) / (top - bottom), 0, 1)) for one in (least, greatest)]
+    return Columns(scaled[0], scaled[1], above, below)
+
+
+def _extremes(lane: Lane, low: float, high: float, width: int) -> tuple[Floats, Floats]:
+    """(least, greatest) of the finite numbers in each column, or of their logarithms; NaN where there are none."""
     x, y = lane.x, lane.y
     if (y[np.isfinite(y)] > 0).all() and _decades(y) > 2:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -107,18 +146,18 @@ def columns(lane: Lane, low: float, high: float, width: int) -> tuple[Floats, Fl
     if filled.any():
         cut = y[: stop[filled][-1]]
         least[filled], greatest[filled] = (how.reduceat(cut, first[filled]) for how in (np.fmin, np.fmax))
-    empty = np.isnan(least)
-    if empty.all():
-        return least, greatest
-    bottom, top = np.percentile(np.concatenate((least[~empty], greatest[~empty])), (1, 99))
-    if top <= bottom:
-        bottom, top = np.nanmin(least), np.nanmax(greatest)
-    if top <= bottom:
-        return tuple(np.where(empty, np.nan, 0.5) for _ in range(2))  # type: ignore[return-value]
-    scaled = [np.clip((one - bottom) / (top - bottom), 0, 1) for one in (least, greatest)]
-    return np.where(empty, np.nan, scaled[0]), np.where(empty, np.nan, scaled[1])
+    return least, greatest
 
 
 def _decades(y: Floats) -> float:
     finite = y[np.isfinite(y)]
     return float(np.log10(finite.max() / finite.min())) if len(finite) and finite.min() > 0 else 0.0
+
+
+def noted_events(capture: Capture, places: Sequence[float]) -> Iterator[Event]:
+    """Notes on iterations, and on frames, where those lie along the timeline, as events of the kind "note"."""
+    at = {frame.index: place for frame, place in zip(capture.frames, places, strict=True)}
+    for note in notes(capture):
+        place = float(note.where.iteration) if note.where.iteration >= 0 else at.get(note.where.frame)
+        if place is not None:
+            yield Event(place, "note", " ".join(note.text.split())[:200], note.where.frame)

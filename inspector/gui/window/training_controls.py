@@ -11,6 +11,8 @@ from inspector.gui.widgets.plain_text import plain_box, tooltip
 
 WAITS = "It waits already."
 RUNS = "It does not wait."
+WHEN, SET = "Pause when…", "●"
+"""The last button, and what it has where a condition is set."""
 
 
 class TrainingControls(QWidget):
@@ -24,12 +26,15 @@ class TrainingControls(QWidget):
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)
         for text, do in (
-            ("Pause", self.pause), ("Step", self.step), ("Go on", self.go_on), ("Pause when…", self.ask_condition),
+            ("Pause", self.pause), ("Step", self.step), ("Go on", self.go_on), (WHEN, self.ask_condition),
         ):  # fmt: skip
             button = self.buttons[text] = QToolButton()
             button.setText(text)
             button.clicked.connect(do)
             row.addWidget(button)
+        when = self.buttons[WHEN]
+        when.setText(f"{WHEN} {SET}")
+        when.setFixedWidth(when.sizeHint().width())  # so that nothing moves when a condition is set
         self.hide()
 
     def show_state(self, visible: bool) -> None:
@@ -41,12 +46,12 @@ class TrainingControls(QWidget):
             ("Pause", WAITS if waits else "", "Let the training wait at the end of an iteration, recorded and probed"),
             ("Step", "" if waits else RUNS, "Make one iteration, and wait again"),
             ("Go on", "" if waits else RUNS, "Let the training go on"),
-            ("Pause when…", "", f"Let the training wait where a condition holds{condition}"),
+            (WHEN, "", f"Let the training wait where a condition holds{condition}"),
         ):
             reason = steering.reason or why
             self.buttons[text].setEnabled(not reason)
             self.buttons[text].setToolTip(tooltip(reason or says))
-        self.buttons["Pause when…"].setText("Pause when… ●" if steering.condition else "Pause when…")
+        self.buttons[WHEN].setText(f"{WHEN} {SET}" if steering.condition else WHEN)
         self.setVisible(visible)
 
     @Slot()

@@ -31,6 +31,7 @@ from inspector.records import (
 )  # fmt: skip
 from inspector.records.channel import DTYPES
 from inspector.transport.network.address import safe_name
+from inspector.transport.network.files import unpacked_file
 from inspector.transport.network.wire import MAX_BODY, Kind, WireError
 
 TAKEN = (Axis, Channel, Event, Finding, Frame, Labels, Log, Refusal, RunStart, RunStop, Scalar)
@@ -103,6 +104,8 @@ def unpacked(kind: Kind, body: bytes) -> Arrived:
     """The record of a message. Raises WireError for anything that `packed` would not make."""
     if len(body) < _LEAD.size:
         raise WireError("a message has no number")
+    if kind == Kind.FILE:
+        return Arrived(*unpacked_file(body))
     number, more = _LEAD.unpack_from(body)
     rest = memoryview(body)[_LEAD.size :]
     try:

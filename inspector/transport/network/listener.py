@@ -173,7 +173,7 @@ class Listener:
         if start is None or not isinstance(start.record, RunStart):
             raise WireError("a sender described no run")
         run.begin(start.record)
-        wire.send(Kind.WELCOME, json.dumps({"next": run.next, "fresh": run.fresh}).encode())
+        wire.send(Kind.WELCOME, json.dumps({"next": run.next, "fresh": run.fresh, "files": True}).encode())
         self._say(f"{run.path}: a training {'begins' if run.fresh else 'goes on'}.")
         run.fresh = False
         commands = Commands(run.path)
@@ -199,7 +199,7 @@ class Listener:
                 raise WireError("the sender is silent")
 
     def _take(self, message: Message, run: Receiving) -> int:
-        if message.kind not in (Kind.RECORD, Kind.PAGE):
+        if message.kind not in (Kind.RECORD, Kind.PAGE, Kind.FILE):
             return 0
         size = len(message.body) + 200
         with self._lock:

@@ -8,6 +8,7 @@ from pathlib import Path
 from inspector.capture import SUFFIX, CaptureError, Writer
 from inspector.records import RunStart, RunStop
 from inspector.transport.network.content import Arrived, Hello
+from inspector.transport.network.files import Arriving, FilePiece
 from inspector.transport.network.wire import WireError
 
 
@@ -26,6 +27,7 @@ class Receiving:
         self.lock = threading.Lock()
         self.ended = False
         self._writer: Writer | None = None
+        self._files = Arriving(self.path)
 
     @property
     def open(self) -> bool:
@@ -48,7 +50,10 @@ class Receiving:
             raise WireError("a run is described once, and before anything else")
         if arrived.number and arrived.number < self.next:
             return
-        self._writer.write(arrived.record)
+        if isinstance(arrived.record, FilePiece):
+            self._files.take(arrived.record)
+        else:
+            self._writer.write(arrived.record)
         if isinstance(arrived.record, RunStop):
             self.ended = True
         if arrived.number and not arrived.more:
@@ -63,6 +68,7 @@ class Receiving:
 
     def close(self) -> None:
         """Close the capture's files; the run may go on later. What went wrong is in what `take` raised before."""
+        self._files.close()
         writer, self._writer = self._writer, None
         if writer is not None:
             try:

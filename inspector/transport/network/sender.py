@@ -22,6 +22,7 @@ from inspector.capture.control import Command
 from inspector.records import Axis, Channel, Frame, Labels, Log, Page, Refusal, RunStart, counted
 from inspector.transport.network.address import Address
 from inspector.transport.network.content import Hello, packed
+from inspector.transport.network.files import MOST_BYTES, KeptFile, packed_file
 from inspector.transport.network.wire import Kind, RefusedError, Wire, WireError, as_sender
 
 RING_BYTES = 64 << 20
@@ -32,6 +33,7 @@ LASTING = (Axis, Channel, Frame, Labels, Refusal)
 CONNECT_SECONDS = 5.0
 AGAIN_SECONDS = (0.2, 10.0)
 ALIVE_SECONDS = 10.0
+NO_FILES = "A kept iteration was not taken: the listener is of an earlier version of inspector."
 CLOSE_SECONDS = 10.0
 """How long the end of a training waits for what has not been delivered."""
 
@@ -56,6 +58,8 @@ class Sender:
         self._ring: deque[tuple[int, Any, int]] = deque()
         self._lasting: list[Any] = []
         self._bytes = self._number = self._sent = 0
+        self._promised = 0
+        self._takes_files = True
         self._changed = threading.Condition()
         self._closed = self._connected = False
         self._patient = True
@@ -73,6 +77,8 @@ class Sender:
         if self._closed:
             raise CaptureError(f"The connection to {self.address} is closed.")
         size = record.array.nbytes if isinstance(record, Page) else 1000
+        if isinstance(record, KeptFile):
+            size = 0  # it has room of its own
         with self._changed:
             full = self._bytes + size > RING_BYTES if isinstance(record, Page) else len(self._ring) > RING_RECORDS
             if full and self._ring:
@@ -82,6 +88,20 @@ class Sender:
             self._ring.append((self._number, record, size))
             self._bytes += size
             self._changed.notify_all()
+
+    def promise(self, nbytes: int) -> bool:
+        """Whether there is room for a file of so many bytes, which is taken until the listener has it."""
+        with self._changed:
+            fits = self._takes_files and self.error is None and self._promised + nbytes <= MOST_BYTES
+            self._promised += nbytes if fits else 0
+            return fits
+
+    def send_file(self, file: KeptFile, promised: int) -> None:
+        """Send a file for which there was room; an empty one takes the promise back. Raises CaptureError as `write`."""
+        with self._changed:
+            self._promised += len(file.content) - promised
+        if file.content:
+            self.write(file)
 
     def flush(self) -> None:
         """Wait, not long, until the listener has everything. Raises CaptureError where sending ended for good."""
@@ -144,7 +164,7 @@ class Sender:
         with self._changed:
             self.error = CaptureError(" ".join(sentence.split())[:400])
             self._ring.clear()
-            self._bytes = 0
+            self._bytes = self._promised = 0
             self._changed.notify_all()
 
     def _serve(self, wire: Wire) -> None:
@@ -179,6 +199,7 @@ class Sender:
             self._heard_fault(message)
             raise WireError("the listener did not answer")
         told = json.loads(message.body)
+        self._takes_files = told.get("files") is True
         self._kept(int(told["next"]) - 1)
         with self._changed:
             self._sent = self._ring[0][0] - 1 if self._ring else self._number
@@ -194,8 +215,13 @@ class Sender:
             return number, record
 
     def _send(self, wire: Wire, number: int, record: Any) -> None:
-        for kind, body in packed(number, record):
-            wire.send(kind, body)
+        if isinstance(record, KeptFile) and self._takes_files:
+            for part in packed_file(number, record):
+                wire.send(Kind.FILE, part)
+        else:
+            told = Log(NO_FILES, "warning", "watch") if isinstance(record, KeptFile) else record
+            for kind, body in packed(number, told):
+                wire.send(kind, body)
         if number:
             self._sent = number
             if isinstance(record, LASTING):
@@ -222,5 +248,7 @@ class Sender:
         """The listener has everything up to a number."""
         with self._changed:
             while self._ring and self._ring[0][0] <= number:
-                self._bytes -= self._ring.popleft()[2]
+                _, record, size = self._ring.popleft()
+                self._bytes -= size
+                self._promised -= len(record.content) if isinstance(record, KeptFile) else 0
             self._changed.notify_all()

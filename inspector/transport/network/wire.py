@@ -47,6 +47,7 @@ class Kind(IntEnum):
     FAULT = 7
     END = 8
     CONTROL = 9
+    FILE = 10
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,9 +83,36 @@ def test_delimiters_and_literals(tmp_path: Path, delimiter: str) -> None:
     np.testing.assert_equal(values(log, "log:loss"), {0: math.nan, 1: INF, 2: -INF, 5: 0.001})
 
 
+def test_decimal_commas_between_semicolons(tmp_path: Path) -> None:
+    rows = "step;loss;lr;note\n0;0,5;1e-3;a,5\n10;-1,25;2,5e-4;\n20;1.234,5;0.001;\n30;NaN;,5;1,2,3\n"
+    log = opened(tmp_path / "x.csv", rows)
+    np.testing.assert_array_equal(log.array("log:loss"), [0.5, -1.25, 1234.5, np.nan])
+    assert log.array("log:lr").tolist() == [1e-3, 2.5e-4, 1e-3, 0.5] and "log:note" not in log.channels
+    many = opened(tmp_path / "z.csv", "step;loss\n999;0,5\n1.000;0,25\n12.345.678;1,5\n")
+    assert values(many, "log:loss") == {999: 0.5, 1000: 0.25, 12_345_678: 1.5}, "a point between thousands"
+    tabs = opened(tmp_path / "y.csv", "step\tloss\n0\t1,234\n1\t0.5\n")
+    assert tabs.array("log:loss").tolist() == [0.5], "may be a thousand or a decimal comma"
+
+
 def test_quoted_cells_a_mark_of_the_encoding_and_windows_lines(tmp_path: Path) -> None:
     log = opened(tmp_path / "x.csv", '\ufeffstep,note,"loss, mean"\r\n0,"two\nlines, 5",1\r\n1,plain,"2"\r\n')
     assert values(log, "log:loss, mean") == {0: 1, 1: 2} and series(log) == ["log:loss, mean"]
+
+
+def test_a_quoted_cell_without_an_end_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text('step,note,loss\n0,a,3\n1,"b,2\n2,c,1\n')
+    assert not open_log(path).damaged, "the rest may follow"
+    os.utime(path, (1, 1))
+    log = open_log(path)
+    assert values(log, "log:loss") == {0: 3}
+    assert [str(one) for one in log.damaged] == [
+        "x.csv, byte 21: a quoted cell has no end, so nothing behind it is read."
+    ]
+    with path.open("a") as file:
+        file.write('",2\n3,d,0\n')
+    log.refresh()
+    assert values(log, "log:loss")[3] == 0
 
 
 def test_an_export_of_wandb_has_a_run_for_each_column(tmp_path: Path) -> None:

@@ -122,8 +122,10 @@ class Circle:
     def fetchall(self) -> list[tuple[object, ...]]:
         return [(5, "a", "id", 0, "", '{"loss": 1}')]
 
-    def __iter__(self) -> Iterator[tuple[int, str]]:
-        return iter([(0, name) for name in ("run_name", "run_id", "step", "metrics")])
+    def __iter__(self) -> Iterator[tuple[object, ...]]:
+        if "sqlite_master" in self.query:
+            return iter([("CREATE TABLE metrics (…)",)])
+        return iter([(0, name, "", 0, None, 0, 0) for name in ("run_name", "run_id", "step", "metrics")])
 
 
 def test_rows_that_go_round_in_a_circle_end() -> None:
@@ -131,3 +133,69 @@ def test_rows_that_go_round_in_a_circle_end() -> None:
     base = Circle()
     with pytest.raises(CaptureError, match=r"x.db is damaged: the rows of its metrics are not in order"):
         Database(Path("x.db"))._metrics(base, Intake(lambda _name: run, lambda _read: None))  # type: ignore[arg-type]
+
+
+def readings(base: sqlite3.Connection, rows: list[tuple[int, str]]) -> None:
+    for second, told in rows:
+        stamp = f"2026-01-01T00:00:{second:02d}+00:00"
+        base.execute(
+            "INSERT INTO system_metrics (run_id, timestamp, run_name, metrics) VALUES ('id-a', ?, 'a', ?)",
+            (stamp, told),
+        )
+    base.commit()
+
+
+@pytest.mark.parametrize("wal", [False, True])
+def test_measurements_of_the_machine_are_at_the_step_that_was_made(tmp_path: Path, wal: bool) -> None:
+    """The rows of the training are of second n at step n."""
+    with closing(trackio(tmp_path / "p.db", ROWS[:3], wal=wal)) as base:
+        base.execute(
+            "CREATE TABLE system_metrics (id INTEGER PRIMARY KEY AUTOINCREMENT, run_id TEXT NOT NULL, timestamp TEXT NOT NULL,"
+            " run_name TEXT NOT NULL, metrics TEXT NOT NULL, log_id TEXT, space_id TEXT)"
+        )
+        readings(base, [(0, '{"cpu": 10, "gpu/0/memory": 0.5}'), (2, '{"cpu": 30}')])
+        log = open_log(tmp_path / "p.db")
+        assert log.array("log:system/cpu").tolist() == [10, 30] and log.array("log:system/gpu/0/memory").tolist() == [
+            0.5
+        ]
+        assert log.array(f"log:{log.channel('log:system/cpu').domain('iteration')}").tolist() == [0, 2]
+        add_rows(base, [("a", 7, {"loss": 0.0})])
+        readings(base, [(8, '{"cpu": 40}'), (9, "no JSON")])
+        log.refresh()
+        assert log.array("log:system/cpu").tolist() == [10, 30, 40]
+        assert log.array(f"log:{log.channel('log:system/cpu').domain('iteration')}").tolist() == [0, 2, 7]
+        assert "row 4 of its system metrics cannot be read" in log.damaged[0]
+
+
+ENDLESS = (
+    "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) "
+    "SELECT x AS id, 'r' AS run_name, x AS step, '{}' AS metrics FROM n"
+)
+LONG = "metrics TEXT GENERATED ALWAYS AS (printf('%.*c', 15000000, 'x')) VIRTUAL"
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        f"CREATE VIEW metrics AS {ENDLESS}",
+        f"CREATE TABLE metrics (id INTEGER PRIMARY KEY, run_name TEXT, step INTEGER, m TEXT, {LONG})",
+    ],
+    ids=["a view without an end", "a column that is computed"],
+)
+def test_what_a_file_computes_is_not_read(made: str, tmp_path: Path) -> None:
+    """Reading such a database would take as long as it wants."""
+    with closing(sqlite3.connect(tmp_path / "p.db")) as base:
+        base.execute(made)
+        base.commit()
+    with pytest.raises(CaptureError, match="has no table of trackio's metrics"):
+        open_log(tmp_path / "p.db")
+
+
+@pytest.mark.parametrize("table", ["configs", "system_metrics"])
+def test_views_beside_the_metrics_are_not_read(table: str, tmp_path: Path) -> None:
+    with closing(trackio(tmp_path / "p.db", ROWS)) as base:
+        base.execute(f"DROP TABLE IF EXISTS {table}")
+        more = ENDLESS.replace("AS metrics", "AS metrics, 1 AS timestamp, 1 AS config")
+        base.execute(f"CREATE VIEW {table} AS {more}")
+        base.commit()
+    assert open_log(tmp_path / "p.db").runs == ("a", "b")

@@ -109,6 +109,25 @@ def test_padding_of_the_source_is_masked_in_every_row() -> None:
     assert seen.sink.array("attend:attention/allowed").tolist() == [[0] * STEPS, [3] * STEPS]
 
 
+class Windowed(Decoder):
+    """Each step may attend to the keys around its own number only; the first windows begin at the first key."""
+
+    def step(self, state: Tensor, memory: Tensor) -> Tensor:
+        self.mask = ((torch.arange(T) - len(self.rows)).abs() <= 1)[None]
+        self.windows = [*getattr(self, "windows", [])[: len(self.rows)], self.mask[0]]
+        return super().step(state, memory)
+
+
+@pytest.mark.parametrize("use", ["sum", "bmm", "einsum"])
+def test_a_window_that_moves_over_the_source_is_no_cache_that_grows(use: str) -> None:
+    x = inputs()
+    model = Windowed("dot", "before", use).eval()
+    model(x)
+    rows = [plain_softmax(row, may) for row, may in zip(model.rows, model.windows, strict=True)]
+    seen = chain(model, torch.stack(rows)[None], x, place="attend", domains=("query", "step"))
+    assert f"{STEPS} calls" in seen.method
+
+
 class OverPast(nn.Module):
     """A hand-written recurrence whose step attends to all states before it."""
 

@@ -161,3 +161,15 @@ def test_the_number_of_parameters_tells_what_a_forward_is_given(
             takes_batch(forward, "it")
     else:
         assert takes_batch(forward, "it") is batch
+
+
+def test_one_input_is_too_few_for_a_forward_that_reads_two() -> None:
+    def forward(self: nn.Module, x: Tensor, lengths: Tensor) -> Tensor:
+        return x
+
+    one = Batch(torch.ones(2, 3, dtype=torch.int64), torch.full((2,), 3))
+    with pytest.raises(InputError, match=r"lengths.*the batch has input\. Name the inputs"):
+        arguments(model_of(forward), one)
+    hooked = model_of(forward)
+    hooked.register_forward_pre_hook(lambda _module, given: (*given, one.lengths))
+    assert len(arguments(hooked, one)[0]) == 1

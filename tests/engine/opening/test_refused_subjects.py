@@ -55,3 +55,8 @@ def test_a_checkpoint_without_values_is_refused_in_one_sentence(tmp_path: Path) 
     torch.save(model.state_dict(), path)
     with pytest.raises(InputError, match=r"meta\.pt has 4 of 4 tensors without values.*'meta'.*weight_ih_l0"):
         fit(torch.nn.LSTM(2, 3), read_checkpoint(path), path)
+
+
+def test_a_callable_that_a_file_lacks_is_told_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("from torch import nn\n\n\ndef make():\n    return nn.GRU(1, 2)\n")
+    assert refused(tmp_path / "mine.py:nothing") == "mine.py has no 'nothing'; it has make."

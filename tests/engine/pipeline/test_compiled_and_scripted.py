@@ -11,6 +11,7 @@ import torch
 from listed import Listed
 from torch import Tensor, nn
 
+import inspector
 from inspector.engine.errors import InputError
 from inspector.engine.model.subject import Batch, adopt
 from inspector.engine.opening.open_subject import open_subject
@@ -148,6 +149,12 @@ def test_a_loop_inside_vmap_has_a_sentence_of_its_own() -> None:
     perform(adopt(Mapped()), Batch(sequence(), torch.tensor([5])), sink, OPTIONS)
     reason = sink.refusals()["model:h"]
     assert "vmap" in reason and "Mapped." in reason and "INTERNAL" not in reason
+
+
+def test_a_model_object_without_values_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"weight has no values \(device 'meta'\)"):
+        inspector.run(nn.Linear(3, 2).to("meta"), torch.zeros(4, 3), out=tmp_path / "x.inspect")
+    assert not (tmp_path / "x.inspect").exists()
 
 
 @pytest.mark.parametrize("which", ["all", "buffer"])

@@ -27,7 +27,8 @@ from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Attention, Trace
 from inspector.records import Channel, Frame, Log, Page, Refusal, RunStart, RunStop, Scalar
 
-KEYS = sorted((key for key in QUANTITIES if key.startswith("attention/")), key=lambda key: QUANTITIES[key].order)
+DEFAULT = (key for key, entry in QUANTITIES.items() if key.startswith("attention/") and entry.default)
+KEYS = sorted(DEFAULT, key=lambda key: QUANTITIES[key].order)
 
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -156,7 +157,7 @@ def test_rows_without_keys_are_nan_and_counted() -> None:
     sink = run(one)
     weights = sink.array("layer:attention")
     assert np.isnan(weights[:, 2]).all() and np.isnan(weights[1, 4]).all() and np.isnan(weights).sum() == 15
-    counted = {scalar.name: scalar.value for scalar in sink.of(Scalar)}
+    counted = {scalar.name: scalar.value for scalar in sink.of(Scalar) if "/rows_" in scalar.name}
     assert counted == {"layer:attention/rows_without_keys": 2, "layer:attention/rows_not_finite": 1}
     assert sum("shown as NaN" in log.text for log in sink.of(Log)) == 2
 
@@ -351,6 +352,7 @@ def test_what_each_channel_says_of_itself() -> None:
         "sink_mass": share,
         "sink_mass_4": share,
         "largest_weight": share,
+        "largest_logit": ("attention_statistic", "1", None, "float32"),
     }
     assert channels[""].fill == 0.0 and channels[""].dims == ("head", "query", "key")
     assert channels["allowed"].labels == {"statistic": ("first", "last")}
@@ -371,7 +373,7 @@ def test_rows_without_keys_are_counted_head_by_head() -> None:
     mask = torch.ones(1, 2, 5, 5, dtype=torch.bool)
     mask[0, 1, 2:4] = False
     sink = run(attention(5, 5, mask=mask))
-    counted = {scalar.name: scalar.value for scalar in sink.of(Scalar)}
+    counted = {scalar.name: scalar.value for scalar in sink.of(Scalar) if "/rows_" in scalar.name}
     assert counted == {"layer:attention/rows_without_keys": 2}
     assert any("2 of 10 attention rows may attend to no key" in log.text for log in sink.of(Log))
 
@@ -383,7 +385,7 @@ def test_rows_without_keys_and_rows_that_are_not_finite_are_counted_apart() -> N
     one = attention(5, 5, mask=mask)
     one.query[0, 1, 4] = math.nan
     sink = run(one)
-    assert {scalar.name: scalar.value for scalar in sink.of(Scalar)} == {
+    assert {scalar.name: scalar.value for scalar in sink.of(Scalar) if "/rows_" in scalar.name} == {
         "layer:attention/rows_without_keys": 4,
         "layer:attention/rows_not_finite": 1,
     }

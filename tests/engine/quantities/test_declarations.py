@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 
@@ -35,6 +36,30 @@ TOLD = {
     r"attention/(entropy_normalised|largest_weight|sink_mass|sink_mass_4)": (
         "attention_statistic", "1", "sequential", SHARE, "head query",
     ),
+    r"attention/largest_logit": ("attention_statistic", "1", "diverging", None, "head query"),
+    r"attention/importance_by_query": ("attention_statistic", "nat", "diverging", None, "head query"),
+    r"attention/head_output": ("attention_statistic", "1", "sequential", None, "head query"),
+    r"attention/(gradient|times_gradient)": ("attention_map", "nat", "diverging", None, "head query key"),
+    r"attention/weighted_norm": ("attention_map", "1", "sequential", None, "head query key"),
+    r"attention/rollout": ("attention_map", "1", "sequential", SHARE, "layer query key"),
+    r"attention/relevance": ("attention_map", "1", "sequential", None, "layer query key"),
+    r"sensitivity": ("attention_map", "1", "log", None, "query key"),
+    r"attention/clipped": ("attention_statistic", "1", "sequential", None, "head statistic"),
+    r"attention/importance": ("attention_statistic", "nat", "sequential", None, "head statistic"),
+    r"attention/head_types": ("attention_statistic", "1", "sequential", SHARE, "head statistic"),
+    r"attention/head_type": ("attention_statistic", "1", "sequential", None, "head"),
+    r"attention/queries": ("attention_pair", "1", "diverging", None, "head query component"),
+    r"attention/keys": ("attention_pair", "1", "diverging", None, "group key component"),
+    r"attention/pair_key": ("attention_head", "1", "sequential", None, "head"),
+    r"attention/head_type_score": ("attention_statistic", "1", "sequential", SHARE, "head"),
+    r"attention/against_gradient": ("attention_statistic", "1", "diverging", None, "head statistic"),
+    r"attention/rollout_against_gradient": ("attention_head", "1", "diverging", None, "statistic"),
+    r"attention/pair": ("attention_head", "1", "diverging", None, "head component"),
+    r"attention/redundancy": ("attention_statistic", "nat", "sequential", (0, math.log(2)), "head other"),
+    r"attention/parameters": ("attention_cost", "1", "sequential", None, "part"),
+    r"attention/flops": ("attention_cost", "1", "log", None, "part length"),
+    r"attention/memory": ("attention_cost", "byte", "log", None, "part length"),
+    r"attention/seconds": ("attention_cost", "s", "log", None, "length"),
     rf"bptt/{PARAMETER}": ("bptt", "nat", "log", None, "step source"),
     rf"bptt/{PARAMETER}/lag": ("bptt", "nat", "log", None, "statistic lag"),
     r"[hc]": ("state", "1", "diverging", None, "step unit"),
@@ -96,6 +121,19 @@ TOLD = {
     r"trajectory": ("trajectory", "1", "diverging", None, "step component"),
     r"trajectory/share": ("trajectory", "1", "sequential", SHARE, "component"),
     r"trajectory/speed": ("trajectory", "1", "sequential", None, "step"),
+    r"structure/batch|structure/order": ("structure", "1", "log", None, "step"),
+    r"structure/causal": ("structure", "1", "log", None, "source step"),
+    r"structure/causal/large": ("structure", "1", "log", None, "value"),
+    r"structure/query": ("structure", "1", "sequential", SHARE, "head"),
+    r"structure/(causal|order)/modules": ("structure", "1", "log", None, "module"),
+    r"structure/(padding|repeat)": ("structure", "1", "log", None, "part step"),
+    r"trial/first_step": ("trial", "1", "log", None, "statistic parameter"),
+    r"trial/initial_loss": ("trial", "nat", "sequential", None, "statistic"),
+    r"trial/learning_rate/(adam|sgd)": ("trial", "nat", "sequential", None, "statistic point"),
+    r"trial/cure/[a-z0-9_]+": ("cure", "nat", "sequential", None, "version seed iteration"),
+    r"trial/cure/[a-z0-9_]+/after": ("cure", "nat", "sequential", None, "version seed"),
+    r"trial/other_lengths": ("trial", "1", "sequential", None, "statistic length"),
+    r"trial/one_batch": ("trial", "nat", "sequential", None, "iteration"),
     r"truncation/adaptive": ("truncation", "step", "sequential", None, "statistic step"),
     rf"truncation/({PARAMETER}|all)": ("truncation", "1", "log", None, "statistic truncation"),
     r"value": ("input", "1", "diverging", None, "step feature"),
@@ -140,6 +178,13 @@ def test_every_channel_says_what_it_is() -> None:
 def test_what_is_computed_without_being_asked_for() -> None:
     asked_for = {key for key, quantity in QUANTITIES.items() if not quantity.default}
     assert asked_for == {
+        "attention/against_gradient", "attention/clipped", "attention/cost", "attention/direct_logit", "attention/gradient",
+        "attention/head_types", "attention/pair", "attention/queries_and_keys", "attention/redundancy",
+        "attention/relevance", "attention/rollout",
+        "attention/value_zeroing", "attention/weighted_norm", "gradient/from_answer", "residual", "residual/gradient",
+        "residual/lens", "residual/sensitivity", "structure/batch", "structure/cache", "structure/causal", "structure/labels",
+        "structure/order", "structure/padding", "structure/query", "structure/repeat", "structure/tied", "trial/cure", "trial/first_step", "trial/initial_loss",
+        "trial/learning_rate", "trial/one_batch", "trial/other_lengths", "trial/reach",
         "bptt", "depth/parameters", "fixed_points", "gradient/state_derivatives", "gradient/vectors", "influence", "operations",
         "truncation",
     }  # fmt: skip

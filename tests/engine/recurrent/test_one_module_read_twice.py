@@ -28,8 +28,12 @@ class Twice(nn.Module):
         found: Tensor = self.rnn(given)[0]
         return found
 
-    def both(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def both_embedded(self, x: Tensor) -> tuple[Tensor, Tensor]:
         one, other = self.embed(torch.cat((x, x.flip(1)))).chunk(2)
+        return one, other
+
+    def both(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        one, other = self.both_embedded(x)
         return self.read(one), self.read(other)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -64,6 +68,55 @@ class CellsOnTop(Cells):
     both = OnTop.both
 
 
+class Tanh(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.x, self.h = nn.Linear(E, H), nn.Linear(H, H, bias=False)
+
+    def forward(self, x: Tensor, h: Tensor) -> Tensor:
+        return torch.tanh(self.x(x) + self.h(h))
+
+
+class ByHand(Cells):
+    """A cell that is written by hand, too; both loops are in one function, or one is after the other in `both`."""
+
+    def __init__(self, kind: type[nn.RNNBase]) -> None:
+        super().__init__(nn.RNN)
+        self.rnn = Tanh()  # type: ignore[assignment]
+
+
+class ByHandOnTop(ByHand):
+    both = OnTop.both
+
+
+class ByHandInOneLoop(ByHand):
+    """Both sequences in one loop."""
+
+    def both(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        one, other = Twice.both_embedded(self, x)
+        h = g = x.new_zeros(len(x), H)
+        first, second = [], []
+        for a, b in zip(one.unbind(1), other.unbind(1), strict=True):
+            h, g = self.rnn(a, h), self.rnn(b, g)
+            first.append(h)
+            second.append(g)
+        return torch.stack(first, 1), torch.stack(second, 1)
+
+
+class ByHandAbove(ByHand):
+    """In one loop, and the second reads the first one's states."""
+
+    def both(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        h = g = x.new_zeros(len(x), H)
+        first, second = [], []
+        for a in self.embed(x).unbind(1):
+            h = self.rnn(a, h)
+            g = self.rnn(self.back(h), g)
+            first.append(h)
+            second.append(g)
+        return torch.stack(first, 1), torch.stack(second, 1)
+
+
 def run(model: Twice) -> tuple[Kept, Tensor]:
     kept, x = Kept(), torch.randn(1, T, IN, dtype=D)
     subject = Subject(model=model, kind="vectors", width=IN, loss=lambda out, batch: out.square().sum(-1))
@@ -87,6 +140,31 @@ def test_independent_sequences_have_their_derivatives_each(how: type[Twice], kin
             rows = [torch.autograd.grad(unit, weight, retain_graph=True)[0] for unit in states[0, -1]]
             shown = kept.scalar(f"{place}:state_derivative/{name}/{T - 1}/norm")
             assert shown == pytest.approx(float(torch.stack(rows).norm()), rel=1e-9)
+
+
+@pytest.mark.parametrize("how", [ByHand, ByHandInOneLoop])
+def test_loops_by_hand_over_two_sequences_have_their_derivatives_each(how: type[ByHand]) -> None:
+    torch.manual_seed(1)
+    model = how(nn.RNN).to(D)
+    kept, x = run(model)
+    assert not kept.reasons()
+    for place, states in zip(("rnn", "rnn#2"), model.both(x), strict=True):
+        for name in ("x.weight", "x.bias", "h.weight"):
+            weight = model.rnn.get_parameter(name)
+            rows = [torch.autograd.grad(unit, weight, retain_graph=True)[0] for unit in states[0, -1]]
+            shown = kept.scalar(f"{place}:state_derivative/rnn.{name}/{T - 1}/norm")
+            assert shown == pytest.approx(float(torch.stack(rows).norm()), rel=1e-9)
+
+
+@pytest.mark.parametrize("how", [ByHandOnTop, ByHandAbove])
+def test_a_loop_by_hand_over_the_others_states_has_none(how: type[ByHand]) -> None:
+    torch.manual_seed(1)
+    kept, _ = run(how(nn.RNN).to(D))
+    names = [name for name in kept.names() if "state_derivative" in name]
+    assert [name for name in names if name.startswith("rnn:")]
+    assert not [name for name in names if name.startswith("rnn#2")]
+    reasons = [one.reason for one in kept.refusals() if one.channel.startswith("rnn#2")]
+    assert reasons and all("acts on this state through other values" in why or "may act on" in why for why in reasons)
 
 
 @pytest.mark.parametrize(("how", "kind"), [(OnTop, nn.LSTM), (OnTop, nn.GRU), (CellsOnTop, nn.RNN)])

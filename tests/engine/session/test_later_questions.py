@@ -20,11 +20,17 @@ from inspector.records import Edit, Failure, Finished, Run, RunStop
 @pytest.mark.parametrize("kind", KINDS)
 def test_asked_later_is_bit_identical_to_asked_at_once(tmp_path: Path, kind: str) -> None:
     asked = Asked(tmp_path, kind)
-    everything = tuple(QUANTITIES)
+    # what is tested before a training calls the model again and again, and has tests of its own
+    everything = tuple(key for key in QUANTITIES if not key.startswith(("structure/", "trial/")))
     whole = asked.run("whole", *everything)
     path = asked.run("later", "states", "clipping")
     before = asked.calls
-    again = {"influence", "depth/parameters", "operations"}  # which run the model again, whenever they are asked
+    again = {  # which run the model again, whenever they are asked
+        "influence", "depth/parameters", "operations", "attention/against_gradient", "attention/cost",
+        "attention/direct_logit", "attention/gradient", "attention/value_zeroing", "residual", "residual/gradient",
+        "residual/lens", "residual/sensitivity", "attention/head_types", "attention/relevance", "attention/rollout",
+        "attention/weighted_norm",
+    }  # fmt: skip
     with open_capture(path) as live:
         few = set(live.channels)
         answer = asked.ask(path, *(key for key in everything if key not in again))
@@ -36,7 +42,7 @@ def test_asked_later_is_bit_identical_to_asked_at_once(tmp_path: Path, kind: str
     with open_capture(whole) as first, open_capture(path) as second:
         expected, found = held(first), held(second)
         assert expected.keys() == found.keys() and len(expected) > 15
-        assert [key for key in expected if expected[key] != found[key]] == []
+        assert [key for key in expected if expected[key] != found[key] and "seconds" not in key[0]] == []
         assert {c.name: c for c in first.channels.values()} == {c.name: c for c in second.channels.values()}
         scalars = [{(s.name, repr(s.value)) for s in one.scalars if "seconds" not in s.name} for one in (first, second)]
         assert scalars[0] == scalars[1]

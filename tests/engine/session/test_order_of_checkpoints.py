@@ -118,6 +118,13 @@ def test_a_link_to_another_checkpoint_is_no_second_one(tmp_path: Path) -> None:
     assert checkpoints_in([str(tmp_path)]) == [tmp_path / "last.pt"]
 
 
+def test_links_in_a_circle_are_checkpoints_that_cannot_be_read(tmp_path: Path) -> None:
+    path = saved(tmp_path, "step-1.pt")
+    circle = tmp_path / "last.pt"
+    circle.symlink_to(circle)
+    assert set(checkpoints_in([str(tmp_path)])) == {path, circle}
+
+
 def test_numbers_of_frames_follow_the_order_where_there_is_room() -> None:
     found = [Candidate(Path(str(step)), str(step), step) for step in (0, 10, 20, 30)]
     keys = {one.path: (str(one.path),) for one in found}

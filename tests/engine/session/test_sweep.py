@@ -18,6 +18,7 @@ from sweeping import ONLY, checkpoints, content, subject, times_made, weights
 
 import inspector
 from inspector.capture import CaptureError
+from inspector.capture.references import checked_frame
 from inspector.engine.errors import InputError, ModelError
 from inspector.engine.session.sweep import frames
 from inspector.engine.session.sweep.conduct import Conductor, Listener, Outcome
@@ -193,6 +194,27 @@ class _After:
             return sum(bool(one.meta["sweep"].get("finished")) for one in capture.frames) >= self.count
 
 
+def test_a_checkpoint_that_changes_while_others_are_computed_is_not_taken_for_the_old_one(tmp_path: Path) -> None:
+    """As a `last.pt` that a training writes again: the frame would have the new numbers under the old identity."""
+    folder = checkpoints(tmp_path / "run", (0, 10, 200))
+    last = folder / "model-200.pt"
+
+    def change(done: float, _total: float, _text: str) -> None:
+        if done == 1:
+            torch.save(weights(7), last)
+
+    logs: list[str] = []
+    outcome = conducted(request(tmp_path, folder), logs, progress=change)
+    assert (outcome.computed, outcome.failed) == (2, 1)
+    assert any("model-200.pt has changed since this sweep listed it" in text for text in logs)
+    assert conducted(request(tmp_path, folder)).computed == 1
+    with inspector.open_capture(tmp_path / "s.inspect") as swept:
+        index = max(frame.index for frame in swept.frames if frame.step == 200)
+        with inspector.run(subject(tmp_path), "abca", only=ONLY, checkpoint=str(last)) as alone:
+            name = next(iter(alone.channels))
+            np.testing.assert_array_equal(swept.array(name, index), alone.array(name))
+
+
 def test_a_cancelled_sweep_keeps_what_is_finished_and_goes_on_later(tmp_path: Path) -> None:
     folder = checkpoints(tmp_path / "run", (0, 1, 2, 3))
     sweep = request(tmp_path, folder)
@@ -364,13 +386,22 @@ def test_progress_tells_how_long_the_rest_takes(tmp_path: Path) -> None:
     assert all(a <= b for (a, _, _), (b, _, _) in pairwise(told))
 
 
-def test_a_frame_that_comes_late_takes_the_number_between_or_the_last(tmp_path: Path) -> None:
+def test_a_frame_that_comes_late_has_its_place_in_training(tmp_path: Path) -> None:
     folder = checkpoints(tmp_path / "run", (0, 20))
     conducted(request(tmp_path, folder))
     checkpoints(folder, (10, 30))
     conducted(request(tmp_path, folder))
     with inspector.open_capture(tmp_path / "s.inspect") as capture:
-        assert [(one.index, one.step) for one in capture.frames] == [(0, 0), (1, 20), (2, 10), (3, 30)]
+        assert [(one.index, one.step) for one in capture.frames] == [(0, 0), (2, 10), (1, 20), (3, 30)]
+    checkpoints(folder, (5,))
+    conducted(request(tmp_path, folder))
+    with inspector.open_capture(tmp_path / "s.inspect") as capture:
+        assert [(one.index, one.step) for one in capture.frames] == [(0, 0), (4, 5), (2, 10), (1, 20), (3, 30)]
+        assert {capture.frame_of(name) for name in capture.channels} == {3}, "the newest is the last of training"
+        (lag,) = (name for name in capture.channels if name.endswith("jacobian/lag"))
+        along = capture.over_frames(lag, "horizon")
+        assert along.frames == (0, 4, 2, 1, 3) and along.iterations.tolist() == [0, 5, 10, 20, 30]
+    assert checked_frame(capture, -1) == 3
 
 
 def test_a_cluster_needs_dask_or_a_scheduler(tmp_path: Path) -> None:

@@ -278,7 +278,7 @@ def test_units_are_correlated_with_the_tokens_that_were_read(loop: Run, order: r
 
 def test_several_steps_an_iteration_are_not_correlated() -> None:
     _, sink = run(in_chunks, options=RunOptions(only=("openers",)))
-    assert "other steps than the input" in sink.refusals()["model:gate/openers"]
+    assert "reads several steps of the input" in sink.refusals()["model:gate/openers"]
 
 
 def test_padding_that_is_read_first_is_not_correlated() -> None:

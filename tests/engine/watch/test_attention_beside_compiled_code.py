@@ -44,7 +44,7 @@ def nothing_stays_compiled() -> Any:
 
 def watched(path: Path, model: nn.Module, steps: int = 4) -> Capture:
     optimizer = torch.optim.SGD(model.parameters(), 1e-2)
-    with inspector.watch(model, optimizer, path, every=1):
+    with inspector.watch(model, optimizer, path, every=1, cost="full"):  # modules are read in each
         for _ in range(steps):
             model(torch.randn(2, 5, 8)).square().mean().backward()
             optimizer.step()
@@ -89,7 +89,7 @@ def test_what_is_compiled_later_ends_it(tmp_path: Path) -> None:
     """The first iterations are read, then something compiles attention beside the training."""
     model = Model(double)
     optimizer = torch.optim.SGD(model.parameters(), 1e-2)
-    with inspector.watch(model, optimizer, tmp_path / "a.inspect", every=1):
+    with inspector.watch(model, optimizer, tmp_path / "a.inspect", every=1, cost="full"):
         for n in range(6):
             if n == 3:
                 model.function = compiled(attend)

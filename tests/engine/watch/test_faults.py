@@ -213,6 +213,36 @@ def test_a_program_that_ends_without_closing_closes(tmp_path: Path) -> None:
         assert capture.stop is not None and capture.stop.status == "failed"
 
 
+def test_what_a_script_wrote_to_a_file_that_it_never_closed_is_there(tmp_path: Path) -> None:
+    """Its last loss is held until the end, and with it what hangs on autograd's graph."""
+    (tmp_path / "train.py").write_text(
+        textwrap.dedent(
+            """
+            import inspector, torch
+            model = torch.nn.Linear(3, 1)
+            optimizer = torch.optim.SGD(model.parameters(), 0.1)
+            def by_step(output, batch):
+                return output[..., 0]
+            inspector.watch(model, optimizer, "run.inspect", every=1, probe=torch.randn(1, 4, 3), probe_loss=by_step)
+            file = open("losses.txt", "w")
+            for n in range(3):
+                loss = model(torch.randn(2, 4, 3)).square().mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                print(loss.item(), file=file)
+            """
+        )
+    )
+    command = [sys.executable, "-W", "ignore::ResourceWarning", "train.py"]
+    here = {**os.environ, "PYTHONPATH": str(Path(inspector.__file__).parents[1])}
+    done = subprocess.run(command, cwd=tmp_path, env=here, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert len((tmp_path / "losses.txt").read_text().splitlines()) == 3
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        assert len(capture.array("training:loss")) == 3
+
+
 def test_a_watcher_may_be_closed_from_a_hook(plain: str, tmp_path: Path) -> None:
     seen: list[Any] = []
     attach = started(tmp_path / "run.inspect", seen)

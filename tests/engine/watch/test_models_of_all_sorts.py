@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 import inspector
 from inspector.capture import CaptureError
+from inspector.engine.model.subject import Subject
 from inspector.engine.watch.hooks import NO_SCRIPT
 
 
@@ -148,7 +149,8 @@ def test_inference_mode_before_anything_else(tmp_path: Path) -> None:
     model = layers()
     trained(tmp_path / "run.inspect", model, batch=batch)
     with inspector.open_capture(tmp_path / "run.inspect") as capture:
-        assert not capture.logs and len(capture.array("modules:activation/mean_abs")) == 12
+        read = np.isfinite(capture.array("modules:activation/mean_abs")[:, 0])
+        assert not capture.logs and read.nonzero()[0].tolist() == [0, 4, 8]
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit")
@@ -230,3 +232,30 @@ def test_what_is_no_number_is_left_out_and_said_once(tmp_path: Path) -> None:
 def test_a_path_that_no_system_takes_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(CaptureError, match=r"Nothing can be written at .* \(File name too long\)\."):
         inspector.watch(layers(), None, tmp_path / ("n" * 5000))
+
+
+@pytest.mark.parametrize("also", ["run", "preflight"])
+def test_a_run_of_the_model_in_the_loop_is_no_part_of_the_training(also: str, tmp_path: Path) -> None:
+    """Neither its activations nor its batch, nor the optimizers of its trial steps."""
+
+    def recorded(also: str | None, path: Path) -> dict[str, Any]:
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Embedding(11, 4), nn.Linear(4, 11))
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        with inspector.watch(model, optimizer, path, every=1, cost="full") as watcher:
+            for n in range(4):
+                if also is not None and n == 2:
+                    getattr(inspector, also)(Subject(model=model, next_token=True), [1, 2, 3, 4, 5])
+                model(torch.randint(11, (3, 6))).square().mean().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            assert watcher.error is None
+        with inspector.open_capture(path) as capture:
+            assert not capture.logs
+            wanted = (name for name in capture.channels if "time" not in name and "cost" not in name)
+            return {name: np.asarray(capture.array(name)) for name in wanted}
+
+    plain, found = recorded(None, tmp_path / "a.inspect"), recorded(also, tmp_path / "b.inspect")
+    assert plain.keys() == found.keys()
+    for name, values in plain.items():
+        np.testing.assert_array_equal(found[name], values, err_msg=name)

@@ -96,6 +96,24 @@ def test_a_probe_that_fails_is_the_last_one_and_watching_goes_on(tmp_path: Path)
         assert sum("probe" in log.text for log in capture.logs) == 1
 
 
+def test_a_model_that_is_cast_while_it_trains_is_watched_further(tmp_path: Path) -> None:
+    """Its states are channels of another dtype, which the capture of the first frames cannot hold."""
+    model = nn.RNN(2, 3, batch_first=True)
+    x = torch.randn(2, 4, 2)
+    options: dict[str, Any] = {"every": 1, "probe": torch.randn(1, 4, 2), "probe_every": 1}
+    with inspector.watch(model, None, tmp_path / "run.inspect", **options) as watcher:
+        for n in range(6):
+            if n % 3 == 0:
+                model.to(torch.float64 if n else torch.float32)
+                optimizer = torch.optim.SGD(model.parameters(), 0.01)
+            model(x.to(model.weight_hh_l0.dtype))[0].square().mean().backward()
+            optimizer.step()
+        assert watcher.error is None
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        assert len(capture.array("training:loss")) == 6 and len(capture.frames) >= 3
+        assert sum("there is no other" in log.text and "float64" in log.text for log in capture.logs) == 1
+
+
 def test_a_norm_far_above_the_last_200_is_a_spike() -> None:
     spikes = Spikes()
     random = np.random.default_rng(0)

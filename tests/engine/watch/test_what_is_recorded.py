@@ -146,6 +146,55 @@ def test_steps_that_a_scaler_skips_are_no_iterations(tmp_path: Path) -> None:
         assert np.isfinite(table(capture, "training:gradient_norm")["after clipping"]).all()
 
 
+@pytest.mark.parametrize("late", [False, True], ids=["zero before the forward pass", "zero before the backward pass"])
+@pytest.mark.parametrize("to_none", [True, False])
+def test_a_pass_whose_gradients_are_dropped_is_of_no_iteration(to_none: bool, late: bool, tmp_path: Path) -> None:
+    """Of a batch that is left out neither the loss nor anything else is told of the next iteration."""
+    torch.manual_seed(1)
+    inputs = torch.randn(9, 16, 4)
+    losses, means = [], []
+
+    def loop(model: nn.Module, optimizer: torch.optim.Optimizer, _watcher: Any) -> None:
+        for n, x in enumerate(inputs):
+            if not late:
+                optimizer.zero_grad(to_none)
+            output = model(x)
+            found = output.square().mean() * (float("inf") if n == 4 else 1.0)
+            if late:
+                optimizer.zero_grad(to_none)
+            found.backward()
+            if n % 3 == 1:
+                continue
+            losses.append(float(found.detach()))
+            means.append(float(output.detach().abs().mean()))
+            optimizer.step()
+
+    with run(tmp_path, loop, cost="full") as capture:
+        assert capture.array("training:loss") == pytest.approx(losses)
+        assert capture.array("training:backward_passes").tolist() == [1.0] * 6
+        assert not [event for event in capture.events if event.kind == "non-finite"]
+        if not late:  # else the next call has been made by the time that the gradients are dropped
+            assert table(capture, "modules:activation/mean_abs")["2"] == pytest.approx(means, rel=1e-4)
+
+
+def test_the_loss_of_an_iteration_whose_first_attempt_a_scaler_skipped(tmp_path: Path) -> None:
+    losses = []
+
+    def loop(model: nn.Module, optimizer: torch.optim.Optimizer, _watcher: Any) -> None:
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10)
+        for n in range(5):
+            found = loss(model) * (float("inf") if n == 1 else 1.0)
+            scaler.scale(found).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            optimizer.zero_grad()
+            losses.extend([] if n == 1 else [float(found.detach())])
+
+    with run(tmp_path, loop) as capture:
+        assert capture.array("training:loss") == pytest.approx(losses)
+        assert capture.array("training:backward_passes").tolist() == [1.0] * 4 and not list(capture.events)
+
+
 def test_tiny_and_huge_gradients_keep_their_norm(tmp_path: Path) -> None:
     def loop(model: nn.Module, optimizer: torch.optim.Optimizer, _watcher: Any) -> None:
         for size in (1e-30, 1e25):

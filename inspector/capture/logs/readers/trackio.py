@@ -6,7 +6,11 @@ takes. One with a write-ahead log is read from a private copy.
 
 from __future__ import annotations
 
+import math
+import re
 import sqlite3
+from array import array
+from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +24,7 @@ from inspector.capture.logs.reader import LOGS, Intake, NotThisFormatError, OneF
 from inspector.capture.logs.rows import note_time, seconds_of
 from inspector.capture.logs.run_log import EPOCH, NOTHING, RunLog
 from inspector.capture.logs.tail import changed
+from inspector.capture.logs.wandb_metrics import SYSTEM
 from inspector.capture.regular import regular_stat
 from inspector.capture.snapshot import PrivateCopy, has_log
 from inspector.records.plain_text import plain_line
@@ -33,6 +38,8 @@ WAIT = 0.2
 """Seconds that a read waits for the writer."""
 MOST_RUNS = 1_000
 WANTED = {"run_name", "step", "metrics"}
+SYSTEM_TABLE = "system_metrics"
+VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL", re.IGNORECASE)
 
 
 class Database(OneFile):
@@ -44,6 +51,9 @@ class Database(OneFile):
         self._seen: Any = None
         self._file: tuple[int, int] | None = None
         self._names: dict[tuple[str, str], str] = {}
+        self._after_system = 0
+        self._when: dict[str, tuple[array[float], array[float]]] = {}
+        """By run the times and steps of its rows: readings of the machine have a time only."""
 
     def read(self, into: Intake) -> None:
         """The rows that were added. Raises ReplacedError where rows that were read are gone."""
@@ -59,6 +69,7 @@ class Database(OneFile):
                 self._check(base)
                 self._settings(base, into)
                 self._metrics(base, into)
+                self._system(base, into)
         except BusyError:
             return  # its writer has it: at the next call
         self._seen, self._file = now, identity
@@ -117,25 +128,49 @@ class Database(OneFile):
                 run.config.update({key: item for key, item in value.items() if not key.startswith("_")})
 
     def _metrics(self, base: sqlite3.Connection, into: Intake) -> None:
-        known = _columns(base, "metrics")
-        number = "run_id" if "run_id" in known else "''"
-        columns = f"id, run_name, {number}, step, {'timestamp' if 'timestamp' in known else 'NULL'}, metrics"
-        (highest,) = base.execute("SELECT max(id) FROM metrics").fetchone()
-        if (highest if isinstance(highest, int) else 0) < self._after:
+        for number, name, own, step, time, text in self._rows(base, "metrics", self._after, into):
+            run = self._run(name, own, into)
+            if run is not None:
+                self._put(run, number, step, seconds_of(time), text)
+            self._after = number
+
+    def _system(self, base: sqlite3.Connection, into: Intake) -> None:
+        """Readings of the machine, at the step that their run had made when they were taken, as W&B's are."""
+        if not {"id", "run_name", "metrics", "timestamp"} <= _columns(base, SYSTEM_TABLE):
+            return
+        for number, name, own, _, time, text in self._rows(base, SYSTEM_TABLE, self._after_system, into):
+            run, row, seconds = self._run(name, own, into), _object(text), seconds_of(time)
+            self._after_system = number
+            if run is None:
+                continue
+            if row is None:
+                run.lose(self.path.name, None, f"row {number} of its system metrics cannot be read")
+                continue
+            values = {_of_system(key): value for key, value in numbers_in(row).items()}
+            run.row(self._step_at(run.name, seconds), values, seconds)
+
+    def _step_at(self, run: str, seconds: float) -> float:
+        times, steps = self._when.get(run, (array("d"), array("d")))
+        at = bisect_right(times, seconds) - 1
+        return steps[at] if at >= 0 else 0.0
+
+    def _rows(self, base: sqlite3.Connection, table: str, after: int, into: Intake) -> Iterator[tuple[Any, ...]]:
+        """(id, name of the run, its own id, step or None, time or None, JSON) of every row after one, a few thousand
+        at a time. Raises ReplacedError where rows that were read are gone, and CaptureError."""
+        known = _columns(base, table)
+        own, step, time = (word if word in known else "NULL" for word in ("run_id", "step", "timestamp"))
+        (highest,) = base.execute(f"SELECT max(id) FROM {table}").fetchone()
+        if (highest if isinstance(highest, int) else 0) < after:
             raise ReplacedError
-        while True:
-            asked = f"SELECT {columns} FROM metrics WHERE id > ? ORDER BY id LIMIT {ROWS}"
-            rows = base.execute(asked, (self._after,)).fetchall()
-            for number, name, own, step, time, text in rows:
-                run = self._run(name, own, into)
-                if run is not None:
-                    self._put(run, number, step, seconds_of(time), text)
-            if not rows:
-                return
+        asked = (
+            f"SELECT id, run_name, {own}, {step}, {time}, metrics FROM {table} WHERE id > ? ORDER BY id LIMIT {ROWS}"
+        )
+        while rows := base.execute(asked, (after,)).fetchall():
             last = rows[-1][0]
-            if not isinstance(last, int) or last <= self._after:  # SQLite goes round in a circle in a damaged file
-                raise CaptureError(f"{self.path.name} is damaged: the rows of its metrics are not in order.")
-            self._after = last
+            if not isinstance(last, int) or last <= after:  # SQLite goes round in a circle in a damaged file
+                raise CaptureError(f"{self.path.name} is damaged: the rows of its {table} are not in order.")
+            yield from rows
+            after = last
             into.progress(0)
 
     def _put(self, run: RunLog, number: int, step: Any, time: float, text: Any) -> None:
@@ -145,6 +180,10 @@ class Database(OneFile):
             return
         values = numbers_in(row)
         note_time(run, time)
+        times, steps = self._when.setdefault(run.name, (array("d"), array("d")))
+        if math.isfinite(time) and (not times or time >= times[-1]):
+            times.append(time)
+            steps.append(step)
         run.row(step, values, time, {EPOCH: values["epoch"]} if "epoch" in values else NOTHING)
         for name, value in row.items():
             if isinstance(value, dict) and str(value.get("_type", "")).endswith("histogram"):
@@ -158,12 +197,22 @@ class Database(OneFile):
         return listed_histogram(value if isinstance(value, dict) else {})
 
 
+def _of_system(name: str) -> str:
+    return name if name.startswith(f"{SYSTEM}/") else f"{SYSTEM}/{name}"
+
+
 def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")
 
 
 def _columns(base: sqlite3.Connection, table: str) -> set[str]:
-    return {str(row[1]) for row in base.execute(f"PRAGMA table_info({table})")}
+    """The columns of a table that hold what was written. A view, a virtual table and a generated column are computed
+    when they are read, for as long as whoever made the file wants: they have none."""
+    asked = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE"
+    made = [str(sql) for (sql,) in base.execute(asked, (table,))]
+    if len(made) != 1 or VIRTUAL.match(made[0]):
+        return set()
+    return {str(row[1]) for row in base.execute(f"PRAGMA table_xinfo({table})") if row[6] == 0}
 
 
 def _object(text: Any) -> dict[str, Any] | None:
@@ -178,7 +227,7 @@ class Trackio(OneFile):
     """Recognised by SQLite's first bytes and the table `metrics`."""
 
     title = "Trackio database"
-    summary = "The metrics and settings of all runs of a project."
+    summary = "The metrics, settings and measurements of the machine of all runs of a project."
     magic = (MAGIC,)
     names = ("*.db",)
     order = 20

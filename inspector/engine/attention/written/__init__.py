@@ -14,6 +14,7 @@ covers every other way of normalising.
 - `layout.py` - its batch, heads, queries and keys, the selected sample, and the check;
 - `facts.py` - what is known of results (softmax, masks, dropout) and of views and copies of them;
 - `masking.py` - where masks are applied; `judging.py` - attention, or a gate, a mixture, a router;
+- `windows.py` - windows of keys that overlap;
 - `pieces.py` - weights that are taken one by one and added up;
 - `picked.py` - hard attention: the key with the largest score, taken by its index.
 """

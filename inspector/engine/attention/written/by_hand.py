@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from inspector.engine.attention.put_together import of_keys, of_parts
 from inspector.engine.attention.rows import margins
-from inspector.engine.attention.written import judging, masking, picked
+from inspector.engine.attention.written import judging, masking, picked, scores
 from inspector.engine.attention.written.facts import Facts, Origin
 from inspector.engine.attention.written.sums import NOTHING, Args, Kwargs, WeightedSums
 
@@ -26,7 +27,7 @@ class ByHand(WeightedSums):
         if getattr(handler, "__self__", None) is not self:
             return None
         cheap: list[tuple[Callable[[Any, Any], bool], str]] = [
-            (self._known, "passed dropped routed"),
+            (self._known, "passed dropped routed mapped"),
             (self._keyed, "indexed"),
             (self._remembered, "summed accumulated"),
             (self._adds, "added subtracted"),
@@ -104,6 +105,8 @@ class ByHand(WeightedSums):
             applied = known.masked.expand(scores.shape)
             least = margins(scores.detach().movedim(axis, -1), applied.movedim(axis, -1))
             after = replace(after, margins=least.unsqueeze(-1).movedim(-1, axis))
+        if self.selected.passing_on:
+            after = replace(after, highest=scores.detach().amax(axis, keepdim=True))
         self.facts.note(out, after)
 
     def made(self, args: Args, kwargs: Kwargs, out: Any) -> None:
@@ -114,9 +117,29 @@ class ByHand(WeightedSums):
         if isinstance(out, Tensor) and out.is_floating_point() and out.dim():
             known = self.facts.of(source) or NOTHING
             if isinstance(source, Tensor) and known.worth:
-                self.facts.pass_on(source, out, replace(known, made=True))
+                scored = scores.after_function(known.scored)
+                self.facts.pass_on(source, out, replace(known, made=True, scored=scored))
             else:
                 self.facts.note(out, Facts(made=True))
+
+    def powers(self, args: Args, kwargs: Kwargs, out: Any) -> None:
+        """An exponential: of scores it is weights once it is divided by something for each query."""
+        known = self.facts.of(args[0] if args else kwargs.get("input"))
+        self.made(args, kwargs, out)
+        if known is not None and known.scored is not None:
+            self.facts.note(out, replace(self.facts.of(out) or NOTHING, scored=scores.POWER))
+
+    def quotient(self, args: Args, kwargs: Kwargs, out: Any) -> None:
+        """A quotient, perhaps of exponentials and a number for each query."""
+        source = args[0] if args else kwargs.get("input")
+        known = self.facts.of(source)
+        self.made(args, kwargs, out)
+        after = self.facts.of(out)
+        if known is None or after is None or known.scored is None or not isinstance(source, Tensor):
+            return
+        each = len(args) > 1 and scores.for_each_row(args[1], source)
+        scored = scores.QUOTIENT if each and known.scored == scores.POWER else known.scored
+        self.facts.note(out, replace(after, scored=scored))
 
     def one_hot(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
         """one_hot of the keys with the largest scores."""
@@ -187,7 +210,9 @@ class ByHand(WeightedSums):
         """A difference: of scores and their largest, or with a mask of large numbers."""
         if isinstance(out, Tensor) and out.is_floating_point() and len(args) > 1:
             other = args[1]
-            plain = isinstance(other, Tensor) and (other.requires_grad or other.dim() < 1)
+            known = self.facts.of(other)
+            weights = known is not None and known.origin is not None
+            plain = isinstance(other, Tensor) and (other.requires_grad or other.dim() < 1 or weights)
             self._plus(args[0], other if plain or not isinstance(other, Tensor) else -other.detach(), out)
 
     def _plus(self, one: Any, two: Any, out: Tensor) -> None:
@@ -195,6 +220,8 @@ class ByHand(WeightedSums):
             found = self.pieces.plus(one, two, out)
             if found is not None:
                 self.weighs(found)
+        if self._several(one, two, out):
+            return
         for source, mask in ((one, two), (two, one)):
             known = self.facts.of(source)
             if not isinstance(source, Tensor):
@@ -205,6 +232,24 @@ class ByHand(WeightedSums):
                 return
             if known is not None:
                 self.facts.pass_on(source, out, known)
+                if known.scored is not None and source.shape == out.shape:
+                    return
+
+    def _several(self, one: Any, two: Any, out: Tensor) -> bool:
+        """Note a sum or difference of two different softmaxes of one shape: whether it is one."""
+        known = [self.facts.of(part) for part in (one, two)]
+        origins = [part.origin for part in known if part is not None and part.origin is not None]
+        if len(origins) < 2 or one.shape != two.shape or origins[0] is origins[1]:
+            return False
+        parts = tuple(dict.fromkeys(part for one in origins for part in (one.parts or (one,))))
+        if any(part.kind != "softmax" for part in parts):
+            return False
+        masks = [part.masked.expand(out.shape) for part in known if part is not None and part.masked is not None]
+        both = masks[0] & masks[1] if len(masks) == 2 else None
+        first = origins[0]
+        origin = Origin("several", first.place, first.module, tuple(out.shape), first.axis, parts=parts)
+        self.facts.note(out, Facts(masked=both, origin=origin))
+        return True
 
     def multiplied(self, args: Args, kwargs: Kwargs, out: Any) -> None:
         """A product: with a mask of zeros and ones; or of weights and values, which a sum follows."""
@@ -217,7 +262,9 @@ class ByHand(WeightedSums):
             self._remember(left, right, out)
         for source, other in ((left, right), (right, left)):
             known = self.facts.of(source)
-            if known is not None and known.worth and isinstance(source, Tensor):
+            if known is not None and known.scored is not None and known.origin is None and isinstance(source, Tensor):
+                self._of_scores(known, source, other, out)
+            elif known is not None and known.worth and isinstance(source, Tensor):
                 weights = known.made or known.origin is not None
                 # A factor that makes more entries of the weights is values, whose first ones are often all 0.
                 after = masking.multiplied(known, other, out) if weights and source.shape == out.shape else known
@@ -225,6 +272,21 @@ class ByHand(WeightedSums):
                     self.facts.pass_on(source, out, after)
                 elif weights:
                     self._multiplies(known, left, right, out)
+
+    def _of_scores(self, known: Facts, source: Tensor, other: Any, out: Tensor) -> None:
+        """A product of scores, or of weights made of them, with a decay, a mask, one over a sum; or values."""
+        if isinstance(other, Tensor) and other.dim():
+            self._remember(source, other, out)
+        if source.shape != out.shape:
+            return
+        fixed = isinstance(other, Tensor) and other.dim() > 1 and not other.requires_grad
+        values = other.detach() if fixed else None
+        mask = values is not None and bool(((values == 0) | (values == 1)).all())
+        each = not mask and scores.for_each_row(other, source)
+        scored = scores.QUOTIENT if each and known.scored == scores.POWER else known.scored
+        if values is not None and not each and bool((values == 0).any()):
+            known = replace(known, masked=masking.union(known.masked, values == 0, out.shape))
+        self.facts.pass_on(source, out, replace(known, scored=scored))
 
     def _multiplies(self, known: Facts, left: Any, right: Any, out: Tensor) -> None:
         if known.origin is not None and not known.origin.reason:
@@ -240,15 +302,42 @@ class ByHand(WeightedSums):
         """A linear layer: its last axis has a weight of its own for each position."""
         weight = kwargs.get("weight", args[1] if len(args) > 1 else None)
         if isinstance(out, Tensor) and out.dim():
-            self.facts.note(out, Facts(features=out.shape[-1], weight=id(weight)))
+            known = self.facts.of(args[0]) if args else None
+            ends = None if known is None else known.ends
+            scored = self._additive(out, weight) if isinstance(weight, Tensor) else None
+            self.facts.note(out, Facts(features=out.shape[-1], weight=id(weight), ends=ends, scored=scored))
+
+    def mapped(self, args: Args, _kwargs: Kwargs, out: Any) -> None:
+        """A function of each position by itself: what was put together is still known."""
+        known = self.facts.of(args[0]) if args else None
+        if known is None or not isinstance(out, Tensor):
+            return
+        if known.scored is not None:
+            self.facts.note(out, replace(known, scored=scores.after_function(known.scored)))
+        elif known.ends is not None:
+            self.facts.note(out, Facts(ends=known.ends))
+
+    def padded(self, args: Args, kwargs: Kwargs, out: Any) -> None:
+        """pad(x, (…, 1, n)): zeros in place of a first key."""
+        given = masking.arguments(args, kwargs, ("input", "pad", "mode", "value"))
+        pads, zeros = tuple(given["pad"]), not given.get("value") and given.get("mode", "constant") == "constant"
+        if zeros and out.dim() == 3 and len(pads) == 4 and pads[:3] == (0, 0, 1) and out.is_floating_point():
+            self.facts.note(out, Facts(ends=of_keys(self.selected, out, 1, fixed=True)))
 
     def stacked(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
         """stack or cat: of results of layers with different weights, or of one layer at several positions."""
-        parts = kwargs.get("tensors", args[0] if args else ())
+        given = kwargs.get("tensors", args[0] if args else ())
+        parts = [
+            part for part in given if part.numel()
+        ]  # a cache of keys begins as a tensor (0,) to which they are added
         known = [self.facts.of(part) for part in parts]
         weights = {one.weight for one in known if one is not None and one.weight}
-        if len(parts) > 1 and len(weights) == len(parts):
-            self.facts.note(out, Facts(experts=True))
+        if len(parts) < 2:
+            return
+        dim, stacked = kwargs.get("dim", args[1] if len(args) > 1 else 0), out.dim() > parts[0].dim()
+        ends = of_parts(self.selected, parts, dim % out.dim(), stacked, out) if isinstance(dim, int) else None
+        if ends is not None or len(weights) == len(parts):
+            self.facts.note(out, Facts(experts=len(weights) == len(parts), ends=ends))
 
     def routed(self, args: Args, _kwargs: Kwargs, _out: Any) -> None:
         """topk of weights."""
@@ -259,7 +348,9 @@ class ByHand(WeightedSums):
 
 def moved_masks(facts: Facts, source: Tensor, out: Tensor) -> Facts:
     """Facts of a sum, whose mask may have more axes than the scores."""
-    return facts if facts.masked is None or source.shape == out.shape else replace(facts, margins=None, clean=None)
+    if facts.masked is None or source.shape == out.shape:
+        return facts
+    return replace(facts, margins=None, clean=None, highest=None)
 
 
 def _of_outer(place: str, module: str) -> str:
@@ -268,8 +359,9 @@ def _of_outer(place: str, module: str) -> str:
 
 
 def _outer(left: object, right: object) -> bool:
-    """Whether a product is of (…, d, 1) and (…, 1, e), or the other way round."""
+    """Whether a product is of (…, d, 1) and (…, 1, e), or the other way round; or of (…, 1, d) and (…, k, d)."""
     if not isinstance(left, Tensor) or not isinstance(right, Tensor) or left.dim() != right.dim() or left.dim() < 3:
         return False
     ends = (left.shape[-1], right.shape[-2]), (left.shape[-2], right.shape[-1])
-    return (1, 1) in ends and left.shape[:-2] == right.shape[:-2]
+    outer = (1, 1) in ends and left.shape[:-2] == right.shape[:-2]
+    return outer or (left.shape[-1] == right.shape[-1] > 1 and 1 in (left.shape[-2], right.shape[-2]) != (1, 1))

@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from inspector.engine.trace.trace import KeyEnds
+
 RECENT = 96
 """Results of which something is known that is no softmax: the last ones. Masks are applied shortly before a softmax."""
 
@@ -30,6 +32,7 @@ class Origin:
         taken: it was attention.
         reason: why it is not, as far as is known.
         masked: of indices of keys, (…, k) which keys were masked in the scores.
+        parts: of a sum or difference of several softmaxes, those.
     """
 
     kind: str
@@ -42,6 +45,12 @@ class Origin:
     taken: bool = False
     reason: str = ""
     masked: Tensor | None = None
+    parts: tuple[Origin, ...] = ()
+
+    def take(self, reason: str = "") -> None:
+        """It was attention; or not, for a reason. So are its parts."""
+        for one in (self, *self.parts):
+            one.taken, one.reason = not reason, reason or one.reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,26 +60,39 @@ class Facts:
     Attributes:
         masked: True where a mask was applied.
         margins: by how much finite masks lie below the allowed scores, of size 1 along the axis of the keys.
+        highest: the largest score, of size 1 along the axis of the keys; only where what heads pass on is kept.
         clean: the weights before dropout.
         features: the size of the last axis, where that is the output of a layer.
         weight: the identity of the parameter by which the layer multiplies that made it; 0 for none.
         experts: it holds results of layers with different parameters beside each other.
         made: it was computed by an operation by which weights are made.
+        scored: how it was computed from scores of queries and keys that were not normalised, see `scores.py`; None for
+            what is no scores.
+        ends: what it, or what it was computed from key by key, was put together from.
     """
 
     masked: Tensor | None = None
     margins: Tensor | None = None
+    highest: Tensor | None = None
     clean: Tensor | None = None
     origin: Origin | None = None
     features: int = 0
     weight: int = 0
     experts: bool = False
     made: bool = False
+    scored: str | None = None
+    ends: KeyEnds | None = None
 
     @property
     def worth(self) -> bool:
         """Whether there is anything to pass on."""
-        return self.masked is not None or self.origin is not None or self.features > 0 or self.made or self.experts
+        known = self.masked is not None or self.origin is not None or self.scored is not None
+        return known or self.features > 0 or self.made or self.experts
+
+    @property
+    def weighs(self) -> bool:
+        """Whether it may be weights, normalised or not."""
+        return self.made or self.origin is not None or self.scored is not None
 
 
 @dataclass(slots=True)
@@ -88,7 +110,9 @@ class Known:
         if view.shape == self.shape and view.stride() == self.stride and view.storage_offset() == self.offset:
             return self.facts
         facts = self.facts
-        if facts.masked is None and facts.margins is None and facts.clean is None:
+        if facts.ends is not None and view.numel() < self.shape.numel():
+            facts = replace(facts, ends=None)
+        if facts.masked is None and facts.margins is None and facts.clean is None and facts.highest is None:
             if not facts.features or view.shape[-1:] == self.shape[-1:]:
                 return facts
             return replace(facts, features=0)
@@ -96,6 +120,7 @@ class Known:
             facts,
             masked=self._companion(facts.masked, view),
             margins=self._companion(facts.margins, view),
+            highest=self._companion(facts.highest, view),
             clean=self._companion(facts.clean, view),
             features=facts.features if view.shape[-1:] == self.shape[-1:] else 0,
         )
@@ -106,7 +131,7 @@ class Known:
         span = 1 + sum((size - 1) * step for size, step in zip(self.shape, self.stride, strict=True))
         if span != self.shape.numel():  # parts of a larger tensor, or repeated entries
             return None
-        laid = torch.empty_strided(self.shape, self.stride, dtype=one.dtype, device=one.device)
+        laid = torch.empty(span, dtype=one.dtype, device=one.device).as_strided(self.shape, self.stride)
         laid.copy_(one.expand(self.shape))
         return laid.as_strided(view.shape, view.stride(), view.storage_offset() - self.offset)
 
@@ -134,8 +159,12 @@ class FactTable:
         known = self._known
         if not known:
             return False
-        storages = (_storage(one) for one in tensors if isinstance(one, Tensor))
-        return any(storage is not None and storage._cdata in known for storage in storages)
+        for one in tensors:  # at every operation of a loop: no generators
+            if isinstance(one, Tensor):
+                storage = _storage(one)
+                if storage is not None and storage._cdata in known:
+                    return True
+        return False
 
     def whole(self, part: Tensor) -> Known | None:
         """What is known of the memory of which a tensor is a part; None where it is all of it."""
@@ -157,7 +186,7 @@ class FactTable:
         """What is known of one tensor holds for a result of the same shape, or one with its entries in their order."""
         changed = facts is not None
         facts = self.of(source) if facts is None else facts
-        if facts is None or not isinstance(result, Tensor) or not facts.worth:
+        if facts is None or not isinstance(result, Tensor) or not (facts.worth or facts.ends is not None):
             return
         if not changed and _same_memory(source, result):
             return  # a view
@@ -189,6 +218,7 @@ def moved(facts: Facts, before: torch.Size, after: torch.Size) -> Facts:
 
     return replace(
         facts, masked=companion(facts.masked), margins=companion(facts.margins), clean=companion(facts.clean),
+        highest=companion(facts.highest),
         features=facts.features if before[-1:] == after[-1:] else 0,
     )  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -13,10 +13,14 @@ from inspector.engine.attention.selected_sample import SelectedSample
 from inspector.engine.attention.written.contraction import Contraction, Operand, Roles
 from inspector.engine.cells.base import Check
 from inspector.engine.errors import Unsupported
+from inspector.engine.trace.heads import Heads, NewValue, PassedOn, edge_of
 
 COMMON = "its values are the same for all sequences of the batch, or the sequences have no axis"
 NO_BATCH = "its common axes of {} entries are no batch of {} sequences"
 TAKEN = "{} axes have {} entries, of which the first is taken for the batch"
+NOT_FOLLOWED = "the sum of its values is put together from several operations, whose gradient is not followed"
+WINDOWS = "heads of several windows on the batch axis are not changed one by one"
+QUERIES = "its queries have several axes"
 ROUNDING = 32.0
 """Allowed error of a sum of products, in rounding errors of the largest product: sums run in another order here."""
 
@@ -60,6 +64,45 @@ class Layout:
             out = self.selected.returned(out)
         features = math.prod(map(self.contraction.right.size, self.roles.features))
         return out.reshape(-1, self.count(self.queries), features)
+
+    def passed_on(self, result: object) -> Heads:
+        """What the heads pass on to the tensor with which the model goes on: `result`, or a view of it without axes
+        of one entry. Its gradient is known only where it is that."""
+        out, value = self.contraction.out.tensor, self.values().detach()
+        queries = self.count(self.queries)
+        same = isinstance(result, Tensor) and result.data_ptr() == out.data_ptr()
+        if not isinstance(result, Tensor) or not same or [n for n in result.shape if n > 1] != [
+            n for n in out.shape if n > 1
+        ]:  # fmt: skip
+            return Heads([PassedOn(value, queries)], incomplete=NOT_FOLLOWED)
+        shape, axes = out.shape, self.contraction.out.axes
+
+        def take(gradient: Tensor) -> Tensor:
+            found = replace(self.contraction, out=Operand(gradient.reshape(shape), axes))
+            return replace(self, contraction=found).returned()
+
+        return Heads([PassedOn(value, queries, edge_of(result), take, self._put)])
+
+    def _put(self, result: Tensor, head: int, rows: slice, new: NewValue) -> Tensor:
+        """`result` with rows of queries of one head, in every sequence, replaced. Raises Unsupported."""
+        if self.batch and self.selected.windows(self.contraction.left.size(self.batch)) > 1:
+            raise Unsupported(WINDOWS)
+        if not len(range(*rows.indices(self.count(self.queries)))):
+            return result
+        sizes = [self.contraction.left.size(axis) for axis in self.heads]
+        at = [int(n) for n in torch.unravel_index(torch.tensor(head), sizes)] if sizes else []
+        changed = result.clone(memory_format=torch.contiguous_format)
+        out = Operand(changed.reshape(self.contraction.out.tensor.shape), self.contraction.out.axes)
+        own = out.ordered(self.batch + self.heads + self.queries + self.roles.features)
+        own = own[(slice(None),) * len(self.batch) + tuple(at)]
+        if len(self.queries) > 1:
+            raise Unsupported(QUERIES)
+        here = (slice(None),) * len(self.batch) + ((rows,) if self.queries else ())
+        count = len(self.roles.features)
+        before = own[here].flatten(-count) if count else own[here][..., None]
+        after = new(before).expand_as(before)
+        own[here] = after.reshape(own[here].shape)
+        return changed
 
     def note(self) -> str:
         """What a reader must know of several windows of the sample on the batch axis; without an axis of heads, that

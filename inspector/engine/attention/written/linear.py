@@ -124,6 +124,12 @@ class LinearAttention:
         _keep(self.uses, contraction.out.tensor, found)
         return found
 
+    def undivided(self, contraction: Contraction, masked: Tensor | None, origin: Origin) -> None:
+        """A contraction of weights that may be divided by their sum afterwards."""
+        out, weights = contraction.out, replace(contraction.left, tensor=contraction.left.tensor.detach())
+        found = Used(Result.of(out.tensor, out.axes), weights, contraction.right, masked, origin)
+        _keep(self.uses, out.tensor, found)
+
     def divided(self, source: Tensor, factor: Tensor, out: Tensor) -> tuple[Contraction, Used] | None:
         """A result times a factor for each query, as the sum of products that it is then; None for other products."""
         known = _found(self.uses, source)

@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 
 from inspector.engine.attention.calls import WITHOUT_DROPOUT, from_weights
+from inspector.engine.attention.projections import Projections
+from inspector.engine.attention.put_together import of_keys
 from inspector.engine.attention.selected_sample import SelectedSample
-from inspector.engine.attention.written import judging, linear, masking, picked
+from inspector.engine.attention.written import judging, linear, masking, picked, scores
 from inspector.engine.attention.written.contraction import (
     Contraction,
     Operand,
@@ -27,9 +29,13 @@ from inspector.engine.attention.written.facts import Facts, FactTable, Origin
 from inspector.engine.attention.written.layout import Layout, lay_out
 from inspector.engine.attention.written.linear import LinearAttention
 from inspector.engine.attention.written.pieces import Pieces
+from inspector.engine.attention.written.windows import WHOLE, place_of, windows_of
 from inspector.engine.errors import Unsupported
-from inspector.engine.trace.trace import Attention
+from inspector.engine.trace.heads import Heads
+from inspector.engine.trace.trace import Attention, KeyEnds
 
+WINDOWS = "its keys were copied into windows that overlap"
+SEVERAL = "its weights multiply several values, of which one was followed"
 OWN_WEIGHTS_BYTES = 2 << 30
 """Maps that the model itself computes stay in memory until they are written; at most this many bytes of them in a
 run."""
@@ -47,12 +53,19 @@ class WeightedSums:
     selected: SelectedSample
     where: Callable[[], tuple[str, str]]
     found: Callable[[Attention], None]
+    projections: Projections = field(default_factory=Projections)
+    result: Any = None
+    """What the function that is looked at returned."""
+    by_origin: dict[int, Attention] = field(default_factory=dict)
+    """Id of an origin → its attention, where what heads pass on is kept."""
     origins: list[Origin] = field(default_factory=list)
     facts: FactTable = field(default_factory=FactTable)
     products: dict[int, tuple[weakref.ref[Tensor], Tensor, Tensor]] = field(default_factory=dict)
     pieces: Pieces = field(init=False)
     linear: LinearAttention = field(default_factory=LinearAttention)
     bytes: int = 0
+    of_itself: list[KeyEnds] = field(default_factory=list)
+    """What was put together and is queries and keys: both are moved on alike."""
 
     def __post_init__(self) -> None:
         self.pieces = Pieces(self.facts)
@@ -63,12 +76,25 @@ class WeightedSums:
         left, right = given.get("input"), given.get("other", given.get("mat2", given.get("vec")))
         if not isinstance(left, Tensor) or not isinstance(right, Tensor) or not isinstance(out, Tensor):
             return
-        if judging.is_parameter(right) and not self._weighs(left):
-            self.facts.note(out, Facts(features=out.shape[-1] if out.dim() else 0, weight=id(right)))
-        elif self._any(left, right):
-            self.consider(of_matmul(left, right, out))
+        if judging.is_parameter(right) and not self._normalised(left):
+            features = out.shape[-1] if out.dim() else 0
+            known = Facts(features=features, weight=id(right))
+            self.facts.note(out, replace(known, scored=self._additive(out, right)))
+            return
+        contraction = of_matmul(left, right, out)
+        if self._any(left, right):
+            self.consider(contraction)
         else:
-            self._sums_first(of_matmul(left, right, out))
+            self._sums_first(contraction)
+        self._scores(contraction)
+
+    def product_added(self, args: Args, kwargs: Kwargs, out: Any) -> None:
+        """baddbmm(input, batch1, batch2) and addmm, where what they add is 0."""
+        given = masking.arguments(args, kwargs, ("input", "batch1", "batch2"))
+        left, right = given.get("batch1", given.get("mat1")), given.get("batch2", given.get("mat2"))
+        added = given["input"] if given.get("beta", 1) else None
+        if given.get("alpha", 1) == 1 and (added is None or not bool(added.detach().any())):
+            self.product((left, right), {}, out)
 
     def einsum(self, args: Args, _kwargs: Kwargs, out: Any) -> None:
         """einsum in any order of letters and operands."""
@@ -81,6 +107,7 @@ class WeightedSums:
             found = of_einsum(args[0], operands, 0, out) if len(operands) == 2 else None
             if found is not None and not any(judging.is_parameter(one) for one in operands):
                 self._sums_first(found)
+                self._scores(found)
             return
         for at, operand in enumerate(operands):
             if self._weighs(operand):
@@ -103,7 +130,9 @@ class WeightedSums:
         dims = kwargs.get("dim", kwargs.get("axis", args[1] if len(args) > 1 else None))
         axes: Sequence[int] = () if dims is None else (dims,) if isinstance(dims, int) else tuple(dims)
         keepdim = bool(kwargs.get("keepdim", args[2] if len(args) > 2 else False))
-        self.consider(of_sum(found[1], found[2], axes, keepdim, out))
+        contraction = of_sum(found[1], found[2], axes, keepdim, out)
+        self.consider(contraction)
+        self._scores(contraction)
 
     def gathered(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
         """gather(values, dim, index)."""
@@ -128,6 +157,22 @@ class WeightedSums:
         if contraction is not None:
             self.weighs(contraction)
 
+    def _scores(self, contraction: Contraction) -> None:
+        """Note that a product may be of queries and keys, and whether these are put together of the same."""
+        of_both = [self.facts.of(one.tensor) for one in (contraction.left, contraction.right)]
+        both = [one.ends for one in of_both if one is not None and one.ends is not None]
+        if len(both) == 2 and both[0] is both[1]:
+            self.of_itself = [*self.of_itself[-3:], both[0]]
+        known = self.facts.of(contraction.out.tensor)
+        found = scores.of_product(self.selected, contraction) if known is None else None
+        if found is not None:
+            self.facts.note(contraction.out.tensor, found)
+
+    def _additive(self, out: Tensor, weight: Tensor) -> str | None:
+        """Whether one number was computed for each position."""
+        count = out.shape[-1] if weight.dim() < 2 else out.shape[-2] if out.dim() > 1 and out.shape[-1] == 1 else 0
+        return scores.ADDITIVE if count in (self.selected.padded, self.selected.length) else None
+
     def consider(self, contraction: Contraction) -> None:
         """A sum of products in which either operand may be the weights."""
         if not (self._weighs(contraction.left.tensor) and self.weighs(contraction)):
@@ -147,19 +192,22 @@ class WeightedSums:
         if not contraction.left.tensor.is_floating_point():  # one_hot gives whole numbers
             left = Operand(contraction.left.tensor.to(contraction.out.tensor.dtype), contraction.left.axes)
             contraction = replace(contraction, left=left)
-        origin = known.origin or self._by_values(contraction, roles)
-        if origin is None:
+        origin = known.origin or self._by_values(contraction, roles) or self._by_scores(contraction, roles)
+        if origin is None or (origin.kind == "exp" and origin.reason):
             return False
+        known = self.facts.of(contraction.left.tensor.detach()) or NOTHING
         if origin.kind in ("sigmoid", "hard"):
             origin.place, origin.module = self.where()
         values = self.facts.of(contraction.right.tensor) or NOTHING
         reason = judging.verdict(self.selected, origin, contraction, roles, known, values)
         if reason:
-            origin.reason = reason
+            origin.take(reason)
             return False
-        if origin.taken:
-            return True  # other values with the same weights
-        origin.taken = True  # or refused with a reason of its own
+        if origin.taken:  # other values with the same weights
+            if id(origin) in self.by_origin:
+                self.by_origin[id(origin)].heads = Heads([], incomplete=SEVERAL)
+            return True
+        origin.take()  # or refused with a reason of its own
         return self._record(lay_out(self.selected, contraction, roles), known, origin)
 
     def _sums_first(self, contraction: Contraction) -> None:
@@ -204,6 +252,7 @@ class WeightedSums:
         if found is None:
             return False
         contraction, used = found
+        used.origin.reason = ""
         self.facts.note(contraction.left.tensor, Facts(masked=used.masked, origin=used.origin))
         used.taken = self.weighs(contraction)
         return used.taken
@@ -227,34 +276,97 @@ class WeightedSums:
         self.facts.note(left.tensor, replace(self.facts.of(left.tensor) or NOTHING, origin=origin))
         return origin
 
+    def _by_scores(self, contraction: Contraction, roles: Roles) -> Origin | None:
+        """The origin of weights that were computed from scores in another way."""
+        left = contraction.left.tensor.detach()
+        known = self.facts.of(left) or NOTHING
+        origin = scores.origin_of(self.selected, known, contraction, roles, self.where())
+        if origin is None:
+            return None
+        masked = None if known.masked is None else known.masked & (left == 0)
+        if origin.reason:
+            self.origins.append(origin)
+            self.linear.undivided(contraction, masked, origin)
+        else:
+            self.facts.note(left, replace(known, origin=origin, masked=masked))
+        return origin
+
     def _record(self, layout: Layout, known: Facts, origin: Origin) -> bool:
-        weights = layout.contraction.left.tensor.detach() if known.clean is None else known.clean
-        part = layout.of_weights(weights)
+        given = layout.contraction.left.tensor.detach()
+        shape = given.shape
+        weights = given if known.clean is None else known.clean
+        windows = windows_of(layout)
+        whole = layout if windows is None else windows.over_all(self.selected)
+
+        def whole_part(one: Tensor, fill: float) -> Tensor:
+            return whole.of_weights(one if windows is None else windows.spread(one, fill))
+
+        part = whole_part(weights, 0.0)
         if origin.kind in ("softmax", "linear") and not judging.at_most_one(part):
             origin.taken, origin.reason = False, origin.reason or judging.ELSEWHERE
             return False
         if origin.kind == "linear" and (bool((part < 0).any()) or not bool((part.sum(-1) > 0.5).any())):
             origin.taken = False
             return False
+        self._allow(part)
+        masked = None if known.masked is None else known.masked.expand(shape)
+        if windows is not None and masked is None:
+            masked = torch.zeros(shape, dtype=torch.bool, device=given.device)
+        rows = None if known.margins is None else whole_part(known.margins.expand(shape), -torch.inf)
+        place = WHOLE if windows is None else place_of(windows, self.selected, part)
+        seen = from_weights(
+            self.selected, origin.place, origin.module, part[..., place.keys].clone(),
+            "; ".join(filter(None, (_note(whole, known, origin, part), place.note))),
+            masked=None if masked is None else whole_part(masked, True)[..., place.keys],
+            margins=None if rows is None else rows.amax(-1).double(),
+        )  # fmt: skip
+        seen = place.put(seen)
+        seen.ends = self._ends(layout) if windows is None else None
+        seen.check = whole.check()
+        if self.selected.passing_on and windows is not None:
+            seen.heads = Heads([], incomplete=WINDOWS)
+        if windows is None:
+            self._passed_on(seen, layout, known, origin)
+        self.found(seen)
+        return True
+
+    def _passed_on(self, seen: Attention, layout: Layout, known: Facts, origin: Origin) -> None:
+        """Note the largest scores, and wait for what the heads' values are multiplied with."""
+        if known.highest is not None and seen.weights is not None:
+            of_rows = layout.of_weights(known.highest.expand(layout.contraction.left.tensor.shape))[..., 0]
+            seen.highest = of_rows[..., : seen.weights.shape[2]]
+        if self.selected.passing_on:
+            self.by_origin[id(origin)] = seen
+            self.projections.expect(seen, layout.passed_on(self.result), self.result)
+
+    def _ends(self, layout: Layout) -> KeyEnds | None:
+        """What the values were put together from; the first and last ones themselves where that was not seen."""
+        known = self.facts.of(layout.contraction.right.tensor)
+        if known is not None and known.ends is not None:
+            return None if any(one is known.ends for one in self.of_itself) else known.ends
+        right = layout.contraction.right
+        axes = [axis for axis in right.axes if axis not in layout.roles.keys]
+        if len(layout.roles.keys) != 1 or (layout.batch and layout.batch not in axes):
+            return None
+        batch = layout.batch if layout.batch in axes else ""
+        ordered = right.ordered(batch + layout.roles.keys + "".join(axis for axis in axes if axis != batch))
+        return of_keys(self.selected, ordered, 1 if batch else 0) if batch or self.selected.batch == 1 else None
+
+    def _allow(self, part: Tensor) -> None:
+        """Count the bytes of a map. Raises Unsupported where there are too many."""
         size = part.numel() * part.element_size()
-        self.bytes += size
-        if self.bytes > OWN_WEIGHTS_BYTES:
-            self.bytes -= size
+        if self.bytes + size > OWN_WEIGHTS_BYTES:
             raise Unsupported(
                 f"the model computes the maps itself and this one would take {size / 1e9:.2g} GB more than allowed; "
                 "with scaled_dot_product_attention only queries and keys are stored"
             )
-        masked = None if known.masked is None else layout.of_weights(known.masked.expand(known_shape(layout)))
-        rows = None if known.margins is None else layout.of_weights(known.margins.expand(known_shape(layout)))
-        seen = from_weights(
-            self.selected, origin.place, origin.module, part.clone(), _note(layout, known, origin),
-            masked=masked, margins=None if rows is None else rows[..., 0].double(),
-        )  # fmt: skip
-        seen.check = layout.check()
-        self.found(seen)
-        return True
+        self.bytes += size
 
     def _weighs(self, tensor: object) -> bool:
+        known = self.facts.of(tensor)
+        return known is not None and known.weighs
+
+    def _normalised(self, tensor: object) -> bool:
         known = self.facts.of(tensor)
         return known is not None and (known.made or known.origin is not None)
 
@@ -262,13 +374,12 @@ class WeightedSums:
         return any(self._weighs(tensor) for tensor in tensors)
 
 
-def known_shape(layout: Layout) -> torch.Size:
-    """The shape of the weights as the operation got them."""
-    return layout.contraction.left.tensor.shape
-
-
-def _note(layout: Layout, known: Facts, origin: Origin) -> str:
-    parts = [layout.note(), WITHOUT_DROPOUT if known.clean is not None else "", _KINDS.get(origin.kind, "")]
+def _note(layout: Layout, known: Facts, origin: Origin, weights: Tensor) -> str:
+    kind = _KINDS.get(origin.kind, "")
+    if origin.kind in ("exp", "scores", "several"):
+        kind += "" if judging.sums_to_one(weights) else ": rows need not sum to 1"
+        kind += ", weights may be below 0" if bool((weights < 0).any()) else ""
+    parts = [layout.note(), WITHOUT_DROPOUT if known.clean is not None else "", kind]
     return "; ".join(part for part in parts if part)
 
 
@@ -276,5 +387,8 @@ _KINDS = {
     "sigmoid": "sigmoid of each score: rows need not sum to 1",
     "linear": "equivalent weights of linear attention, φ(q)·φ(k) over their sum",
     "hard": "hard: each query takes one key",
+    "exp": "exp of the scores, divided by the model",
+    "scores": "computed from the scores without a softmax",
+    "several": "several softmaxes added or subtracted",
     "": "recognised by its values: each row sums to 1",
 }

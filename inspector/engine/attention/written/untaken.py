@@ -8,6 +8,12 @@ from inspector.engine.attention.written.facts import Origin
 from inspector.engine.attention.written.judging import ATTENDING, UNSEEN, UNUSED
 from inspector.records import counted
 
+_NAMES = {
+    "softmax": ("A softmax", "softmaxes"),
+    "linear": ("A linear attention", "linear attentions"),
+    "exp": ("An exponential of scores", "exponentials of scores"),
+}
+"""What is listed, by kind: one, several."""
 MOST = 40
 """Lines at most; the rest is counted."""
 LINE = "{} of {}, over axis {} of {}, {} not taken for attention: {}."
@@ -17,7 +23,7 @@ def lines(origins: Iterable[Origin]) -> list[str]:
     """What is said of every softmax that was not taken for attention, in the order of the model."""
     groups: dict[tuple[str, str], list[Origin]] = {}
     for origin in origins:
-        if not origin.taken and origin.kind in ("softmax", "linear"):
+        if not origin.taken and origin.kind in _NAMES:
             groups.setdefault((origin.place, origin.reason or _unknown(origin)), []).append(origin)
     said = [_line(place, reason, group) for (place, reason), group in groups.items()]
     rest = len(said) - MOST
@@ -33,7 +39,7 @@ def _unknown(origin: Origin) -> str:
 def _line(place: str, reason: str, group: list[Origin]) -> str:
     shapes = list(dict.fromkeys(origin.shape for origin in group))
     shape = " × ".join(map(str, shapes[0])) + (" (the first)" if len(shapes) > 1 else "")
-    kinds = ("linear attention", "linear attentions") if group[0].kind == "linear" else ("softmax", "softmaxes")
-    what = f"A {kinds[0]}" if len(group) == 1 else f"{len(group)} {kinds[1]}"
+    one, several = _NAMES[group[0].kind]
+    what = one if len(group) == 1 else f"{len(group)} {several}"
     were = "was" if len(group) == 1 else "were"
     return LINE.format(what, place, group[0].axis, shape, were, reason)

@@ -22,7 +22,10 @@ from inspector.records import CheckpointReport
 ARGUMENTS = ("architecture", "dtype", "attn_implementation")
 """What `--arguments` may say of a folder: another class, another type of numbers, another kernel of attention."""
 TEXT = "The cat sat on the mat."
-LOSSES = {"causal": heads.next_token_loss, "masked": heads.masked_loss, "class": heads.class_loss}
+LOSSES = {
+    "causal": heads.next_token_loss, "masked": heads.masked_loss, "class": heads.class_loss,
+    "tags": heads.tag_loss, "span": heads.span_loss,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +94,14 @@ def _is_pair(model: Any, kind: Any) -> bool:
 def _of_text(found: Folder) -> Subject:
     model: nn.Module = found.model
     head, tokens = found.head, found.tokens
-    scores = {"": heads.no_scores, "class": heads.scores_once}.get(head, heads.scores_by_step)
+    scores = {"": heads.no_scores, "span": heads.no_scores, "class": heads.scores_once}.get(head, heads.scores_by_step)
     labels = heads.class_names(found.model.config) if head in ("class", "tags") else None
+    label_of = {"tags": heads.tags_of(labels or ()), "span": heads.span_of}.get(head)
     return Subject(
         model=model, name=found.name, kind="tokens", vocabulary=tokens.vocabulary, encode=tokens.encode, labels=labels,
-        forward=heads.reads_text(model), logits=scores, loss=LOSSES.get(head), next_token=head == "causal",
+        encode_pair=tokens.encode_pair, label_of=label_of,
+        forward=heads.reads_text(model, tokens.types), logits=scores, loss=LOSSES.get(head),
+        next_token=head == "causal", end_token=tokens.end,
         mask_token=tokens.mask if head == "masked" else None, examples=_examples(found),
     )  # fmt: skip
 
@@ -108,6 +114,7 @@ def _of_pair(found: Folder) -> Subject:
         model=model, name=found.name, inputs=pairs.inputs_of(model, tokens, found.rows, first),
         forward=pairs.reads_pair(model, first), logits=heads.scores_by_step if says else heads.no_scores,
         loss=pairs.forced_loss(tokens.end if tokens.ends else None) if says else None, next_token=says,
+        next_logits=pairs.next_logits(model, first) if says else None, end_token=tokens.end,
         examples={} if tokens.encode is None else {"a sentence": {pairs.SOURCE: TEXT, pairs.TARGET: TEXT}},
     )  # fmt: skip
 

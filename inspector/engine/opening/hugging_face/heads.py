@@ -27,11 +27,20 @@ HEADS: Mapping[str, str] = {
     "ForSequenceClassification": "class",
     "ForImageClassification": "class",
     "ForTokenClassification": "tags",
+    "ForQuestionAnswering": "span",
 }
 """End of a class's name → what it answers. transformers names all of its classes so; any other end is no head."""
 NOTHING_MASKED = (
     "No token is masked, so a masked language model has no loss here: say which ones are, by their numbers from 0, in "
     "the option `mask` (--option mask=3)."
+)
+NO_TAGS = (
+    "The classes of the tokens are not known, so there is no loss: give one for each token in the option `label`, "
+    "- where there is none (--option label='- B-PER O -')."
+)
+NO_SPAN = (
+    "Where the answer stands is not known, so there is no loss: give the numbers of its first and last token, from 0, "
+    "in the option `label` (--option label='9 11')."
 )
 NO_LABEL = (
     "The class of this sequence is not known, so there is no loss: give it in the option `label` (--option label=NAME)."
@@ -72,16 +81,21 @@ def check_positions(most: int | None, ids: Tensor) -> None:
         raise InputError(f"The text has {counted(ids.shape[1], 'token')}; the model has {most} positions.")
 
 
-def reads_text(model: nn.Module) -> Callable[[nn.Module, Tensor, Tensor], Any]:
-    """The call of a model that reads one text; padding is masked."""
+def reads_text(
+    model: nn.Module, types: Callable[[Tensor], Tensor] | None = None
+) -> Callable[[nn.Module, Tensor, Tensor], Any]:
+    """The call of a model that reads one text, or two as one sequence with their `types`; padding is masked."""
     more, most = extras(model), positions(model)
-    masks = "attention_mask" in inspect.signature(model.forward).parameters
+    taken = inspect.signature(model.forward).parameters
+    masks = "attention_mask" in taken
+    types = types if "token_type_ids" in taken else None
 
     def forward(model: nn.Module, inputs: Tensor, lengths: Tensor) -> Any:
         check_positions(most, inputs)
         real = torch.arange(inputs.shape[1], device=inputs.device) < lengths.to(inputs.device)[:, None]
         mask = {"attention_mask": real.long()} if masks else {}
-        return model(input_ids=inputs, **mask, **more)
+        kinds = {} if types is None else {"token_type_ids": types(inputs) * real.long()}
+        return model(input_ids=inputs, **mask, **kinds, **more)
 
     return forward
 
@@ -112,12 +126,7 @@ def next_token_loss(output: Any, batch: Batch) -> Tensor:
 
 def masked_loss(output: Any, batch: Batch) -> Tensor:
     """(b, t): −ln p of the token that stood where one is masked, NaN elsewhere. Raises Unsupported without any."""
-    if batch.targets is None:
-        raise Unsupported(NOTHING_MASKED)
-    losses = cross_entropy(
-        output.logits.float().transpose(1, 2), batch.targets, reduction="none", ignore_index=IGNORED
-    )  # fmt: skip
-    return losses.masked_fill(batch.targets == IGNORED, torch.nan)
+    return _loss_where_given(output, batch, NOTHING_MASKED)
 
 
 def class_loss(output: Any, batch: Batch) -> Tensor:
@@ -128,3 +137,55 @@ def class_loss(output: Any, batch: Batch) -> Tensor:
     steps = torch.arange(batch.steps, device=losses.device)
     last = steps == batch.lengths.to(losses.device)[:, None] - 1
     return losses[:, None].where(last, torch.nan)
+
+
+def tag_loss(output: Any, batch: Batch) -> Tensor:
+    """(b, t): −ln p of the class of each token, NaN where none is given. Raises Unsupported without any."""
+    return _loss_where_given(output, batch, NO_TAGS)
+
+
+def _loss_where_given(output: Any, batch: Batch, missing: str) -> Tensor:
+    if batch.targets is None:
+        raise Unsupported(missing)
+    losses = cross_entropy(
+        output.logits.float().transpose(1, 2), batch.targets, reduction="none", ignore_index=IGNORED
+    )  # fmt: skip
+    return losses.masked_fill(batch.targets == IGNORED, torch.nan)
+
+
+def span_loss(output: Any, batch: Batch) -> Tensor:
+    """(b, t): −ln p(first token of the answer) there, −ln p(last one) there, over all steps; NaN elsewhere.
+
+    Both at one step: their mean, so that the mean over steps is the loss of transformers. Raises Unsupported without.
+    """
+    if batch.targets is None:
+        raise Unsupported(NO_SPAN)
+    losses = torch.stack(
+        [-scores.float().log_softmax(-1) for scores in (output.start_logits, output.end_logits)], dim=-1
+    )
+    marked = torch.stack([(batch.targets & 1) > 0, (batch.targets & 2) > 0], dim=-1) & (batch.targets > 0)[..., None]
+    return losses.where(marked, torch.nan).nanmean(-1)
+
+
+def tags_of(names: tuple[str, ...]) -> Callable[[str, Tensor], list[int]]:
+    """What the option `label` says of each token: names or numbers of classes, "-" where there is none."""
+
+    def read(given: str, ids: Tensor) -> list[int]:
+        words = given.replace(",", " ").split()
+        known = {**{str(number): number for number in range(len(names))}, **{name: n for n, name in enumerate(names)}}
+        wrong = next((word for word in words if word != "-" and word not in known), None)
+        if wrong is not None or len(words) != len(ids):
+            listed = ", ".join(names[:12]) + (" …" if len(names) > 12 else "")
+            raise ValueError(f"one of {listed}, or -, for each of {counted(len(ids), 'token')}")
+        return [IGNORED if word == "-" else known[word] for word in words]
+
+    return read
+
+
+def span_of(given: str, ids: Tensor) -> list[int]:
+    """What the option `label` says of an answer within the text: 1 at its first token, 2 at its last, 3 at both."""
+    words = given.replace(",", " ").split()
+    if len(words) not in (1, 2) or not all(w.isascii() and w.isdigit() and int(w) < len(ids) for w in words):
+        raise ValueError(f"the numbers of the first and last token of the answer, from 0 to {len(ids) - 1}")
+    first, last = int(words[0]), int(words[-1])
+    return [(step == first) + 2 * (step == last) for step in range(len(ids))]

@@ -67,6 +67,22 @@ def reads_pair(model: nn.Module, first: int) -> Callable[[nn.Module, Batch], Any
     return forward
 
 
+def next_logits(model: nn.Module, first: int) -> Callable[[nn.Module, Batch, Tensor], Any]:
+    """Logits (n, t + 1, v) of what the decoder says after each beginning (n, t) of the text that it is to say."""
+    more, most = extras(model), positions(model)
+
+    def following(model: nn.Module, batch: Batch, beginnings: Tensor) -> Any:
+        source, many = batch[SOURCE], len(beginnings)
+        read = torch.nn.functional.pad(beginnings, (1, 0), value=first)
+        for ids in (source, read):
+            check_positions(most, ids)
+        mask = batch.mask(SOURCE).long().expand(many, -1)
+        found = model(input_ids=source.expand(many, -1), attention_mask=mask, decoder_input_ids=read, **more)
+        return found.logits
+
+    return following
+
+
 def forced_loss(end: int | None) -> Callable[[Any, Batch], Tensor]:
     """(b, t) over the decoder's steps: −ln p of what it reads next, and at its last step of the end of the text.
 

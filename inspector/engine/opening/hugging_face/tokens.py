@@ -22,6 +22,7 @@ SPACE = "▁"
 """How SentencePiece writes a space in its pieces."""
 UNREADABLE = "\ufffd"
 """What bytes are decoded to that are no whole character."""
+SEPARATED, TYPED = "separated", "typed"
 LONGEST = 1_000_000
 """A tokenizer that was saved without a longest length gives a number far beyond."""
 
@@ -34,6 +35,9 @@ class Tokens:
         vocabulary: the label of every row of the embedding; None where the folder has no tokenizer.
         encode: text to ids, with the special tokens that the tokenizer adds.
         mask: the id that hides a token, where there is one.
+        encode_pair: two texts to one sequence, where the tokenizer tells them apart.
+        types: ids (b, t) to the type of each token (b, t), 0 in the first text and 1 in the second; None where the
+            tokenizer has no types.
         ends: whether the tokenizer closes a text with `end`, the id of the end of a text.
     """
 
@@ -42,6 +46,8 @@ class Tokens:
     mask: int | None = None
     end: int | None = None
     ends: bool = False
+    encode_pair: Callable[[str, str], Tensor] | None = None
+    types: Callable[[Tensor], Tensor] | None = None
 
 
 def read_tokens(transformers: Any, folder: Path, rows: int) -> Tokens:
@@ -52,16 +58,51 @@ def read_tokens(transformers: Any, folder: Path, rows: int) -> Tokens:
         tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **FROM_DISK)
         vocabulary = pieces(tokenizer, rows)
         probe = list(tokenizer("a")["input_ids"])
+        parted = _parted(tokenizer)
     except Exception as fault:  # noqa: BLE001 - files of a tokenizer may be of any release, or need a library that is missing
         raise InputError(f"The tokenizer of {folder} cannot be read ({one_line(fault)}).") from None
     end = tokenizer.eos_token_id
     ends = bool(probe) and end is not None and probe[-1] == end
-    return Tokens(vocabulary, _encoder(tokenizer), tokenizer.mask_token_id, end, ends)
+    encode = _encoder(tokenizer)
+    types = _types(tokenizer.sep_token_id) if parted == TYPED else None
+    return Tokens(vocabulary, encode, tokenizer.mask_token_id, end, ends, encode if parted else None, types)
 
 
-def _encoder(tokenizer: Any) -> Callable[[str], Tensor]:
-    def encode(text: str) -> Tensor:
-        ids = list(tokenizer(text, verbose=False)["input_ids"])
+def _parted(tokenizer: Any) -> str:
+    """How two texts are told apart: "" not at all, `SEPARATED` by a separator alone, `TYPED` by types of tokens too.
+
+    Types count only where those of two texts are what `_types` makes of their ids; of other tokenizers (types of the
+    separator, a class token at the end) no pair is read.
+    """
+    separator = tokenizer.sep_token_id
+    try:
+        found = tokenizer("a", "b", return_token_type_ids=True)
+        ids, types = list(found["input_ids"]), list(found["token_type_ids"])
+    except Exception:  # noqa: BLE001 - tokenizers of any release: one that takes no two texts may raise anything
+        return ""
+    if separator is None or separator not in ids[:-1]:
+        return ""
+    if not any(types):
+        return SEPARATED
+    return TYPED if _types(separator)(torch.tensor([ids]))[0].tolist() == types else ""
+
+
+def _types(separator: int) -> Callable[[Tensor], Tensor]:
+    """Type 1 behind the first separator, where there is more than one of them.
+
+    Counter-example: a text that contains the separator itself is read as two.
+    """
+
+    def types(ids: Tensor) -> Tensor:
+        ends = ids == separator
+        return ((ends.cumsum(1) - ends.long()) > 0).long() * (ends.sum(1, keepdim=True) > 1)
+
+    return types
+
+
+def _encoder(tokenizer: Any) -> Callable[..., Tensor]:
+    def encode(*texts: str) -> Tensor:
+        ids = list(tokenizer(*texts, verbose=False)["input_ids"])
         longest = tokenizer.model_max_length
         if len(ids) > longest and longest < LONGEST:
             raise ValueError(f"The text has {counted(len(ids), 'token')}; the model was made for {longest} at most.")

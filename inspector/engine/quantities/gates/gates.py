@@ -28,9 +28,10 @@ def describe(cell: Cell, signal: str) -> Describe:
     name = signal.removeprefix("gate/")
     limits = (0.0, 1.0) if name != signal else None
     bound = f"; {cell.bounded[signal]} keeps it between 0 and 1" if signal in cell.bounded else ""
-    formula = f"{name}, as the model's own code computes it{bound}"
+    outward = "; only the output reads it, no state does" if signal in cell.output_gates else ""
+    formula = f"{name}, as the model's own code computes it{bound}{outward}"
     return Describe(
-        kind="gate", title=f"gate {name}" if limits else name, formula=formula,
+        kind="gate", title=f"{'output ' if outward else ''}gate {name}" if limits else name, formula=formula,
         limits=limits, scale="sequential" if limits else "diverging", source="the model's own code",
     )  # fmt: skip
 

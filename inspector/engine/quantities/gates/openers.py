@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.aligned_inputs import aligned_inputs
+from inspector.engine.analyses.aligned_inputs import aligned_inputs, vocabulary_at
 from inspector.engine.analyses.idle_steps import computed
 from inspector.engine.cells.gate_info import ACTIVATION
 from inspector.engine.errors import Unsupported
@@ -47,7 +47,7 @@ def openers(trace: Trace, emit: Emitter) -> None:
 
 
 def _one(trace: Trace, recurrence: Recurrence, emit: Emitter) -> None:
-    inputs = aligned_inputs(trace, recurrence)
+    inputs = aligned_inputs(trace, recurrence, computed=True)
     if inputs.dim() == 2 and not inputs.is_floating_point():
         _by_token(trace, recurrence, inputs, emit)
     else:
@@ -61,7 +61,7 @@ def _by_token(trace: Trace, recurrence: Recurrence, ids: Tensor, emit: Emitter) 
         most = torch.sort(counts, descending=True, stable=True).indices[:MOST_TOKENS].sort().values
         seen, counts = seen[most], counts[most]
     sums = _sums_by_token(recurrence, ids, seen, emit)
-    vocabulary = trace.subject.vocabulary
+    vocabulary = vocabulary_at(trace, recurrence)
     known = vocabulary is not None and int(seen.max()) < len(vocabulary)
     names = tuple(str(vocabulary[int(i)]) if known and vocabulary is not None else str(int(i)) for i in seen)
     how = f"exact; the {len(seen)} most frequent tokens" if len(seen) == MOST_TOKENS else "exact"

@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from inspector.engine.analyses.real_numbers import real_numbers
 from inspector.engine.errors import Unsupported
 from inspector.engine.model.training_log import column, read_history, unreadable
 from inspector.engine.registries import QUANTITIES
@@ -81,7 +82,7 @@ def clipping(trace: Trace, emit: Emitter) -> None:
 def _statistics(gradient: Tensor, terms: int, emit: Emitter) -> Tensor:
     """(norm, root mean square, largest, share of zeros, share of underflows, entries), float64; NaN stays NaN."""
     square, zeros, under, largest = 0.0, 0, 0, 0.0
-    flat = gradient.reshape(-1)
+    flat = real_numbers(gradient).reshape(-1)
     for start in range(0, flat.numel(), CHUNK):
         emit.check()
         size = flat[start : start + CHUNK].double().abs() / terms
@@ -103,7 +104,7 @@ def by_value(gradients: list[Tensor], largest: float, terms: int, emit: Emitter)
     thresholds = largest * 10**exponents
     sums = torch.zeros(3, THRESHOLDS + 1, dtype=torch.float64)
     for gradient in gradients:
-        flat = gradient.reshape(-1)
+        flat = real_numbers(gradient).reshape(-1)
         for start in range(0, flat.numel(), CHUNK):
             emit.check()
             size = flat[start : start + CHUNK].double().abs().cpu() / terms

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from inspector.engine.analyses.real_numbers import real_numbers
 from inspector.engine.analyses.rerun import own_loss, undisturbed
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
@@ -51,7 +52,7 @@ def depth_parameters(trace: Trace, emit: Emitter) -> None:
     counts: dict[str, int] = {}
     for name in sorted(found, key=lambda name: order.get(owner(name)[0], math.inf)):
         place = ".".join(part for part in owner(name) if part) or "model"
-        squares[place] = squares.get(place, 0.0) + float(found[name].cpu().double().square().sum())
+        squares[place] = squares.get(place, 0.0) + float(real_numbers(found[name]).cpu().double().square().sum())
         counts[place] = counts.get(place, 0) + found[name].numel()
     norm = torch.tensor(list(squares.values()), dtype=torch.float64).sqrt()
     values = torch.stack((norm / torch.tensor(list(counts.values()), dtype=torch.float64).sqrt(), norm))

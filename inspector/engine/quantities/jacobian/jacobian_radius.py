@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from inspector.engine.analyses.closed_products import is_diagonal
 from inspector.engine.analyses.spaced_steps import spaced_blocks
 from inspector.engine.cells.arnoldi import ACCEPTED, CHECKS, leading_moduli
 from inspector.engine.cells.spectral import together
@@ -32,7 +33,7 @@ TOGETHER_BUILT = 16
 def check_size(recurrence: Recurrence, _sample: int) -> None:
     """Raises Unsupported where a Jacobian is too large."""
     s = recurrence.cell.state_size
-    if s > LARGEST:
+    if s > LARGEST and not is_diagonal(recurrence):
         raise Unsupported(f"Spectral radii of {s} × {s} Jacobians cost too much; the limit is {LARGEST} state entries.")
 
 
@@ -50,8 +51,10 @@ def spectral_radius(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     Raises Unsupported where the state is too large or no step has converged.
     """
     length, s = recurrence.length(sample), recurrence.cell.state_size
-    every = stride(length, s)
-    found = _full(recurrence, emit, sample, every) if s <= SMALL else _iterated(recurrence, emit, sample, every)
+    diagonal = is_diagonal(recurrence)
+    every = 1 if diagonal else stride(length, s)
+    way = _known if diagonal else _full if s <= SMALL else _iterated
+    found = way(recurrence, emit, sample, every)
     about = Describe(
         kind="jacobian", compare="ratio", title="spectral radius ρ", formula="ρ(∂s_t/∂s_{t−1}) = max |λ|", scale="log",
         source="Pascanu, Mikolov & Bengio 2013",
@@ -73,6 +76,8 @@ def counted(size: Size) -> Work:
     """All eigenvalues of small Jacobians; of larger ones some 60 products of Arnoldi's method, and what is done with
     its small matrices of about 37 rows. Where few steps converge at once it takes twice as long."""
     count = size.steps / stride(size.steps, size.state)
+    if size.diagonal:
+        return size.entrywise
     if size.state <= SMALL:
         return size.matrices("eigenvalues", count, calls=40.0)
     many = TOGETHER_BUILT if size.built else together(size.state)
@@ -97,6 +102,12 @@ def _full(recurrence: Recurrence, emit: Emitter, sample: int, every: int) -> Fou
         emit.check()
         values[steps] = largest_moduli(block.jacobian()[:, 0])
     return Found(values, how_found(recurrence))
+
+
+def _known(recurrence: Recurrence, emit: Emitter, sample: int, _every: int) -> Found:
+    """Of Jacobians whose eigenvalues are known in closed form."""
+    found = [block.eigenvalues() for _, block in recurrence.blocks(sample, BLOCK_STEPS)]
+    return Found(torch.cat([one[:, 0].abs().amax(-1).double() for one in found if one is not None]), "exact")
 
 
 def _iterated(recurrence: Recurrence, emit: Emitter, sample: int, every: int) -> Found:

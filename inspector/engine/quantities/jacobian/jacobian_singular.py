@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from inspector.engine.analyses.closed_products import is_diagonal
 from inspector.engine.analyses.spaced_steps import singular_stride, spaced_blocks, write_spaced
 from inspector.engine.cells.base import StepBlock
 from inspector.engine.cells.spectral import ACCEPTED, largest
@@ -38,13 +39,15 @@ def singular_values(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     others stay NaN; the scalar `jacobian/singular_values_every` is n.
     """
     length, s = recurrence.length(sample), recurrence.cell.state_size
-    full = s <= FULL
+    diagonal = is_diagonal(recurrence)
+    full = s <= FULL or diagonal
     every = singular_stride(length, s) if full else max(1, math.ceil(length * float(s) ** 2 / BUDGET))
+    every = 1 if diagonal else every
     ranks = written_ranks(s) if full else list(range(min(LARGEST, s)))
     about = Describe(
         kind="spectrum", compare="separate", title="singular values of Jₜ", scale="log", source=SOURCE,
         formula="σ_i(∂s_t/∂s_{t−1}), i by size; all 1: the step is an isometry",
-        method=method_of(full, len(ranks), s) + (f"; every {every} steps" if every > 1 else ""),
+        method=method_of(full, len(ranks), s, diagonal) + (f"; every {every} steps" if every > 1 else ""),
         labels={"rank": tuple(str(rank + 1) for rank in ranks)},
     )  # fmt: skip
     name = f"{recurrence.place}:jacobian/singular_values"
@@ -59,6 +62,8 @@ def singular_values(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
 
 def counted(size: Size) -> Work:
     """All singular values of the steps that fit the budget; of large states 60 iterations of evenly spaced steps."""
+    if size.diagonal:
+        return size.entrywise
     if size.state <= FULL:
         return size.matrices("singular", size.steps / singular_stride(size.steps, size.state))
     count = size.steps / max(1, math.ceil(size.steps * size.entries / BUDGET))
@@ -72,10 +77,11 @@ def written_ranks(s: int) -> list[int]:
     return [round(i * (s - 1) / (RANKS - 1)) for i in range(RANKS)]
 
 
-def method_of(full: bool, kept: int, s: int) -> str:
+def method_of(full: bool, kept: int, s: int, diagonal: bool = False) -> str:
     """How the values were found, as text."""
     if full:
-        return "full SVD" + (f"; {kept} of {s} ranks, evenly spaced" if kept < s else "")
+        how = "exact: moduli of the decays" if diagonal else "full SVD"
+        return how + (f"; {kept} of {s} ranks, evenly spaced" if kept < s else "")
     return f"{kept} largest of {s} by Golub–Kahan–Lanczos, residual ≤ 1e-3 (or NaN); equal values are found once"
 
 
@@ -84,6 +90,9 @@ def exact(block: StepBlock) -> Tensor:
 
     The SVD is computed in float64; values that are zero up to rounding (σ ≤ s ε σ₁) become 0.
     """
+    known = block.eigenvalues()
+    if known is not None:
+        return known.abs().sort(dim=-1, descending=True).values.to(block.following.dtype)
     matrices = block.jacobian().double()
     broken = ~torch.isfinite(matrices).flatten(2).all(-1)
     values = torch.linalg.svdvals(torch.where(broken[..., None, None], matrices.new_zeros(()), matrices))

@@ -34,6 +34,8 @@ def spectral_norm(block: StepBlock) -> Tensor:
 
 def counted(size: Size) -> Work:
     """Full SVDs of small states; of others 20 iterations, with small matrices of 20 rows, and more at some steps."""
+    if size.diagonal:
+        return size.entrywise
     if size.state <= SMALL:
         return size.matrices("singular", size.steps)
     numbers = 650 * size.state + (52 * size.entries if size.built else 0)

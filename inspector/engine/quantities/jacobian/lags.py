@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from inspector.engine.analyses.closed_products import plan_of
 from inspector.engine.analyses.lag_budgets import LagBudget, walk_work
 from inspector.engine.analyses.lag_statistics import OVER_STARTS, STATISTICS, by_lag, dead_share, reaching
 from inspector.engine.analyses.path_products import lag_products
@@ -24,7 +25,7 @@ FORMULA = "‖∂s_{k+ℓ}/∂s_k‖_F / √S = ‖J_{k+ℓ} … J_{k+1}‖_F / 
 @per_recurrence(
     signal="jacobian/lag", summary="norms of the products of Jacobians by lag, with the horizon", order=70,
     work=walk_work, jacobians=True,
-    limit=lambda recurrence, sample: LagBudget(recurrence.length(sample), recurrence.cell.state_size),
+    limit=plan_of,
 )  # fmt: skip
 def lags(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `jacobian/lag` (statistic, lag), `jacobian/lag_dead` (lag,), `jacobian/lag_map` (start, lag), and

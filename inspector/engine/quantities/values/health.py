@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.analyses.idle_steps import computed
+from inspector.engine.analyses.real_numbers import real_numbers
 from inspector.engine.model.batch import INPUT
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
@@ -45,7 +46,11 @@ def health(trace: Trace, emit: Emitter) -> None:
 
 
 def count(values: Tensor, steps: Tensor) -> Tensor:
-    """(7,) int64: counts of values (n, …) as in COUNTS; `steps` (n,) is the sequence step of each row."""
+    """(7,) int64: counts of values (n, …) as in COUNTS; `steps` (n,) is the sequence step of each row.
+
+    The two parts of a complex number count as two.
+    """
+    values = real_numbers(values)
     below, above, zero = ((values < 0), (values > 0), (values == 0))
     result = torch.zeros(len(COUNTS), dtype=torch.int64)
     result[-1] = -1

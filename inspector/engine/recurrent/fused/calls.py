@@ -15,6 +15,7 @@ from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
 from inspector.engine.cells.base import Cell
 from inspector.engine.cells.family import Stack
+from inspector.engine.cells.kept_gates import KeptGates
 from inspector.engine.devices.random_state import CPU, State, drawing_as
 
 OWN_BYTES = 4 << 20
@@ -34,6 +35,7 @@ class FusedCall:
         random: the random state of its device at the call, where dropout between the layers was active; else {}.
         autocast: (device type, dtype) where the call ran under torch.autocast; else None.
         device: where the module computed; `fetch` copies from there.
+        kept_gates: what its kernel kept of each layer and direction, lowest layer first; () where nothing is read.
         connected: parts of the given initial state from which gradients can flow into the computation before the call.
         memory: a number for the memory of its output, as long as something else refers to that.
         followed: its input needed a gradient, or the state that it begins a sequence with.
@@ -58,6 +60,7 @@ class FusedCall:
     followed: bool = False
     upstream: frozenset[int] | None = None
     device: torch.device = CPU
+    kept_gates: tuple[KeptGates, ...] = ()
 
     def overwritten(self) -> bool:
         """True when something stored by reference (an input, an output, a weight) was written to after the call."""
@@ -192,6 +195,7 @@ class Unfolded:
 
     `lengths` are real steps; `ran` the steps that the kernel computed: over padding too, unless the input was packed.
     `masks` are the factors by which dropout multiplied each lower layer's output, () where it was not active.
+    `gates`: (t, b, 4h) what the kernel kept of each layer and direction, in processing order; () where nothing is read.
     """
 
     x: Tensor
@@ -204,6 +208,7 @@ class Unfolded:
     segments: list[Segment]
     masks: tuple[Tensor, ...] = ()
     base: int = 0
+    gates: tuple[Tensor, ...] = ()
 
     def start(self, cell: Cell, number: int) -> dict[str, Tensor]:
         """The parts (b, ·) of the initial state of one layer in one direction; zeros where none was given."""
@@ -224,7 +229,7 @@ class Unfolded:
         masks = tuple(mask[:, cut] for mask in self.masks)
         return Unfolded(
             self.x[:, cut], self.output[:, cut], self.lengths[cut], self.ran[cut], state(self.initial),
-            state(self.final), arriving, segments, masks, sample,
+            state(self.final), arriving, segments, masks, sample, tuple(one[:, cut] for one in self.gates),
         )  # fmt: skip
 
 
@@ -244,6 +249,10 @@ def unfold(stack: Stack, calls: list[FusedCall], lengths: Tensor) -> Unfolded:
         whole.x = torch.cat([part.x for part in parts])
         whole.output = torch.cat([part.output for part in parts])
         whole.masks = tuple(torch.cat(masks) for masks in zip(*(part.masks for part in parts), strict=True))
+        if all(part.gates for part in parts):
+            whole.gates = tuple(torch.cat(gates) for gates in zip(*(part.gates for part in parts), strict=True))
+        else:
+            whole.gates = ()
         whole.segments = _one_after_another([part.segments[0] for part in parts])
         whole.ran = torch.full_like(whole.ran, whole.x.shape[0])
         whole.lengths = whole.ran.clone()
@@ -295,7 +304,8 @@ def _one_call(stack: Stack, call: FusedCall) -> Unfolded:
         arriving = torch.zeros_like(output)
     masks = tuple(laid(mask) if packed else mask for mask in _masks(stack, call, output_data, x, packed))
     segment = Segment(0, x.shape[0], late, call.connected)
-    return Unfolded(x.detach(), output, ran.clone(), ran, initial, final, arriving, [segment], masks)
+    gates = tuple(one.gates() for one in call.kept_gates)
+    return Unfolded(x.detach(), output, ran.clone(), ran, initial, final, arriving, [segment], masks, gates=gates)
 
 
 def _masks(stack: Stack, call: FusedCall, output: Tensor, x: Tensor, packed: bool) -> list[Tensor]:

@@ -17,7 +17,7 @@ from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence, Graph
 from inspector.engine.recurrent.traced.cells.replayed import LARGEST, ReplayRecurrence, ReplayStep
 from inspector.engine.recurrent.traced.layer_names import within
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
-from inspector.engine.recurrent.traced.program.gates import gates_of, idle_steps, leading_to, numbered, stacked
+from inspector.engine.recurrent.traced.program.gates import Gate, gates_of, idle_steps, leading_to, numbered, stacked
 from inspector.engine.recurrent.traced.program.inner_cells import inner_gates
 from inspector.engine.recurrent.traced.program.made_ahead import made_ahead
 from inspector.engine.recurrent.traced.program.parameter_use import ParameterUse, key_of
@@ -95,7 +95,7 @@ def name_slots(flow: Flow, state: Sequence[Slot]) -> None:
         taken.add(name)
         slot.name, slot.written = name, name
     named = bool(chosen and chosen[-1][1])
-    if len(state) == 1 and (not named or _of_a_torch_cell(flow, state[0])):
+    if len(state) == 1 and (not named or alone):
         state[0].name = "h"  # what a list holds has no name of its own; a torch cell's is h in the original run, too
 
 
@@ -260,15 +260,11 @@ def recurrence_of(
     inside = numbered([*gates_ahead(flow, state, size), *of_cells, *gates_of(flow, state, size)])
     gates = [gate for gate in inside if gate.signal not in parts]
     names = tuple(gate.signal for gate in gates)
-    own = {id(gate.values) for gate in of_cells}
-    inner = tuple(gate.signal for gate in gates if id(gate.values) in own)
-    bounded = {gate.signal: gate.bound for gate in gates if gate.bound}
     known = tuple(stacked(gate, size, states).cpu() for gate in gates)
     try:
         groups, cut = programs_of(flow, parts, state, made)
         cell = ReplayStep(parts, groups, steps, names)
-        cell.depth, cell.inner_gates, cell.bounded = flow.loop.depth, inner, bounded
-        cell.idle = idle_steps(gates)
+        _describe(cell, flow, gates, of_cells)
         x = _entering(groups, steps, size, states)
         found = ReplayRecurrence(place, _class_name(flow), cell, x, states, lengths, known=known)
         found.check = check_of(found)
@@ -280,13 +276,22 @@ def recurrence_of(
         cell.fed_back = fed_back(flow, state, _short(trained, place), alike=len(groups) == 1)
     except (Unsupported, RuntimeError) as reason:
         graph = GraphStep(parts, state, names)
-        graph.depth, graph.inner_gates, graph.bounded = flow.loop.depth, inner, bounded
-        graph.idle = idle_steps(gates)
+        _describe(graph, flow, gates, of_cells)
         if any(part.lag for part in parts.values()) or not all(slot.values[-1].requires_grad for slot in state):
             raise Unsupported(f"its steps cannot be run again ({' '.join(str(reason).split())[:160]})") from None
         nothing = states.new_zeros(steps, size, 0)
         return GraphRecurrence(place, _class_name(flow), graph, nothing, states, lengths, known=known), False
     return found, cut
+
+
+def _describe(step: ReplayStep | GraphStep, flow: Flow, gates: list[Gate], of_cells: list[Gate]) -> None:
+    """What is known of a step's gates, `of_cells` being those inside the cells that it calls."""
+    own = {id(gate.values) for gate in of_cells}
+    step.depth = flow.loop.depth
+    step.inner_gates = tuple(gate.signal for gate in gates if id(gate.values) in own)
+    step.bounded = {gate.signal: gate.bound for gate in gates if gate.bound}
+    step.output_gates = tuple(gate.signal for gate in gates if gate.outward)
+    step.idle = idle_steps(gates)
 
 
 def prefix_of(place: str) -> str:

@@ -4,6 +4,7 @@ In: `records.Sweep`. Out: a capture, whose frames have the numbers that a run of
 
     candidates   which files and folders are checkpoints
     name_numbers, ordering   the training step of each, by what it tells itself or by its name, and their order
+    listing      both together, for a list before anything is run
     identity     whether a checkpoint, and what else decides the numbers, is what it was when its frame was computed
     one_frame    one checkpoint, computed into a spool
     spool        records in a file of their own, until they are merged into the capture in order

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import json
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,8 +29,13 @@ def checkpoints_in(paths: Sequence[str]) -> list[Path]:
     there is none.
     """
     found = [path for given in paths for path in _of(given)]
-    places = {path.resolve() for path in found if not path.is_symlink()}
-    return list(dict.fromkeys(path for path in found if not path.is_symlink() or path.resolve() not in places))
+    places = {_place(path) for path in found if not path.is_symlink()}
+    return list(dict.fromkeys(path for path in found if not path.is_symlink() or _place(path) not in places))
+
+
+def _place(path: Path) -> str:
+    """Where it really is; of links in a circle some place (`Path.resolve` raises): its frame says what is wrong."""
+    return os.path.realpath(path)
 
 
 def _of(given: str) -> Iterator[Path]:

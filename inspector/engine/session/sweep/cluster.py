@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import math
 import queue
 import threading
+import time
+import uuid
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from inspector.engine.errors import InputError
+from inspector.engine.errors import CancelledError, InputError
 from inspector.engine.session.sweep.one_frame import Maker, compute
 from inspector.engine.session.sweep.runners import Done, spool_of
 from inspector.engine.session.sweep.spool import Spool
@@ -20,6 +23,8 @@ SECONDS = 15
 """Within which the scheduler must answer."""
 AHEAD = 2
 """Frames for each thread of the cluster that are handed over: one is computed, one waits."""
+ASK_SECONDS = 1.0
+CANCELLED = "The sweep was cancelled."
 _one_at_a_time = threading.Lock()
 """A process of dask's may have several threads; hooks and the random state belong to the process."""
 
@@ -31,12 +36,37 @@ def about() -> tuple[str, str]:
     return __version__, torch.__version__
 
 
-def compute_there(request: bytes) -> tuple[str, bytes]:
-    """(why it failed or "", the spool) of a frame, in a process of the cluster."""
-    task, file = decode(request), io.BytesIO()
+class Stopped:
+    """In a process of the cluster: whether the sweep was cancelled, which its scheduler is asked once in a while."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._asked = -math.inf
+        self._said = False
+
+    def __call__(self) -> bool:
+        now = time.monotonic()
+        if not self._said and now - self._asked > ASK_SECONDS:
+            self._asked = now
+            with suppress(Exception):  # a scheduler that does not answer has not said so
+                from distributed import Event, get_client
+
+                self._said = bool(Event(self._name, client=get_client()).is_set())
+        return self._said
+
+
+def compute_there(request: bytes, stop: str) -> tuple[str, bytes]:
+    """(why it failed or "", the spool) of a frame, in a process of the cluster; `stop` is the name of its sweep's
+    event that ends all frames."""
+    task, file, stopped = decode(request), io.BytesIO(), Stopped(stop)
     assert isinstance(task, SweepFrame)
     with _one_at_a_time:
-        failed = compute(task, Spool(file), Maker(), lambda: False, lambda _done, _total, _text: None)
+        if stopped():
+            return CANCELLED, b""
+        try:
+            failed = compute(task, Spool(file), Maker(), stopped, lambda _done, _total, _text: None)
+        except CancelledError:
+            return CANCELLED, b""
     return failed, b"" if failed else file.getvalue()
 
 
@@ -46,6 +76,7 @@ class Cluster:
 
     address: str
     _client: Any = None
+    _stop: str = field(default_factory=lambda: f"inspector-sweep-{uuid.uuid4().hex}")
     _room: int = 1
     _waiting: dict[Any, SweepFrame] = field(default_factory=dict)
     _done: queue.SimpleQueue[Any] = field(default_factory=queue.SimpleQueue)
@@ -88,7 +119,7 @@ class Cluster:
         return len(self._waiting) < self._room
 
     def submit(self, task: SweepFrame) -> None:
-        future = self._client.submit(compute_there, encode(task), pure=False)
+        future = self._client.submit(compute_there, encode(task), self._stop, pure=False)
         self._waiting[future] = task
         future.add_done_callback(self._done.put)
 
@@ -122,5 +153,13 @@ class Cluster:
         if self._client is None:
             return
         with suppress(Exception):  # a scheduler that has gone has nothing left to cancel
+            if self._waiting:
+                self._end_frames()
             self._client.cancel(list(self._waiting))
         self._client.close(timeout=SECONDS)
+
+    def _end_frames(self) -> None:
+        """Those that are being computed, too: dask takes back only what has not begun."""
+        from distributed import Event
+
+        Event(self._stop, client=self._client).set()

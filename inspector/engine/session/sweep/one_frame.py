@@ -17,6 +17,8 @@ from inspector.engine.opening.open_subject import Opened, open_subject, read_che
 from inspector.engine.opening.user_code import UserCode
 from inspector.engine.pipeline import RunOptions, perform, run_start
 from inspector.engine.pipeline.batches import batch_of_spec, make_batch
+from inspector.engine.session.sweep.frames import KEY
+from inspector.engine.session.sweep.identity import identity
 from inspector.engine.trace.emitter import Sink
 from inspector.engine.wording import error_text
 from inspector.records import Load, SweepFrame
@@ -83,6 +85,20 @@ def _require_fit(opened: Opened) -> None:
         raise InputError(misfit(opened.report))
 
 
+def _require_same(task: SweepFrame) -> None:
+    """The file that was just read is the one that the frame says. Its content decides: another machine's copy may have
+    another time. Raises InputError."""
+    told = task.frame.meta.get(KEY, {})
+    if not told.get("hash"):
+        return
+    path = Path(task.load.checkpoint)
+    now = identity(path)
+    if (now["size"], now["hash"]) != (told["size"], told["hash"]):
+        raise InputError(
+            f"{path.name} has changed since this sweep listed it; the same sweep again takes it as it is then."
+        )
+
+
 def compute(task: SweepFrame, sink: Sink, maker: Maker, cancelled: Callable[[], bool], progress: Progress) -> str:
     """Write a frame to the sink: how its run began, then all its records. Returns why that failed, or "".
 
@@ -91,6 +107,7 @@ def compute(task: SweepFrame, sink: Sink, maker: Maker, cancelled: Callable[[], 
     try:
         with _threads(task.threads):
             opened = maker.opened(task.load)
+            _require_same(task)
             batch = maker.batch(opened, task)
             run, load = task.run, task.load
             sink.write(run_start(opened, batch.title, subject=load.subject, seed=run.seed, device=load.device))

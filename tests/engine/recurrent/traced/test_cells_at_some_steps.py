@@ -50,6 +50,31 @@ class Clockwork(TwoSpeeds):
         return t % 3 != 1 + k
 
 
+class InnerLoop(TwoSpeeds):
+    """The cells are called by a loop within the step."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        states, out = [x.new_zeros(len(x), H), x.new_zeros(len(x), H)], []
+        for t in range(x.shape[1]):
+            for k in range(2):
+                if self.runs(k, t):
+                    states[k] = self.cells[k](torch.cat((x[:, t], states[1 - k]), -1), states[k])
+            out.append(torch.cat(states, -1))
+        return torch.stack(out, 1)
+
+
+class InnerClockwork(InnerLoop):
+    """Each pauses at steps of its own."""
+
+    def runs(self, k: int, t: int) -> bool:
+        return t % 3 != 1 + k
+
+
+class InnerAlways(InnerLoop):
+    def runs(self, k: int, t: int) -> bool:
+        return k >= 0 <= t
+
+
 class ByData(SlowFirst):
     """Cell 1 runs where the input says so."""
 
@@ -65,12 +90,17 @@ def gates(cell: nn.GRUCell, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor, Tenso
 
 
 @pytest.mark.parametrize("b", [1, 2])
-@pytest.mark.parametrize("kind", [TwoSpeeds, *TwoSpeeds.__subclasses__(), ByData], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind",
+    [TwoSpeeds, *TwoSpeeds.__subclasses__(), InnerClockwork, InnerAlways, ByData],
+    ids=lambda kind: kind.__name__,
+)
 def test_gates_are_shown_at_the_steps_at_which_the_cell_runs(kind: type[TwoSpeeds], b: int) -> None:
     torch.manual_seed(b)
     model, x = kind().to(D), torch.randn(b, T, IN, dtype=D)
     (found,), kept, _ = seen(model, x, quantities=("states", "gates"))
     assert not kept.reasons() and found.check is not None and found.check.passed
+    assert (found.steps, found.domain) == (T, "step")
     expected = np.full((2, 2, T, H), np.nan)
     states = [torch.zeros(H, dtype=D), torch.zeros(H, dtype=D)]
     with torch.no_grad():

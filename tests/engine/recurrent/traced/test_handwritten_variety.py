@@ -313,5 +313,6 @@ def test_gates_that_are_computed_ahead_of_the_loop(kind: type[Ahead], b: int) ->
     if kind is NoGate:
         assert found.cell.gate_names == ("tanh",) or found.cell.gate_names == ("c",) or not found.cell.gate_names
         return
-    assert found.cell.gate_names == ("gate/f",)
-    torch.testing.assert_close(found.known[0], model.gates(x)[1].transpose(0, 1).detach())
+    assert found.cell.gate_names == ("gate/f", "gate/o") and found.cell.output_gates == ("gate/o",)
+    for shown, made in zip(found.known, model.gates(x)[1:], strict=True):
+        torch.testing.assert_close(shown, made.transpose(0, 1).detach())

@@ -57,7 +57,7 @@ class Until(Base):
 
 
 class Peeled(Base):
-    """The first state is made in another way."""
+    """The first state is made by another call of the same function."""
 
     factor = 1.0
 
@@ -116,11 +116,12 @@ def test_a_list_that_begins_with_two_tensors_has_its_second_path() -> None:
         torch.testing.assert_close(back[older], 0.5 * torch.eye(4, dtype=D))
 
 
-def test_a_first_step_of_its_own_is_the_state_that_the_loop_begins_with() -> None:
+def test_a_first_step_of_its_own_with_the_operations_of_all_others_is_one_of_them() -> None:
     model = Peeled().to(D)
     (found,), kept, _ = seen(model, torch.randn(2, 9, 3, dtype=D))
     assert not kept.refusals() and found.check is not None and found.check.passed
-    torch.testing.assert_close(found.states, torch.stack(model.states[:9]).detach())
+    torch.testing.assert_close(found.states[1:], torch.stack(model.states[:9]).detach())
+    assert not found.states[0].any()
 
 
 def test_a_last_iteration_that_cannot_be_divided_anew_is_left_out() -> None:

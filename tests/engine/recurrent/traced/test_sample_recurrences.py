@@ -58,7 +58,8 @@ def gates_beside(cell: nn.Module, x: Tensor | None, h: Tensor) -> dict[str, Tens
     if isinstance(cell, deep.PlainLayer):
         gates = {"candidate": torch.tanh(affine(cell.linear, h))} if type(cell) is not deep.PlainLayer else {}
         if isinstance(cell, deep.HardSkipLayer):
-            return gates | {"gate/soft": sigma(affine(cell.carry, h))}
+            soft = sigma(affine(cell.carry, h))
+            return gates | {"gate/soft": soft, "gate/carry": (soft > 0.5).to(soft.dtype)}
         return gates | ({"gate/carry": sigma(affine(cell.carry, h))} if isinstance(cell, deep.DynamicSkipLayer) else {})
     assert x is not None
     layers: Mapping[str, nn.Linear] = {n: m for n, m in cell.named_children() if isinstance(m, nn.Linear)}

@@ -37,7 +37,7 @@ def complex_states(model: Model, x: Tensor) -> Tensor:
     turn = torch.exp(1j * torch.linspace(0, 1, 4))
     h = torch.zeros(len(x), 4, dtype=torch.cfloat)
     for t in range(x.shape[1]):
-        h = turn * h + model.x(x[:, t])
+        h = torch.tanh(turn * h + model.x(x[:, t]))
     return h.real
 
 
@@ -108,8 +108,8 @@ def test_nothing_that_carries_a_state_goes_without_a_word(loop: Run) -> None:
 def test_a_loop_is_named_with_its_iterations_its_function_and_its_line() -> None:
     line = complex_states.__code__.co_firstlineno + 3
     assert run(complex_states).refusals() == {
-        "model:h": f"A loop of {STEPS} iterations in complex_states(), line {line}, is not shown: its state is complex, and "
-        "derivatives of complex steps are not computed."
+        "model:h": f"A loop of {STEPS} iterations in complex_states(), line {line}, is not shown: its state is complex and "
+        "its step is not h = a h + b; derivatives of other complex steps are not computed."
     }  # fmt: skip
 
 

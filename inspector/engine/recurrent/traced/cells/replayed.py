@@ -53,7 +53,14 @@ class ReplayStep(RecordedStep):
         self.without = ""  # reason, where the step's parameters are not known
         self._use: ParameterUse | Callable[[], ParameterUse] | None = None
         self.fed_back: tuple[RecurrentWeight, ...] = ()
+        self.decays: Tensor | None = None
+        """(t, b, s) where every step multiplies each entry of the state by a number that no state is in: its J."""
         self.squashed: Piecewise | None = None
+
+    @property
+    def diagonal(self) -> bool:  # type: ignore[override]  # known once the recording was looked at
+        """Whether every J is known to be diagonal."""
+        return self.decays is not None
 
     def cut_apart(self, cuts: Container[int]) -> bool:
         """Whether steps detach some of what their new state is made of, and not all; the method then says so.
@@ -160,7 +167,8 @@ class ReplayRecurrence(Recurrence):
         assert isinstance(self.cell, ReplayStep)
         columns = torch.arange(self.states.shape[1])[samples]
         known = tuple(values[start:stop, samples] for values in self.known)
-        return ReplayBlock(self.cell, start, columns, self.states[start : stop + 1], known, self.x[start:stop, samples])
+        kind = ReplayBlock if self.cell.decays is None else EntrywiseBlock
+        return kind(self.cell, start, columns, self.states[start : stop + 1], known, self.x[start:stop, samples])
 
     def weight_gradients(self, delta: Tensor) -> dict[str, Tensor]:
         """Over all recorded steps; {} where the parameters are not known."""
@@ -304,6 +312,61 @@ class ReplayBlock(MatrixBlock):
     def input_vjp(self, u: Tensor) -> Tensor:
         """Not asked of recorded steps: autograd has followed their inputs already."""
         raise Unsupported("The gradient at a recorded step's inputs is autograd's own.")
+
+
+class EntrywiseBlock(ReplayBlock):
+    """Recorded steps that multiply each entry of the state by a number: J is that diagonal, and is never built."""
+
+    @cached_property
+    def decays(self) -> Tensor:
+        """The diagonal of J, (t, b, s)."""
+        assert self.cell.decays is not None
+        return self.cell.decays[self.start : self.start + self.shape[0], self.columns]
+
+    @cached_property
+    def matrices(self) -> Tensor:
+        """J, (t, b, s, s)."""
+        return torch.diag_embed(self.decays)
+
+    def eigenvalues(self) -> Tensor:
+        """The diagonal of J."""
+        return torch.complex(self.decays, torch.zeros_like(self.decays))
+
+    def jvp(self, v: Tensor) -> Tensor:
+        """J v, entry by entry."""
+        return self.decays.unsqueeze(-1) * v
+
+    def vjp(self, u: Tensor, at: slice = slice(None)) -> Tensor:
+        """Jᵀ u, which is J u."""
+        return self.decays[at].unsqueeze(-1) * u
+
+    def back_(self, rows: Tensor, at: int) -> None:
+        """Of one step on the rows."""
+        rows.mul_(self.decays[at, 0])
+
+    def pull_(self, rows: Tensor, at: int) -> dict[str, Tensor]:
+        """Back through step `at`, as of any recorded step where it uses parameters."""
+        if self.cell.use is not None:
+            return super().pull_(rows, at)
+        self.back_(rows, at)
+        return {}
+
+    def pushed(self, rows: Tensor, at: int) -> Tensor:
+        """J of one step on the rows."""
+        return rows * self.decays[at, 0]
+
+    def pulled(self, u: Tensor) -> Tensor:
+        """Jᵀ u for one vector a step."""
+        return self.decays * u
+
+    def frobenius(self) -> Tensor:
+        """‖J‖_F, the norm of its diagonal."""
+        norms: Tensor = self.decays.norm(dim=-1)
+        return norms
+
+    def direct(self) -> Tensor:
+        """The diagonal of J: the whole of a step is its direct path."""
+        return self.decays
 
 
 def chunk(s: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from types import FrameType
@@ -55,8 +55,41 @@ def as_written(operations: Operations, starts: list[int], end: int) -> tuple[lis
             continue
         for found in _rounds(operations, span, first, last, starts):
             if _are_iterations(operations, found, starts, last):
-                return found, last
-    return starts, end
+                return rounds_of_cells(operations, found) or (found, last)
+    return rounds_of_cells(operations, starts) or (starts, end)
+
+
+def rounds_of_cells(operations: Operations, starts: Sequence[int]) -> tuple[list[int], int] | None:
+    """The iterations of the loop around an inner one that calls another cell in each of its iterations
+    (`for k in …: s[k] = cells[k](x_t, s[k])`): these are one step together, also where some of them pause.
+
+    In each iteration of the loop around no weight is used twice, and in several the same ones are. None elsewhere, and
+    where nothing is computed in the loop around but by the cells, since the bytecode does not show then where it goes
+    back. Counter-example: two halves of one sequence that go through different weights, as many times as an outer loop
+    is repeated.
+    """
+    table, code = operations.table, operations.frame.f_code
+    offsets = [offset for offset, _ in operations.sites]
+    held = [span for span in loops_of(code) if all(span[0] <= offsets[n] <= span[1] for n in starts)]
+    if len(held) < 2 or len(starts) < 2:
+        return None
+    around = held[-2]
+    first, last = starts[0], starts[-1]
+    while first > 0 and around[0] <= offsets[first - 1] <= around[1]:
+        first -= 1
+    while last < len(offsets) and around[0] <= offsets[last] <= around[1]:
+        last += 1
+    rounds = [first + n for n in begins(around, held, offsets[first:last], within_a_round(code, around))]
+    used = [
+        frozenset(chain.from_iterable(table.weights.get(table.bodies[n], ()) for n in operations.ops[a:b]))
+        for a, b in pairwise([*starts, last])
+    ]
+    groups: dict[int, list[frozenset[int]]] = {}
+    for n, weights in zip(starts, used, strict=True):
+        groups.setdefault(bisect_right(rounds, n), []).append(weights)
+    apart = all(own and sum(map(len, own)) == len(frozenset().union(*own)) for own in groups.values())
+    together = max(map(len, groups.values())) > 1 and len(set(used)) * 2 <= len(used)
+    return (rounds, last) if all(used) and apart and together and len(groups) == len(rounds) > 2 else None
 
 
 def _rounds(operations: Operations, span: Span, first: int, last: int, starts: list[int]) -> Iterator[list[int]]:

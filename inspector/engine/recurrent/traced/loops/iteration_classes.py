@@ -207,6 +207,12 @@ class Twins:
         first = places[np.unique(given[places], return_index=True)[1]]
         return [self.table.op(int(self.flat[reader[n]])).inputs[number[n]] for n in first.tolist()]
 
+    def outside(self) -> Set[int]:
+        """The ids of all that operations of the loop are given and none of them makes."""
+        made = _flat(self.table.made, self.flat)[0]
+        found: set[int] = set(np.setdiff1d(self._given[0], made).tolist())
+        return found
+
     def calls(self, members: Numbers, j: int) -> Numbers:
         """Numbers of the calls that are operation j of these iterations."""
         found: Numbers = self.flat[self._begin[members] + j]

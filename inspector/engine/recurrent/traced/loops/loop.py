@@ -35,6 +35,19 @@ class Iterations(Sequence[list[tuple[Label, Op]]]):
         self.labels.pop()
         self._known.clear()
 
+    def put_first(self, numbers: list[int]) -> None:
+        """A further iteration before all others, with the operations of the first."""
+        self.numbers.insert(0, numbers)
+        self.labels.insert(0, self.labels[0])
+        self._known.clear()
+
+    def put_last(self, numbers: list[int]) -> None:
+        """A further iteration after all others, with the operations of the last, or the first ones of them."""
+        own = self.labels[-1]
+        self.numbers.append(numbers)
+        self.labels.append(own if len(numbers) == len(own) else own[: len(numbers)])
+        self._known.clear()
+
     def __getitem__(self, i: int) -> list[tuple[Label, Op]]:  # type: ignore[override]  # never sliced
         i = range(len(self.numbers))[i]
         found = self._known.get(i)

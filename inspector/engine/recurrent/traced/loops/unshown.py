@@ -30,7 +30,7 @@ may fill a window. Counter-example: a state that is changed at every second step
 NO_USE = (Kind.QUESTION, Kind.CREATION, Kind.RANDOM, Kind.DETACH, Kind.JOIN, Kind.FUSED)
 """Torch's fused recurrent kernels among them: the state passed on from chunk to chunk is shown, or refused, by the
 probe of their modules. Counter-example: a loop that calls such a kernel without a module is not reported."""
-COMPLEX = "its state is complex, and derivatives of complex steps are not computed"
+COMPLEX = "its state is complex and its step is not h = a h + b; derivatives of other complex steps are not computed"
 UNKNOWN = "what it carries from one iteration to the next was not recognised as a state"
 RECURSION = "calls of a function by itself are not followed; a loop over the same steps is"
 

@@ -10,8 +10,10 @@ from torch import Tensor
 
 from inspector.engine.cells.gate_info import ACTIVATION
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
+from inspector.engine.recurrent.traced.program.derived_gates import derived_gate
 from inspector.engine.recurrent.traced.program.gate_pieces import pieces_of
 from inspector.engine.recurrent.traced.program.hard_gates import hard_gate
+from inspector.engine.recurrent.traced.program.output_gates import read_inside, towards_output
 from inspector.engine.recurrent.traced.record.operation import Op
 from inspector.engine.recurrent.traced.record.operator_traits import Kind, Traits
 from inspector.engine.recurrent.traced.record.recorder import CLAMPS
@@ -28,7 +30,7 @@ thousands of steps is a class of its own, that would take memory by their number
 class Gate:
     """One gate: its signal ("gate/r", "candidate") and its value after every iteration that has it.
 
-    `bound`: the function that keeps a hard gate between 0 and 1.
+    `bound`: the function that keeps a hard gate between 0 and 1; `outward`: no state reads it, only the output.
     """
 
     signal: str
@@ -36,24 +38,29 @@ class Gate:
     last: int
     tensors: list[Tensor] = field(default_factory=list)
     bound: str = ""
+    outward: bool = False
 
 
 def gates_of(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
-    """The gates that lead to the new values of these slots, in the order in which they are computed."""
+    """The gates that lead to the new values of these slots, or by which these are scaled on their way to the output, in
+    the order in which they are computed."""
     own = {number for held in flow.held for number in held.tolist()}
     widths = {slot.values[0].numel() // batch for slot in state}
     count = len(flow.loop.iterations)
     found: dict[tuple[object, str], Gate] = {}
+    inward: set[tuple[object, str]] = set()
     for n, (i, members) in enumerate(flow.twins.members.items()):
         if n % OFTEN == 0:
             flow.tick()
         ops = flow.loop.iterations[i]
-        for label, j, tensor, signal, bound in _signals(flow, i, leading_to(flow, state, i), own):
+        near, read = _around(flow, state, i)
+        for label, j, tensor, signal, bound in _signals(flow, i, near, own):
             made = ops[j][1].traits
             fitting = _fits(tensor, batch, widths, made)
             values = flow.twins.results(members, j, ops[j][1].output(tensor))
             shown = _held(flow, i, j, tensor)
             edited = None if shown is None else flow.twins.results(members, shown, 0)
+            inward |= {(label, signal)} if id(tensor) in read or shown is not None else set()
             gate: Gate | None = None
             for m, (step, value) in enumerate(zip(members.tolist(), values, strict=True)):
                 fits = fitting if value.shape == tensor.shape else _fits(value, batch, widths, made)
@@ -61,7 +68,7 @@ def gates_of(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
                     gate = gate or found.setdefault((label, signal), Gate(signal, [None] * count, j, bound=bound))
                     gate.values[step] = value if edited is None else edited[m]
                     gate.tensors.append(value)
-    return numbered([gate for gate in found.values() if _steady(gate)])
+    return numbered([replace(one, outward=key not in inward) for key, one in found.items() if _steady(one)])
 
 
 def found_gates(flow: Flow, state: Sequence[Slot], batch: int) -> Iterator[tuple[str, int, int, Tensor]]:
@@ -69,9 +76,16 @@ def found_gates(flow: Flow, state: Sequence[Slot], batch: int) -> Iterator[tuple
     names = {id(value): gate.signal for gate in gates_of(flow, state, batch) for value in gate.tensors}
     own = {id(value) for slot in flow.slots for value in slot.values}
     for i in range(len(flow.loop.iterations)):
-        for _, j, tensor, _, _ in _signals(flow, i, leading_to(flow, state, i), own):
+        for _, j, tensor, _, _ in _signals(flow, i, _around(flow, state, i)[0], own):
             if id(tensor) in names:
                 yield names[id(tensor)], i, j, tensor
+
+
+def _around(flow: Flow, state: Sequence[Slot], i: int) -> tuple[set[int], set[int]]:
+    """(operations of iteration i that lead to the new values or scale them towards the output, ids of all that
+    operations leading to any state are given)."""
+    inner = leading_to(flow, flow.slots, i, through_others=True)
+    return leading_to(flow, state, i) | towards_output(flow, state, i, inner), read_inside(flow, i, inner)
 
 
 def leading_to(flow: Flow, state: Sequence[Slot], i: int, *, through_others: bool = False) -> set[int]:
@@ -126,6 +140,9 @@ def _signals(flow: Flow, i: int, near: set[int], states: set[int]) -> Iterator[t
         if hard is not None and id(ops[hard[0]][1].outputs[0]) not in parts:
             yield from _named(flow, i, hard[0], "gate/", near, frozenset(), hard[1])
             continue
+        derived = derived_gate(ops, j, near)
+        if derived is not None:
+            yield from _named(flow, i, derived[0], "gate/", near, frozenset(), derived[1])
         prefix = _prefix(op)
         if prefix is not None and op.outputs:
             yield from _named(flow, i, j, prefix, near, parts, "")

@@ -32,7 +32,7 @@ def hard_gate(ops: Ops, j: int, near: set[int]) -> tuple[int, str] | None:
     at = j
     for _ in range(MOST):
         if abs(bounds[0]) <= ROUNDING and abs(bounds[1] - 1) <= ROUNDING:
-            return (at, ops[j][1].name.rstrip("_")) if _multiplies(ops, at, near) else None
+            return (at, ops[j][1].name.rstrip("_")) if multiplies(ops, at, near) else None
         following = [k for k in sorted(near) if k > at and _reads(ops[k][1], ops[at][1].outputs[0])]
         moved = _moved(ops[following[0]][1], bounds) if len(following) == 1 else None
         if moved is None:
@@ -84,7 +84,7 @@ def _reads(op: Op, tensor: Tensor) -> bool:
     return any(one is tensor for one in op.inputs)
 
 
-def _multiplies(ops: Ops, at: int, near: set[int]) -> bool:
+def multiplies(ops: Ops, at: int, near: set[int]) -> bool:
     """Whether the result is multiplied with another tensor, itself or in another shape."""
     gate = ops[at][1].outputs[0]
     for k in sorted(near):
@@ -93,6 +93,6 @@ def _multiplies(ops: Ops, at: int, near: set[int]) -> bool:
             continue
         if op.traits.kind in (Kind.PRODUCT, Kind.BLEND) and any(one is not gate for one in op.inputs):
             return True
-        if op.traits.rearranges and op.outputs and _multiplies(ops, k, near):
+        if op.traits.rearranges and op.outputs and multiplies(ops, k, near):
             return True
     return False

@@ -1,11 +1,13 @@
-"""Parameters that act on a state through other values that the loop carries beside it: a lower layer's state."""
+"""Parameters that act on a state by other ways than its steps: through other values that the loop carries beside it (a
+lower layer's state), and through what the loop is given."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.program.gates import leading_to
+from inspector.engine.trace.upstream import Upstream
 
 
 def acting_beside(flow: Flow, state: Sequence[Slot], names: Mapping[int, str]) -> frozenset[str]:
@@ -38,3 +40,14 @@ def _read(flow: Flow, state: Sequence[Slot]) -> int:
         if found == reached:
             return reached
         reached = found
+
+
+def acting_before(flow: Flow, parameters: Collection[int]) -> frozenset[int] | None:
+    """The ids of the leaves of autograd's graph that all was computed from that the loop is given, its first state
+    included; None where there are too many operations to search.
+
+    `parameters`: ids of what counts as a parameter of the steps, which is not searched.
+    """
+    search = Upstream()
+    search.add(flow.twins.used(flow.twins.outside() - set(parameters)))
+    return search.found()

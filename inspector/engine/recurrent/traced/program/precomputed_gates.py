@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from torch import Tensor
 
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.program.gates import Gate, leading_to
+from inspector.engine.recurrent.traced.program.output_gates import towards_output
 from inspector.engine.recurrent.traced.record.operation import Op
 from inspector.engine.recurrent.traced.record.source_names import argument, assigned
 
@@ -25,14 +27,18 @@ def gates_ahead(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
     widths = {slot.values[0].numel() // batch for slot in state}
     count = len(flow.loop.iterations)
     found: dict[str, Gate] = {}
+    inward: set[str] = set()
     for i, members in flow.twins.members.items():
-        for j, n, tensor, signal in _read(flow, i, leading_to(flow, state, i)):
+        near = leading_to(flow, state, i)
+        inner = leading_to(flow, flow.slots, i, through_others=True)
+        for j, n, tensor, signal in _read(flow, i, near | towards_output(flow, state, i, inner)):
             if tensor.numel() // batch not in widths or (batch > 1 and batch not in tensor.shape):
                 continue
             gate = found.setdefault(signal, Gate(signal, [None] * count, j))
+            inward |= {signal} if j in inner else set()
             for step, value in zip(members.tolist(), flow.twins.inputs(members, j, n), strict=True):
                 gate.values[step] = value
-    return list(found.values())
+    return [replace(gate, outward=signal not in inward) for signal, gate in found.items()]
 
 
 def _read(flow: Flow, i: int, near: set[int]) -> Iterator[tuple[int, int, Tensor, str]]:

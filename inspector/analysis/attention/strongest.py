@@ -1,0 +1,75 @@
+"""The strongest weights of a map, to be drawn as lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Weights from queries to keys, the strongest last; `share`: the part of the weight of the whole map that they
+    hold; `of`: from how many weights they were chosen."""
+
+    queries: npt.NDArray[np.int64]
+    keys: npt.NDArray[np.int64]
+    weights: Array
+    share: float
+    of: int
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+
+def strongest(weights: Array, count: int, *, query: int | None = None, key: int | None = None) -> Links:
+    """The `count` largest weights (query, key) that are neither masked (−∞) nor NaN nor 0; of one query or one key
+    only, where one is given. For differences of two runs the ones farthest from 0."""
+    size = np.abs(np.where(np.isfinite(weights), weights, 0.0))
+    whole = float(size.sum())
+    if query is not None or key is not None:
+        only = np.zeros(size.shape, dtype=bool)
+        if query is not None:
+            only[query] = True
+        if key is not None:
+            only[:, key] = True
+        size = np.where(only, size, 0.0)
+    flat = size.ravel()
+    there = int(np.count_nonzero(flat))
+    count = min(count, there)
+    chosen = np.argpartition(flat, len(flat) - count)[len(flat) - count :] if count else np.zeros(0, np.int64)
+    chosen = chosen[np.argsort(flat[chosen], kind="stable")]
+    queries, keys = np.divmod(chosen, max(1, weights.shape[1]))
+    found = weights.ravel()[chosen].astype(np.float64)
+    return Links(queries, keys, found, float(size.ravel()[chosen].sum()) / whole if whole else 0.0, there)
+
+
+def strongest_of_each(weights: Array, count: int) -> Links:
+    """The `count` largest weights of every query, chosen as above. In a map with a causal mask the largest of all are
+    those of the first queries, which have few keys to share their weight among."""
+    size = np.abs(np.where(np.isfinite(weights), weights, 0.0))
+    there, whole = int(np.count_nonzero(size)), float(size.sum())
+    count = min(count, weights.shape[1])
+    keys = (
+        np.argpartition(size, -count, axis=1)[:, -count:] if count and len(size) else np.zeros((len(size), 0), np.int64)
+    )
+    queries = np.repeat(np.arange(len(size)), keys.shape[1])
+    flat = size[queries, keys.ravel()]
+    order = np.argsort(flat, kind="stable")
+    order = order[flat[order] > 0]
+    queries, chosen = queries[order], keys.ravel()[order]
+    share = float(flat[order].sum()) / whole if whole else 0.0
+    return Links(queries, chosen, weights[queries, chosen].astype(np.float64), share, there)
+
+
+def rank_in_row(row: Array, key: int) -> tuple[int, int]:
+    """(the rank of a key's weight among those of its row, 1 for the largest; how many keys may be attended to).
+
+    Equal weights share the smallest rank; masked keys (−∞) have none.
+    """
+    allowed = row[~np.isneginf(row)]
+    return 1 + int((allowed > row[key]).sum()), len(allowed)

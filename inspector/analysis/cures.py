@@ -1,0 +1,103 @@
+"""What trials of cures say: whether the cured copies of a model ended with a lower loss than those as it was."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from inspector.analysis.verdicts import Numbers, Tested
+from inspector.records import Channel, counted
+
+KIND = "cure"
+BY_ITERATION, AFTER = ("version", "seed", "iteration"), ("version", "seed")
+Outcome = Literal["helped", "no difference", "did harm", "one seed"]
+WORDS: dict[Outcome, str] = {
+    "helped": "it helped", "no difference": "no difference beyond the spread of the seeds", "did harm": "it did harm",
+    "one seed": "one seed, which says nothing of the spread",
+}  # fmt: skip
+ERRORS = 2.0
+"""Standard errors that a difference has to exceed, besides having one sign in every seed. Counter-example: three seeds
+that agree by chance, one time in four."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One cure that was tried.
+
+    Attributes:
+        cure: its key. title: with what it is shown. method: how both copies were trained, and what was changed.
+        channel: its losses (version, seed, iteration).
+        outcome: what the losses after the last step say.
+        difference, spread: by how much the cured copies' loss is lower, the mean over the seeds and its standard error
+            (NaN of one seed); NaN where the loss of either was not finite.
+        lower, seeds: in how many of the seeds it is lower.
+    """
+
+    cure: str
+    title: str
+    method: str
+    channel: str
+    outcome: Outcome
+    difference: float
+    spread: float
+    lower: int
+    seeds: int
+    sentence: str
+
+
+def tried(run: Tested, frame: int = -1) -> list[Tried]:
+    """Every cure that was tried in a frame, by name. Raises CaptureError."""
+    found = [one for one in run.channels.values() if one.kind == KIND and one.dims == AFTER]
+    return [_judged(one, _known(run.array(one.name, frame)), run, frame) for one in found]
+
+
+def _known(values: Any) -> Numbers:
+    """As floats, what is damaged as NaN."""
+    found: Numbers = np.ma.filled(np.ma.asarray(values).astype(np.float64), np.nan)
+    return found
+
+
+def _judged(channel: Channel, after: Numbers, run: Tested, frame: int) -> Tried:
+    losses = channel.name.removesuffix("/after")
+    differences = after[0] - after[1]
+    mean = float(differences.mean())
+    spread = float(differences.std(ddof=1) / math.sqrt(len(differences))) if len(differences) > 1 else math.nan
+    lower, seeds = int((differences > 0).sum()), len(differences)
+    outcome = _outcome(mean, spread, lower, seeds, np.isfinite(after).sum(axis=1))
+    steps = run.extent(losses, frame)[-1]
+    title = channel.title.partition(":")[0]
+    said = f"{title}: {WORDS[outcome]}. After {counted(steps, 'step', ',')}, {_body(after, spread, channel.unit)}"
+    return Tried(
+        losses.rpartition("/")[2], title, channel.method, losses, outcome, mean, spread, lower, seeds, said
+    )  # fmt: skip
+
+
+def _body(after: Numbers, spread: float, unit: str) -> str:
+    """By how much, with the spread and in how many seeds; or how many copies diverged."""
+    (before, cured), differences = after, after[0] - after[1]
+    seeds, ended = len(differences), np.isfinite(after).sum(axis=1)
+    if ended.min() < seeds:
+        return (
+            f"the loss of {ended[0]} of {seeds} copies as they are and of {ended[1]} of {seeds} cured ones is finite."
+        )
+    mean, of_what = float(differences.mean()), "" if unit in ("", "1") else f" {unit}"
+    errors = "" if math.isnan(spread) else f" ± {spread:.2g}"
+    range_ = f"{before.mean():.3g} → {cured.mean():.3g}"
+    sign, count = ("higher", (differences < 0).sum()) if mean < 0 else ("lower", (differences > 0).sum())
+    where = f"{sign} in {count} of {counted(seeds, 'seed')}"
+    return f"the cured loss is {abs(mean):.3g}{errors}{of_what} {sign} ({range_}; {where})."
+
+
+def _outcome(mean: float, spread: float, lower: int, seeds: int, ended: Numbers) -> Outcome:
+    if ended[0] != ended[1]:  # a copy that diverges is worse than any that does not
+        return "helped" if ended[1] > ended[0] else "did harm"
+    if math.isnan(mean):
+        return "no difference"
+    if seeds == 1:
+        return "one seed"
+    if lower in (0, seeds) and abs(mean) > ERRORS * spread and mean:
+        return "helped" if mean > 0 else "did harm"
+    return "no difference"

@@ -1,0 +1,109 @@
+"""What was tested before a training, as sentences: their form, and reading the numbers that they are made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from inspector.capture.view import View
+from inspector.records import Refusal, Scalar
+
+PLACE = "model"
+Word = Literal["holds", "fault", "fact", "not tested"]
+"""Nothing is wrong; something is; a fact that is a fault or not by what the model is for; no answer."""
+MARKS: dict[Word, str] = {"holds": "ok", "fault": "FAULT", "fact": "note", "not tested": "not tested"}
+Numbers = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one test says.
+
+    Attributes:
+        test: "causal", "large", "batch", "padding", "order", "repeat", "random", "cache", "query", "tied",
+            "labels"; or "initial loss",
+            "first step", "learning rate", "one batch", "reach".
+        word: whether that is a fault.
+        sentence: with its numbers.
+        number: the largest change, relative to the largest output (query: the least distance); NaN where not tested.
+        channel: the numbers behind it.
+        place: where it came in, or the attention; "" where that is not known.
+        steps: the output's step, and the input's that moved it.
+    """
+
+    test: str
+    word: Word
+    sentence: str
+    number: float = math.nan
+    channel: str = ""
+    place: str = ""
+    steps: tuple[int, ...] = ()
+
+
+class Tested(View, Protocol):
+    """A view with the scalars and refusals of its frames."""
+
+    @property
+    def scalars(self) -> Sequence[Scalar]:
+        """Single numbers."""
+
+    @property
+    def refusals(self) -> Sequence[Refusal]:
+        """What was not written, and why."""
+
+
+def share(value: float) -> str:
+    """A relative change: "0.26 %", "3.1e-06"; above 1, "140 %"; above 10, "12 times"."""
+    if value >= 1:
+        return f"{100 * value:.0f} %" if value < 10 else f"{value:.3g} times"
+    return f"{100 * value:.2g} %" if value >= 1e-4 else f"{value:.1e}"
+
+
+def failed(channel: str) -> str:
+    """Under which name a run says that a quantity ended with an error of its own, before it had made this channel."""
+    return f"run:{channel.partition(':')[2]}"
+
+
+class Readings:
+    """The channels, scalars and refusals of one group of tests in one frame: `model:GROUP/…`."""
+
+    group: ClassVar[str]
+
+    def __init__(self, run: Tested, frame: int) -> None:
+        self.run, self.frame = run, frame
+
+    def channel(self, test: str) -> str:
+        """The name of the channel of a test."""
+        return f"{PLACE}:{self.group}/{test}"
+
+    def array(self, test: str) -> Numbers | None:
+        """Its numbers, NaN where they are not known; None where nothing was written."""
+        name = self.channel(test)
+        if name not in self.run.channels or not self.run.revision(name, self.frame):
+            return None
+        found: Any = self.run.array(name, self.frame)
+        return np.ma.filled(np.ma.asarray(found, dtype=np.float64), np.nan)
+
+    def scalar(self, name: str, missing: float = math.nan) -> float:
+        """A number of the frame."""
+        scalars = [one for one in self.run.scalars if one.name == f"{self.group}/{name}"]
+        found = [one.value for one in scalars if self.frame in (-1, one.frame)]
+        return found[-1] if found else missing
+
+    def refused(self, test: str) -> Iterator[Verdict]:
+        """Why a test was not made; nothing where it was not asked for."""
+        name = self.channel(test.replace(" ", "_"))
+        for refusal in self.run.refusals:
+            if refusal.channel in (name, failed(name)) and self.frame in (-1, refusal.frame):
+                yield Verdict(test, "not tested", refusal.reason)
+                return
+
+    def of(self, test: str, say: Callable[[Numbers], Iterator[Verdict]]) -> Iterator[Verdict]:
+        """What the numbers of a test say, or why there are none."""
+        values = self.array(test.replace(" ", "_"))
+        return self.refused(test) if values is None else say(values)

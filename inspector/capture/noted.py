@@ -1,0 +1,78 @@
+"""Notes of a person in a capture: read from its index, and appended to that of a run that has ended.
+
+Nothing else in the capture changes: a note is one more row, after those of the run, and no number is touched.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from inspector.capture.layout import INDEX, MAJOR, CaptureError
+from inspector.capture.reader import Capture
+from inspector.capture.target import in_use
+from inspector.capture.writer import Writer
+from inspector.records import Note, Noted
+from inspector.records.note import MOST_CHARACTERS
+
+
+def notes(view: Any) -> list[Note]:
+    """The notes of an open capture, in the order in which they were written; a log of another tool has none."""
+    found = getattr(view, "notes", ())
+    return [note for note in found if isinstance(note, Note)]
+
+
+def add_note(capture: Any, where: Noted, text: str) -> Note:
+    """Append a note to the capture that is open for reading; it is read from there as soon as it is refreshed.
+
+    Raises CaptureError where that cannot be: the text is empty or too long, the capture is packed, read-only, of an
+    older format, being written, or no capture at all (a log of another tool). Then nothing has changed.
+    """
+    text = text.strip()
+    if not text:
+        raise CaptureError("A note has at least one character.")
+    if len(text) > MOST_CHARACTERS:
+        raise CaptureError(f"A note has {len(text):,} characters; at most {MOST_CHARACTERS:,} are kept.")
+    if why := why_no_notes(capture):
+        raise CaptureError(why)
+    note = Note(where, text, time.time())
+    with Writer(capture.path, capture.start, again=True) as writer:
+        writer.write(note)
+    return note
+
+
+def why_no_notes(capture: Any) -> str:
+    """Why nothing can be noted in what is open now, as one sentence; "" where it can."""
+    if why := why_read_only(capture):
+        return why
+    if is_being_written(capture):
+        return f"{capture.path.name} is being written; a note can be added when that has ended."
+    return ""
+
+
+def why_read_only(capture: Any) -> str:
+    """Why nothing can ever be noted in what is open, as one sentence; "" where it can, now or when a run has ended."""
+    if not isinstance(capture, Capture):
+        return "Notes are kept in captures: what is shown is none, and its files are left as they are."
+    name, index = capture.path.name, capture.path / INDEX
+    if not capture.path.exists():
+        return f"{name} is no longer there: no note can be added."
+    if not capture.path.is_dir():
+        return f"{name} is a packed capture, which is read-only: notes are kept in the capture that it was made of."
+    if capture.format_version < MAJOR:
+        return f"{name} has format {capture.format_version}, which is read-only: no note can be added."
+    if not (os.access(index, os.W_OK) and os.access(capture.path, os.W_OK)):
+        return f"{name} is read-only: no note can be added."
+    return ""
+
+
+def is_being_written(capture: Any) -> bool:
+    """Whether a process that is alive writes the capture."""
+    return isinstance(capture, Capture) and is_written_at(Path(capture.path))
+
+
+def is_written_at(path: Path) -> bool:
+    """Whether a process that is alive writes the capture in a folder, which is not opened for that."""
+    return path.is_dir() and in_use(path / INDEX)

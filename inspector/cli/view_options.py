@@ -1,0 +1,55 @@
+"""Options that say what of a capture is looked at: the same where a figure is drawn and where the window opens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from inspector.cli.fault import Fault
+
+OPTIONS = (
+    click.option("--panel", default=None, help="A panel, by its key or title; a figure of it: .png .svg .pdf"),
+    click.option("--frame", default=-1, help="Index of the frame; -1 is the newest."),
+    click.option("--place", default="", help="Which place of the model the panel shows."),
+    click.option("--step", type=click.IntRange(min=0), default=None, help="The step of the input under the cursor."),
+    click.option("--steps", default=None, metavar="A:B", help="The steps in view, from A to the one before B."),
+    click.option("--unit", type=click.IntRange(min=0), default=None, help="The unit under the cursor."),
+    click.option("--curve", "curves_of", multiple=True, metavar="NAME", help="A channel whose curves the panel draws."),
+    click.option("--head", type=click.IntRange(min=0), default=None, help="The head of attention that is shown."),
+)
+
+
+def view_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of a command that shows something of a capture."""
+    for option in reversed(OPTIONS):
+        function = option(function)
+    return function
+
+
+def span(text: str) -> tuple[int, int]:
+    """ "A:B" as (A, B), B beyond A. Raises Fault."""
+    low, colon, high = text.partition(":")
+    if not (colon and low.isdigit() and high.isdigit() and int(low) < int(high)):
+        raise Fault(f"{text!r} is no range: A:B is expected, two whole numbers, from A to the one before B.")
+    return int(low), int(high)
+
+
+def steps_of(text: str | None) -> tuple[int, int] | None:
+    """The first and last step in view. Raises Fault."""
+    if text is None:
+        return None
+    low, high = span(text)
+    return low, high - 1
+
+
+def slices_of(texts: tuple[str, ...]) -> dict[str, tuple[int, int]]:
+    """ "DIM=A:B" each, by dim. Raises Fault."""
+    found = {}
+    for text in texts:
+        dim, equals, rest = text.partition("=")
+        if not equals:
+            raise Fault(f"{text!r} is no slice: DIM=A:B is expected, as in step=10:20.")
+        found[dim] = span(rest)
+    return found

@@ -1,0 +1,49 @@
+"""Statistics of attention heads, as rules read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inspector.diagnosis.rule import Run
+from inspector.records import Channel
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """A table of one attention: `values` (head, query), NaN where it is not defined or was not captured."""
+
+    channel: Channel
+    values: Array
+
+    def known(self, least: int) -> Array:
+        """(head,) whether at least so many queries of a head have a number."""
+        enough: Array = np.isfinite(self.values).sum(axis=1) >= least
+        return enough
+
+
+def head_tables(run: Run, frame: int, signal: str) -> Iterator[Heads]:
+    """The tables of this statistic, one for each attention; those that are not whole yet are left out."""
+    for name, known in run.channels.items():
+        if known.signal != signal or not run.revision(name, frame):
+            continue
+        values = np.ma.filled(np.ma.asarray(run.array(name, frame), np.float64), np.nan)
+        if values.ndim == 2 and tuple(values.shape) == tuple(known.shape):
+            yield Heads(run.channel(name, frame), values)
+
+
+def crosses(run: Run, place: str) -> bool:
+    """Whether the keys of an attention are positions of another sequence than its queries are."""
+    channel = run.channels.get(f"{place}:attention")
+    return channel is not None and channel.domain("query") != channel.domain("key")
+
+
+def listed(heads: Array) -> str:
+    """Head numbers for a message."""
+    return ("head " if len(heads) == 1 else "heads ") + ", ".join(str(int(one)) for one in heads)

@@ -1,0 +1,55 @@
+"""Recurrent units that repeat another one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.units import numbers, unit_tables
+from inspector.records import Finding
+
+
+class DuplicateUnits:
+    """Reads for each unit the smallest other one with which its correlation is above 0.999 or below −0.999.
+
+    Counter-example: states of few distinct values (an automaton that was learned) correlate by chance in short
+    sequences; so only a layer in which every unit that moves repeats one is a warning.
+    """
+
+    id = "IN410"
+    title = "Recurrent units that repeat another"
+    summary = "Units of a recurrent layer have the same values as another one, up to sign and scale."
+    trust: Trust = "descriptive"
+    scope: Scope = "frame"
+    reads = ("unit",)
+    needs = ("units",)
+    limits = (
+        Limit("steps", 20, "Steps that have to be seen; few points correlate by chance.", "step"),
+        Limit("units", 4, "Units from which a layer of one moving unit is a warning; two are often plus and minus."),
+        Limit("share", 0.1, "Share of repeating units that is told at all."),
+    )
+    reference = "units that begin alike stay alike: Goodfellow, Bengio & Courville 2016, section 8.4"
+
+    def findings(self, run: Run, frame: int) -> Iterable[Finding]:
+        """One for each layer in which a tenth of the units repeat another."""
+        for table in unit_tables(run, frame, "/units"):
+            if run.too_few(table.steps, run.limit("steps")):
+                continue
+            copies = np.flatnonzero(table.rows["duplicate_of"] >= 0)
+            moving = table.units - int(((table.rows["dead"] > 0) | (table.rows["constant"] > 0)).sum())
+            if len(copies) >= max(1.0, run.limit("share") * table.units):
+                alike = moving >= run.limit("units") and len(copies) == moving - 1
+                yield Finding(
+                    rule="duplicate-units", severity="warning" if alike else "info", place=table.channel.place,
+                    message=f"{len(copies)} of {moving} units that change repeat another: {numbers(copies)}"
+                    + ("; the layer works as a single unit" if alike else ""),
+                    evidence=(table.channel.name,), sure=table.sure,
+                    unless="the sequences are too alike to tell these units apart, or the task needs no more of them",
+                    remedy="Begin with weights that are drawn at random, one row unlike the other, or use fewer units.",
+                    code="nn.init.orthogonal_(rnn.weight_hh_l0)",
+                )  # fmt: skip
+
+
+RULES.register("duplicate-units")(DuplicateUnits())

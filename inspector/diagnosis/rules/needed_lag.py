@@ -1,0 +1,22 @@
+"""Data that depend on inputs further back than the gradient of the untrained model reaches."""
+
+from inspector.diagnosis.rule import RULES
+from inspector.diagnosis.trial_rule import TrialRule
+
+RULES.register("needed-lag")(
+    TrialRule(
+        key="needed-lag",
+        id="IN206",
+        title="The data need longer lags than the gradient reaches",
+        summary="Targets depend on inputs further back than the gradient reaches before training.",
+        reference="Bengio, Simard & Frasconi 1994; Li 1990, J. Stat. Phys. 60:823 (mutual information by lag)",
+        test="reach",
+        sure="counted in the data against a null in which sequences are exchanged; the gradient is that of one run",
+        remedy=(
+            "Gates that stay open (a forget bias of 1 or more), an orthogonal recurrent matrix, skip connections "
+            "through time, or attention carry a gradient that far."
+        ),
+        unless="several nearer inputs together tell the same, or training lets the gradient reach further",
+        code="nn.init.orthogonal_(rnn.weight_hh_l0)",
+    )
+)

@@ -1,0 +1,23 @@
+"""Parameters that a step would not move."""
+
+from inspector.diagnosis.rule import RULES
+from inspector.diagnosis.trial_rule import TrialRule
+
+RULES.register("would-not-move")(
+    TrialRule(
+        key="would-not-move",
+        id="IN118",
+        title="Would not move",
+        summary="A first step of training would leave parameters as they are.",
+        reference="TrainCheck, arXiv 2506.14813: parameters that a step leaves as they are",
+        test="first step",
+        trust="exact",
+        remedy=(
+            "Look for a detach(), a branch that this input does not take, a ReLU that is 0 before it, a softmax or "
+            "gate so saturated that its gradient is below the ε of Adam, or a dtype in which the update is smaller "
+            "than half a unit of rounding (keep a float32 copy)."
+        ),
+        unless="the parameter is used by other inputs than the one that was run",
+        code="",
+    )
+)

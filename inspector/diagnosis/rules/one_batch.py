@@ -1,0 +1,21 @@
+"""A copy of the model that cannot learn one batch by heart."""
+
+from inspector.diagnosis.rule import RULES
+from inspector.diagnosis.trial_rule import TrialRule
+
+RULES.register("one-batch")(
+    TrialRule(
+        key="one-batch",
+        id="IN203",
+        title="One batch not learned",
+        summary="Trained on one batch alone, the model does not learn it by heart.",
+        reference="Karpathy 2019, A recipe for training neural networks: overfit one batch",
+        test="one batch",
+        remedy=(
+            "Look for inputs that do not reach the output, targets that are not what the input says, a "
+            "detach, a loss over the wrong axis, and a learning rate that is far off (trial/learning_rate)."
+        ),
+        unless=("100 steps at rate 0.01 are too few for this model, or one input has two different targets"),
+        code="",
+    )
+)

@@ -1,0 +1,96 @@
+"""The functions of torch that are looked at to find attention, each with the method that looks at its calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from inspector.engine.attention import flex
+from inspector.engine.attention.recorder import AttentionRecorder
+
+Handler = Callable[..., None]
+Looked = list[tuple[Any, Handler]]
+
+
+def functions_looked_at(recorder: AttentionRecorder) -> Looked:
+    """Each function, also under its other names and as a method of tensors, with what is told of its calls."""
+    found = [*_by_name(recorder), *_functional(recorder), *_of_tensors(recorder)]
+    if flex.operation() is not None:
+        found.append((flex.operation(), recorder.flex))
+    return found
+
+
+def _by_name(recorder: AttentionRecorder) -> Looked:
+    """Those that are called by one name in torch and on a tensor."""
+    own = recorder.own
+    named: Sequence[tuple[Handler, str]] = (
+        (own.product, "matmul bmm mm mv"),
+        (own.product_added, "baddbmm addmm"),
+        (own.sigmoid, "sigmoid"),
+        (own.masked, "masked_fill masked_fill_"),
+        (own.chosen, "where"),
+        (own.added, "add add_"),
+        (own.subtracted, "sub sub_ subtract"),
+        (own.multiplied, "mul mul_ multiply"),
+        (own.summed, "sum"),
+        (own.made, "clamp clamp_ clamp_min relu square pow"),
+        (own.powers, "exp exp_ exp2"),
+        (own.quotient, "div div_ true_divide"),
+        (own.passed, "unsqueeze nan_to_num contiguous clone to type type_as float half bfloat16 double log_softmax"),
+        (own.accumulated, "cumsum"),
+        (own.routed, "topk"),
+        (own.largest, "argmax max"),
+        (own.scattered, "scatter scatter_"),
+        (own.gathered, "gather"),
+        (own.along, "take_along_dim"),
+        (recorder.reshaped, "reshape flatten view unflatten"),
+        (own.softmax, "softmax"),
+    )
+    return [
+        (getattr(space, name), handler)
+        for handler, names in named
+        for name in names.split()
+        for space in (torch, torch.Tensor)
+        if hasattr(space, name)
+    ]
+
+
+def _functional(recorder: AttentionRecorder) -> Looked:
+    """Those of torch.nn.functional and torch alone."""
+    own = recorder.own
+    several: Sequence[tuple[Handler, Sequence[Any]]] = (
+        (own.softmax, (torch.special.softmax, F.softmax)),
+        (own.dropped, (F.dropout, torch.dropout, F.alpha_dropout)),
+        (own.made, (F.relu, F.normalize, F.threshold, F.softplus)),
+        (own.mapped, (F.layer_norm, F.rms_norm, F.gelu, F.silu, F.tanh, torch.tanh)),
+        (own.sigmoid, (F.sigmoid, torch.special.expit)),
+        (recorder.joined, (torch.cat, torch.concat, torch.concatenate)),
+        (own.padded, (F.pad,)),
+        (own.passed, (F.log_softmax,)),
+        (own.stacked, (torch.stack,)),
+        (recorder.sdpa, (F.scaled_dot_product_attention,)),
+        (recorder.function, (F.multi_head_attention_forward,)),
+        (own.layer, (F.linear,)),
+        (own.softmin, (F.softmin,)),
+        (own.gumbel, (F.gumbel_softmax,)),
+        (own.one_hot, (F.one_hot,)),
+        (own.einsum, (torch.einsum,)),
+        (own.tensordot, (torch.tensordot,)),
+    )
+    return [(function, handler) for handler, functions in several for function in functions]
+
+
+def _of_tensors(recorder: AttentionRecorder) -> Looked:
+    """Methods and operators of tensors alone."""
+    own, tensor = recorder.own, torch.Tensor
+    return [
+        (tensor.tanh, own.mapped),
+        (tensor.__getitem__, own.indexed),
+        (tensor.__setitem__, own.assigned),
+        (tensor.__pow__, own.made),
+        (tensor.__rsub__, own.passed),
+        (tensor.__rdiv__, own.made),
+    ]

@@ -1,0 +1,39 @@
+"""Orthogonal recurrent weights."""
+
+from __future__ import annotations
+
+import torch
+
+from inspector.engine.analyses.recurrent_blocks import recurrent_parts
+from inspector.engine.analyses.trial_training import Copy
+from inspector.engine.errors import Unsupported
+from inspector.engine.registries import CURES
+from inspector.records import counted
+
+
+class OrthogonalRecurrence:
+    """Saxe, McClelland & Ganguli 2014, arXiv 1312.6120; Arjovsky, Shah & Bengio 2016, arXiv 1511.06464."""
+
+    title = "Orthogonal recurrent weights"
+    summary = "Each recurrent matrix becomes the orthogonal one that is nearest to it: all its singular values are 1."
+    rules = ("IN201", "IN205", "IN305")
+
+    def apply(self, copy: Copy) -> str:
+        """The polar factor U Vᵀ of each block W = U Σ Vᵀ."""
+        largest = list[float]()
+        with torch.no_grad():
+            for part in recurrent_parts(copy.trial.subject.model):
+                if part.weight not in copy.held:
+                    continue
+                weight = copy.held[part.weight]
+                for rows in part.blocks:
+                    u, values, v = torch.linalg.svd(weight[rows].double(), full_matrices=False)
+                    weight[rows] = (u @ v).to(weight.dtype)
+                    largest.append(float(values.max()))
+        if not largest:
+            raise Unsupported("The model has no nn.RNN, nn.GRU or nn.LSTM with recurrent weights that are trained.")
+        known = f"{min(largest):.3g} to {max(largest):.3g}" if len(largest) > 1 else f"{largest[0]:.3g}"
+        return f"{counted(len(largest), 'recurrent block')} made orthogonal (σ₁ was {known})"
+
+
+CURES.register("orthogonal_recurrence")(OrthogonalRecurrence())

@@ -1,0 +1,128 @@
+"""A search as a run: the tree of what was tried, and a frame for the right answer and for each hypothesis shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from inspector.engine.decoding.channels import PLACE, named, write_tree
+from inspector.engine.decoding.drift import write_drift
+from inspector.engine.decoding.next_tokens import NextTokens
+from inspector.engine.decoding.search import search
+from inspector.engine.decoding.spoken import spoken
+from inspector.engine.errors import CancelledError, InputError, ModelError, Unsupported, model_error
+from inspector.engine.hooks.isolation import unchanged
+from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.pipeline import Recording, RunOptions, chosen_quantities, perform
+from inspector.engine.pipeline.frames import begin_frame
+from inspector.engine.trace.emitter import Emitter, Sink
+from inspector.engine.trace.target_steps import read_answer
+from inspector.engine.trace.trace import Trace
+from inspector.records import Decode, DecodedTree, Frame, Log, RunStart
+
+RIGHT = "right answer"
+LAST_ONLY = (
+    "`next_logits` gives the logits of the last step alone, so no hypothesis is run as a frame: (n, t + 1, v), those "
+    "after every beginning, would show states and attention while it is said."
+)
+
+
+class DecodingRun:
+    """A search for the answer to one sequence. Raises InputError where the subject cannot be decoded."""
+
+    def __init__(self, subject: Subject, batch: Batch, decode: Decode, seed: int = 0) -> None:
+        self.next_tokens = NextTokens(subject, batch, seed)
+        self.subject, self.decode, self.seed = subject, decode, seed
+
+    def noted(self, start: RunStart) -> RunStart:
+        """The record of the run's beginning with how it searches."""
+        return replace(start, meta={**start.meta, PLACE: asdict(self.decode)})
+
+    def run(self, recording: Recording, options: RunOptions) -> DecodedTree:
+        """Search and write all frames. Raises InputError, ModelError or CancelledError.
+
+        Frame 0 is the right answer where it is known, else the best hypothesis; it has the tree. The frame of the best
+        hypothesis has how far it parts from the right answer.
+        """
+        tree = self._searched(options)
+        ends = tree.ranked[: self.decode.shown]
+        right = self.right_answer() if ends else ()
+        shown = [(RIGHT, right)] * bool(right) + [(title_of(tree, end), tree.ids(end)) for end in ends]
+        if not self.next_tokens.by_step:
+            recording.write(Log(LAST_ONLY, "info", "engine"))
+            shown = []
+        recording.expect(chosen_quantities(options) if shown else (), max(1, len(shown)))
+        first = shown[0][0] if shown else title_of(tree, tree.ranked[0])
+        write_tree(tree, begin_frame(self.subject, self.next_tokens.batch, recording, options, _frame(0, first)))
+        traces = [self._shown(*one, index, recording, options) for index, one in enumerate(shown)]
+        if right and len(traces) > 1:
+            emit = Emitter(recording, 1, options.cancelled, options.progress)
+            write_drift(traces[0], traces[1], right, tree.ids(ends[0]), emit)
+        return tree
+
+    def _searched(self, options: RunOptions) -> DecodedTree:
+        asked = 0
+
+        def ask(beginnings: Sequence[tuple[int, ...]]) -> Tensor:
+            nonlocal asked
+            if options.cancelled():
+                raise CancelledError
+            asked += 1
+            options.progress(asked, self.decode.longest, f"searching, token {asked}")
+            return self.next_tokens(beginnings)
+
+        tree = search(ask, self.decode, end=self.subject.end_token, seed=self.seed)
+        return named(tree, self.subject.classes(self.next_tokens.width)[1])
+
+    def right_answer(self) -> tuple[int, ...]:
+        """The ids of the right answer, as far as the subject's loss is known at them; empty where none is known."""
+        subject, batch = self.subject, self.next_tokens.batch
+        if self.next_tokens.continues or subject.loss is None or subject.answer is None:
+            return ()
+        try:
+            with unchanged(subject.model, self.seed), torch.no_grad():
+                placed = subject.placed(batch)
+                output = subject.run(placed)
+                loss = subject.loss(output, placed)
+                answer = read_answer(subject, output, placed, subject.scores(output))
+        except Unsupported:
+            return ()
+        except (InputError, ModelError):
+            raise
+        except (Exception, SystemExit) as fault:  # the user's code may raise anything
+            raise model_error(fault) from fault
+        if answer.ids is None or not isinstance(loss, Tensor) or loss.shape != answer.ids.shape:
+            return ()
+        unknown = [*loss[0].isnan().tolist(), True]
+        return tuple(answer.ids[0, : unknown.index(True)].tolist())
+
+    def _shown(self, label: str, tokens: Sequence[int], index: int, recording: Recording, options: RunOptions) -> Trace:
+        """Run the model saying these tokens, as one frame; the first one has begun already."""
+        subject, batch = spoken(self.next_tokens, tokens)
+        sink = recording if index else Once(recording)
+        return perform(subject, batch, sink, options, frame=_frame(index, label))
+
+
+class Once:
+    """A sink that leaves out the frame, which has begun already."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    def write(self, record: Any) -> None:
+        """Pass a record on."""
+        if not isinstance(record, Frame):
+            self._sink.write(record)
+
+
+def _frame(index: int, label: str) -> Frame:
+    return Frame(index=index, label=label)
+
+
+def title_of(tree: DecodedTree, end: int) -> str:
+    """A hypothesis with its score, for a frame's label."""
+    return f"{tree.said(end)} ({tree.tokens[end].score:.3g} nat)"

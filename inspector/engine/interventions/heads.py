@@ -1,0 +1,209 @@
+"""Heads of attention that give a value, or their mean, in place of what they compute: ablation of heads.
+
+Every call of the model inside `HeadEdits.on` is changed, the run that is shown and those that quantities make. The maps
+stay what they are: a head that gives 0 still attends, and nothing of it goes on. Fused paths are off meanwhile.
+
+How: the result of F.scaled_dot_product_attention has an axis of heads; in F.multi_head_attention_forward the result is
+linear in the columns of W_O that belong to a head; of attention that a model writes itself the sum of values is found
+as the probe finds it, and changed there. Reference: Michel, Levy & Neubig 2019, Are sixteen heads really better than
+one?
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial, wraps
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
+
+from inspector.engine.attention.recorder import AttentionRecorder
+from inspector.engine.attention.selected_sample import SelectedSample
+from inspector.engine.errors import InputError, Unsupported
+from inspector.engine.hooks.function_mode import unwatched
+from inspector.engine.hooks.module_stack import CalledModules
+from inspector.engine.model.subject import Batch
+from inspector.engine.probes.attention import AttentionMode
+from inspector.engine.trace.heads import Heads
+from inspector.engine.trace.trace import Attention
+from inspector.records import Edit
+from inspector.records.edits import MEAN
+
+_MHA = inspect.signature(F.multi_head_attention_forward)
+NO_MEAN = "{} attends once a call, one query at a time, so a head has no mean over queries there; give it a number."
+
+
+class HeadEdits:
+    """The changes, and which of them were made."""
+
+    def __init__(self, model: nn.Module, edits: Sequence[Edit], batch: Batch) -> None:
+        self.model, self.edits, self.batch = model, tuple(edits), batch
+        self.made: set[Edit] = set()
+        self.problem = ""
+
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        """Inside, every call of the model is changed."""
+        forward = self.model.forward
+        own, fast = "forward" in vars(self.model), torch.backends.mha.get_fastpath_enabled()
+
+        @wraps(forward)
+        def changed(*args: Any, **kwargs: Any) -> Any:
+            with _Editing(self, args, kwargs):
+                return forward(*args, **kwargs)
+
+        self.model.forward = changed
+        torch.backends.mha.set_fastpath_enabled(False)
+        try:
+            yield
+        finally:
+            torch.backends.mha.set_fastpath_enabled(fast)
+            if own:
+                self.model.forward = forward
+            else:
+                del self.model.forward
+
+    def of(self, place: str, call: int) -> list[Edit]:
+        """The changes at the call of a place; its later calls have a number ("attn.1")."""
+        return [edit for edit in self.edits if edit.place in (place, f"{place}.{call}" if call else place)]
+
+
+class _Editing(AttentionMode):
+    """The mode of one call of the model."""
+
+    def __init__(self, edits: HeadEdits, args: Any, kwargs: Any) -> None:
+        leaf = next((one for one in tree_leaves((args, kwargs)) if isinstance(one, Tensor) and one.dim()), None)
+        size, steps = edits.batch.size if leaf is None else leaf.shape[0], edits.batch.steps
+        selected = SelectedSample(size, 0, steps, steps, passing_on=True)
+        self.edits, self.called = edits, CalledModules(edits.model)
+        self.found: list[Attention] = []
+        self.calls: dict[str, int] = {}
+        recorder = AttentionRecorder(selected, self.called.place, self._arrived)
+        super().__init__(recorder)
+        for function in (F.scaled_dot_product_attention, F.multi_head_attention_forward):
+            self.handlers.pop(id(function), None)
+
+    def __enter__(self) -> _Editing:
+        self.on(True)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.on(False)
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        out = func(*args, **kwargs)
+        with unwatched():
+            if func is F.scaled_dot_product_attention:
+                return self._sdpa(out)
+            if func is F.multi_head_attention_forward:
+                return self._multihead(args, kwargs, out)
+            handler = self.handlers.get(id(func))
+            if handler is not None:
+                self.found.clear()
+                handler(args, kwargs, out)
+                for attention in self.found:
+                    out = self._written(attention, out)
+        return out
+
+    def _arrived(self, attention: Attention) -> None:
+        self.found.append(attention)
+
+    def _next(self, place: str) -> tuple[int, list[Edit]]:
+        number = self.calls[place] = self.calls.get(place, -1) + 1
+        return number, self.edits.of(place, number)
+
+    def _sdpa(self, out: Tensor) -> Tensor:
+        """The axis of heads is the third from behind."""
+        place = self.called.place()[0]
+        number, wanted = self._next(place)
+        if not wanted:
+            return out
+        if out.dim() < 4 or out.is_nested:
+            self.edits.problem = f"{place} gives its heads no axis of their own"
+            return out
+        out = out.clone()
+        for edit in wanted:
+            rows = _rows(edit, out.shape[-2], number)
+            for head in _heads(edit, out.shape[-3]):
+                here = (..., head, rows, slice(None))
+                out[here] = _new(edit, place, out[..., head, :, :]).expand_as(out[here])
+            self.edits.made.add(edit)
+        return out
+
+    def _multihead(self, args: Any, kwargs: Any, out: tuple[Tensor, Any]) -> tuple[Tensor, Any]:
+        """y is linear in W_O: without the columns of a head it lacks what that head adds."""
+        place = self.called.place()[0]
+        number, wanted = self._next(place)
+        bound = _MHA.bind(*args, **kwargs)
+        y, heads = out[0], bound.arguments["num_heads"]
+        weight = bound.arguments["out_proj_weight"]
+        for edit in wanted:
+            rows = _rows(edit, y.shape[0], number)
+            for head in _heads(edit, heads):
+                columns = slice(head * weight.shape[1] // heads, (head + 1) * weight.shape[1] // heads)
+                bound.arguments["out_proj_weight"] = torch.cat(
+                    (weight[:, : columns.start], torch.zeros_like(weight[:, columns]), weight[:, columns.stop :]), dim=1
+                )
+                added = out[0] - F.multi_head_attention_forward(*bound.args, **bound.kwargs)[0]
+                bound.arguments["out_proj_weight"] = weight
+                value = (edit.value * weight[:, columns].sum(1)).to(y) if not edit.text else _mean(added, 0, place)
+                change = torch.zeros_like(y)
+                change[rows] = (value - added)[rows] if value.dim() == added.dim() else value - added[rows]
+                y = y + change
+            self.edits.made.add(edit)
+        return y, out[1]
+
+    def _written(self, attention: Attention, out: Any) -> Any:
+        """A sum of values that the model computed itself."""
+        place = attention.place
+        number, wanted = self._next(place)
+        heads: Heads | None = attention.heads
+        if not wanted:
+            return out
+        call = heads.calls[0] if heads is not None and heads.calls else None
+        if call is None or call.put is None:
+            self.edits.problem = f"the sum of values of {place} is put together from several operations"
+            return out
+        try:
+            for edit in wanted:
+                for head in _heads(edit, call.value.shape[0]):
+                    rows = _rows(edit, call.queries, number)
+                    out = call.put(out, head, rows, partial(_new, edit, place))
+                self.edits.made.add(edit)
+        except Unsupported as reason:
+            self.edits.problem = str(reason)
+        return out
+
+
+def _rows(edit: Edit, queries: int, number: int) -> slice:
+    """The rows of a call; of a decoder that attends once a step, the call is the row."""
+    if queries == 1 and (edit.start or edit.stop is not None):
+        return slice(0, int(edit.start <= number and (edit.stop is None or number < edit.stop)))
+    return slice(edit.start, edit.stop)
+
+
+def _heads(edit: Edit, count: int) -> list[int]:
+    if edit.unit is None:
+        return list(range(count))
+    if edit.unit >= count:
+        raise InputError(f"{edit.place} has the heads 0 to {count - 1}; there is no head {edit.unit}.")
+    return [edit.unit]
+
+
+def _new(edit: Edit, place: str, before: Tensor) -> Tensor:
+    """What is put in the place of (…, q, d)."""
+    if edit.text == MEAN:
+        return _mean(before, -2, place)
+    return torch.full((), edit.value, dtype=before.dtype, device=before.device)
+
+
+def _mean(values: Tensor, axis: int, place: str) -> Tensor:
+    if values.shape[axis] < 2:
+        raise InputError(NO_MEAN.format(place))
+    return values.mean(axis, keepdim=True)

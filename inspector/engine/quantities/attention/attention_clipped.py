@@ -1,0 +1,114 @@
+"""What clipping the scores before the softmax would change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from inspector.engine.analyses.attended import values_again
+from inspector.engine.analyses.head_maps import write_heads
+from inspector.engine.attention.rows import FORBIDDEN, Rows
+from inspector.engine.attention.statistics import refusal
+from inspector.engine.errors import Unsupported
+from inspector.engine.registries import QUANTITIES
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.quantity import Describe, per_run
+from inspector.engine.trace.trace import Attention, Trace
+from inspector.records import Option
+from inspector.records.catalogue import ATTENTION
+
+NAME = "attention/clipped"
+STATISTICS = ("largest score", "share beyond", "weight moved", "weight moved at most")
+HOW: dict[str, Callable[[Tensor, float, float], Tensor]] = {
+    "clamp": lambda scores, at, _largest: scores.clamp(-at, at),
+    "tanh": lambda scores, at, _largest: at * torch.tanh(scores / at),
+    "scale": lambda scores, at, largest: scores * min(1.0, at / largest) if largest > 0 else scores,
+}
+ABOUT = Describe(
+    kind="attention_statistic", title="clipped scores",
+    formula="share beyond: of allowed pairs with |s| above the limit; weight moved: ½ Σ_k |A_qk − A'_qk|, mean and "
+    "largest over queries, A' = softmax of the clipped scores",
+    source="tanh: Gemma 2 (2024); scale: QK-clip of the head's scores, Kimi K2 (2025)",
+    method="exact; one more call of the model where it computes its weights itself",
+)  # fmt: skip
+UNKNOWN = "The scores of {} are not known: its weights do not come from a softmax that was seen."
+
+
+@QUANTITIES.register(NAME)
+@per_run(
+    summary="what clipping the scores before the softmax at a value would change, by head", order=60, default=False,
+    needs=(ATTENTION,), cost="a pass over the maps, and one call of a model that computes them itself",
+    work=lambda run: run.call * 2,
+    options=(
+        Option(name="at", type="float", default=50.0, low=1e-3, help="The limit of a score."),
+        Option(
+            name="how", type="choice", default="clamp", choices=("clamp", "tanh", "scale"),
+            help="Clamp to ±limit; limit·tanh(s/limit); or all scores of a head scaled so that the largest is it.",
+        ),
+    ),
+)  # fmt: skip
+def clipped(trace: Trace, emit: Emitter, at: float = 50.0, how: str = "clamp") -> None:
+    """Write `PLACE:attention/clipped` (head, statistic): the largest score, the share of allowed pairs whose |score|
+    is above the limit, and the weight that clipping would move to other keys, on average and at most over queries.
+
+    Of a model that computes its weights itself the scores are ln A + the largest score of the row − ln max A.
+    """
+    attentions = trace.attentions
+    if any(one.weights is not None for one in attentions):
+        try:
+            attentions = values_again(trace)
+        except Unsupported as fault:
+            emit.refuse(f"{attentions[0].place}:{NAME}", str(fault))
+            return
+    for attention in attentions:
+        reason = refusal(attention)
+        if reason is None and attention.weights is not None and attention.highest is None:
+            reason = UNKNOWN.format(attention.place)
+        if reason is not None:
+            emit.refuse(f"{attention.place}:{NAME}", reason)
+            continue
+        about = replace(ABOUT, title=f"scores clipped at {at:g} ({how})")
+        write_heads(emit, attention, NAME, about, changes(attention, trace.look_at, at, how), STATISTICS)
+
+
+def changes(attention: Attention, sample: int, at: float, how: str) -> Tensor:
+    """(statistic, head), as the quantity says."""
+    rows = Rows(attention, sample)
+    largest = torch.full((rows.heads,), -torch.inf, dtype=torch.float64)
+    for heads, q0, q1 in rows.blocks():
+        scores, allowed = _scores(attention, rows, heads, q0, q1)
+        top = scores.masked_fill(~allowed, -torch.inf).amax((1, 2)).cpu()
+        largest[heads] = torch.maximum(largest[heads], top)
+    beyond, pairs, moved, most, filled = (torch.zeros(rows.heads, dtype=torch.float64) for _ in range(5))
+    for heads, q0, q1 in rows.blocks():
+        scores, allowed = _scores(attention, rows, heads, q0, q1)
+        size = torch.where(scores.isfinite(), scores.abs(), 0.0)
+        beyond[heads] += (allowed & (size > at)).sum((1, 2)).cpu()
+        pairs[heads] += allowed.sum((1, 2)).cpu()
+        after = torch.stack([HOW[how](one, at, float(top)) for one, top in zip(scores, largest[heads], strict=True)])
+        change = (_softmax(scores, allowed) - _softmax(after, allowed)).abs().sum(-1).cpu() / 2
+        moved[heads] += change.sum(1)
+        filled[heads] += allowed.any(-1).sum(1).cpu()
+        most[heads] = torch.maximum(most[heads], change.amax(1))
+    return torch.stack([largest, beyond / pairs, moved / filled, most])
+
+
+def _scores(attention: Attention, rows: Rows, heads: slice, q0: int, q1: int) -> tuple[Tensor, Tensor]:
+    """((a, q, k') scores in float64, (a, q, k') which keys are allowed)."""
+    block = rows.block(q0, q1, heads)
+    allowed = rows.allowed(q0, q1, heads)[..., : block.weights.shape[2]].expand_as(block.weights)
+    if block.scores is not None:
+        return block.scores.double(), allowed & (block.scores > FORBIDDEN / 2)
+    assert attention.highest is not None
+    weights = block.weights.double()
+    top = attention.highest[0, heads, q0:q1, None].double()
+    scores = weights.log() - weights.amax(-1, keepdim=True).log() + top
+    return scores, allowed & ~scores.isnan()
+
+
+def _softmax(scores: Tensor, allowed: Tensor) -> Tensor:
+    """(a, q, k) 0 where masked, and in rows without a key."""
+    return scores.masked_fill(~allowed, -torch.inf).softmax(-1).nan_to_num(nan=0.0)

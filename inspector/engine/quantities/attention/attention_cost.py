@@ -1,0 +1,136 @@
+"""What attention costs at this length and at others: parameters, multiplications, memory, time."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+
+from inspector.engine.analyses.attended import values_again
+from inspector.engine.analyses.attention_cost import FLOP_PARTS, MEMORY_PARTS, PARTS, Shape, parameters, told
+from inspector.engine.analyses.head_maps import known, with_heads
+from inspector.engine.analyses.module_calls import ModuleCall, module_calls
+from inspector.engine.analyses.rerun import undisturbed
+from inspector.engine.attention.rows import Rows
+from inspector.engine.errors import Unsupported, model_error
+from inspector.engine.registries import QUANTITIES
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.quantity import Describe, per_run
+from inspector.engine.trace.trace import Attention, Trace
+from inspector.records.catalogue import ATTENTION
+
+NAME = "attention/cost"
+OTHERS = (256, 1024, 4096, 16384)
+TIMES = 3
+"""Calls of which the shortest is taken: anything else on the machine makes a call longer, nothing makes it shorter."""
+NUMBERS = Describe(
+    kind="attention_cost", title="parameters of attention", formula="numbers of each part, by the names of its layers",
+    method="counted", compare="separate",
+)  # fmt: skip
+FLOPS = Describe(
+    kind="attention_cost", title="multiplications and additions of attention", scale="log", compare="ratio",
+    formula="Q 2Te·ad, K 2Se·gd, V 2Se·gv, O 2T·av·e', scores 2aTSd, sums of values 2aTSv, for one sequence",
+    source="Kaplan et al. 2020, Scaling laws, section 2.1", method="counted; softmax and masks (some 5aTS) left out",
+)  # fmt: skip
+MEMORY = Describe(
+    kind="attention_cost", unit="byte", title="memory of attention", scale="log", compare="ratio",
+    formula="rows: numbers of q, k, v and z; maps: aTS, held only by kernels that keep them", method="counted",
+)  # fmt: skip
+TIME = Describe(
+    kind="attention_cost", unit="s", title="time of attention", scale="log", compare="separate",
+    formula="the module called again on what it was given; at other lengths in proportion to the multiplications",
+    method=f"measured at this length, the shortest of {TIMES} calls without gradients; estimated at the others",
+)  # fmt: skip
+
+
+@QUANTITIES.register(NAME)
+@per_run(
+    summary="what attention costs: parameters by part, multiplications, memory and time at this and other lengths",
+    order=60, default=False, needs=(ATTENTION,), cost="two more calls, and three of each module that attends",
+    work=lambda run: run.call * 6,
+    before=lambda subject, batch: told(subject.model, batch.length),
+)  # fmt: skip
+def cost(trace: Trace, emit: Emitter) -> None:
+    """Write, of every attention, `PLACE:attention/parameters` (part,), `…/flops` and `…/memory` (part, length) and
+    `…/seconds` (length,). Lengths: that of this run, then 256 to 16,384 for queries and keys alike. What can be
+    foreseen from the model alone is said before it runs."""
+    if not trace.attentions:
+        return
+    try:
+        again, calls = values_again(trace), _calls(trace)
+    except Unsupported as reason:
+        emit.refuse(f"{trace.attentions[0].place}:{NAME}", str(reason))
+        return
+    for attention in with_heads(again, emit, NAME, gradient=False):
+        call = calls.get(attention.place) or calls.get(attention.place.rpartition(".")[0])
+        if call is None:
+            emit.refuse(f"{attention.place}:{NAME}", f"{attention.place} is no module of its own.")
+            continue
+        _write(trace, emit, attention, call)
+
+
+def _calls(trace: Trace) -> dict[str, ModuleCall]:
+    """The first call of every module, by name; the model itself is "model"."""
+    subject = trace.subject
+    with undisturbed(subject.model, trace.seed), torch.no_grad():
+        batch = subject.placed(trace.batch)
+        try:
+            _, calls = module_calls(subject.model, lambda: subject.run(batch))
+        except (Exception, SystemExit) as fault:  # noqa: BLE001 - the user's code may raise anything
+            raise Unsupported(str(model_error(fault, "The model, called again,"))) from None
+    return {call.name or "model": call for call in reversed(calls)}
+
+
+def shape_of(attention: Attention, call: ModuleCall) -> Shape:
+    """The sizes of an attention; without its own projections the stream is what the module was given."""
+    heads = known(attention)
+    count, _, value = heads.calls[0].value.shape
+    numbers = parameters(call.module)
+    out = 0 if heads.weight is None else int(heads.weight.shape[2])
+    width = out if call.given is None else int(call.given.shape[-1])
+    key = int(attention.query.shape[-1]) if attention.weights is None else value
+    groups = count
+    if numbers["V"] and width:  # a weight (groups · value, e), and a bias
+        groups = max(1, min(count, numbers["V"] // (width * value)))
+    elif numbers["Q, K and V together"] and width:
+        groups = max(1, min(count, (numbers["Q, K and V together"] // width - count * key) // (key + value)))
+    projected = bool(numbers["Q"] or numbers["Q, K and V together"])
+    return Shape(count, groups, width, key, value, out, projected)
+
+
+def _write(trace: Trace, emit: Emitter, attention: Attention, call: ModuleCall) -> None:
+    rows, shape, place = Rows(attention, trace.look_at), shape_of(attention, call), attention.place
+    numbers = parameters(call.module)
+    lengths = [(rows.queries, rows.keys), *((n, n) for n in OTHERS)]
+    labels = {"length": ("this run", *(str(n) for n in OTHERS))}
+    entry = 4 if call.result is None else call.result.element_size()
+    flops = torch.tensor([shape.flops(*one) for one in lengths], dtype=torch.float64).T
+    memory = torch.tensor([shape.memory(*one, entry) for one in lengths], dtype=torch.float64).T
+    parts = torch.tensor([numbers[part] for part in PARTS], dtype=torch.int64)
+    channel = NUMBERS.channel(
+        f"{place}:attention/parameters", ("part",), (len(PARTS),), "int64", labels={"part": PARTS}
+    )
+    emit.array(channel, parts)
+    for signal, about, values, names in (
+        ("flops", FLOPS, flops, FLOP_PARTS), ("memory", MEMORY, memory, MEMORY_PARTS),
+    ):  # fmt: skip
+        channel = about.channel(
+            f"{place}:attention/{signal}", ("part", "length"), tuple(values.shape), "float64",
+            labels={**labels, "part": names},
+        )  # fmt: skip
+        emit.array(channel, values)
+    total = flops.sum(0)
+    seconds = _seconds(trace, call) * total / total[0]
+    channel = TIME.channel(f"{place}:attention/seconds", ("length",), (len(lengths),), "float64", labels=labels)
+    emit.array(channel, seconds)
+
+
+def _seconds(trace: Trace, call: ModuleCall) -> float:
+    """Of one call of the module for one sequence."""
+    taken = []
+    with undisturbed(trace.subject.model, trace.seed), torch.no_grad():
+        for _ in range(TIMES):
+            began = time.perf_counter()
+            call.again()
+            taken.append(time.perf_counter() - began)
+    return min(taken) / trace.batch.size

@@ -1,0 +1,1 @@
+"""Tests of a model's structure, which need no training and no threshold but rounding."""

@@ -1,0 +1,134 @@
+"""Does generation step by step, with a cache or a state that is handed on, give what one call on the whole gives?"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from inspector.engine.analyses.structure.calls import Answer, Calls
+from inspector.engine.analyses.structure.changes import alone
+from inspector.engine.analyses.structure.findings import PLACE, Found, write
+from inspector.engine.errors import NotApplicable, Unsupported, model_error
+from inspector.engine.model.batch import Batch
+from inspector.engine.registries import QUANTITIES
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.quantity import Describe, per_run
+from inspector.engine.trace.trace import Trace
+
+ABOUT = Describe(
+    kind="structure", compare="separate", scale="log", title="generation with a cache against without",
+    formula="max_f |y_t[f] − y_t[f]| / max |y|, the second half of the sequence given one step at a time",
+    source="finite differences",
+)  # fmt: skip
+CACHES = ("past_key_values", "past_key_value", "layer_past", "kv_cache", "cache_params", "cache")
+STATES = ("state", "states", "hidden", "hidden_state", "hiddens", "hx", "h0", "h", "h_0", "memory", "mems")
+"""Names of a forward's parameters for what an earlier call returned."""
+WORDS = frozenset(("past", "cache", "caches", "kv", "kvs", "presents", "prev", "previous", "carry"))
+"""Words of which one makes an optional parameter such a name. Counter-example: `prev_tokens` of a decoder, to which is
+given what the call before returned beside its outputs."""
+FURTHER = 16
+"""Steps that are given one at a time."""
+ROUNDING = 256.0
+"""Products of other shapes are summed in another order: so many times the rounding of a call of one shape."""
+Step = Callable[[Tensor, Any], tuple[Any, Any]]
+"""(ids or vectors (1, t, …), what was handed on or None) → (output, what is to be handed on)."""
+
+
+@QUANTITIES.register("structure/cache")
+@per_run(
+    summary="whether generation with a cache gives what one call gives", order=90, default=False,
+    cost="some twenty runs of the model on one step", work=lambda run: run.call * 8,
+)  # fmt: skip
+def cache(trace: Trace, emit: Emitter) -> None:
+    """Write (step,) changes at the steps that were given one at a time, NaN at the steps before them.
+
+    Only where the model's forward has a parameter for a cache or a state, and returns one.
+    """
+    step = _step_of(trace.subject.model)
+    if step is None or trace.subject.forward is not None or len(trace.batch.named) != 1:
+        return
+    try:
+        calls, one = Calls(trace), alone(trace.batch)
+        first = calls.settled(one)
+        if not first.steps:
+            raise Unsupported("The model's output has no step axis, so steps given one at a time cannot be compared.")
+        begin = max(1, one.length // 2, one.length - FURTHER)
+        with calls.ready():
+            values = _one_at_a_time(calls, step, one, begin, first)
+    except NotApplicable:
+        return
+    except Unsupported as reason:
+        emit.refuse(f"{PLACE}:structure/cache", str(reason))
+        return
+    write(Found("cache", ABOUT, ("step",), values.numpy(), ROUNDING * first.rounding), emit)
+
+
+def _one_at_a_time(calls: Calls, step: Step, one: Batch, begin: int, first: Answer) -> Tensor:
+    """(t,) changes from the answer to the whole."""
+    values = torch.full((one.length,), torch.nan, dtype=torch.float64)
+    inputs = calls.subject.placed(one).inputs
+    handed = None
+    for at in [slice(0, begin), *(slice(t, t + 1) for t in range(begin, one.length))]:
+        given = inputs[:, at]
+        try:
+            output, handed = step(given, handed)
+        except (Exception, SystemExit) as fault:  # noqa: BLE001 - the user's code may raise anything
+            said = model_error(fault, "The model, given a part of the sequence and what it had returned before,")
+            raise Unsupported(str(said)) from None
+        if handed is None:
+            raise NotApplicable("Nothing is handed on.")
+        part = Batch(given, torch.tensor([given.shape[1]]))
+        found = calls.laid_out(output, part)
+        whole = Answer(first.values[:, at], steps=True)
+        if found.values.shape != whole.values.shape:
+            raise Unsupported(
+                f"For {given.shape[1]} steps the model returns outputs of shape {tuple(found.values.shape)}."
+            )
+        if at.start:
+            values[at] = whole.change(found)[0] * (whole.scale / (first.scale or 1.0))
+    return values
+
+
+def _step_of(model: nn.Module) -> Step | None:
+    """How to call a model with what it returned before; None where its forward has no such parameter."""
+    try:
+        parameters = dict(inspect.signature(model.forward).parameters)
+    except (TypeError, ValueError):
+        return None
+    own = (name for name, one in list(parameters.items())[1:] if one.default is None and WORDS & {*name.split("_")})
+    cached = next((name for name in CACHES if name in parameters), next(own, None))
+    if cached is not None:
+        return _with_cache(model, cached, "use_cache" in parameters)
+    state = next((name for name in list(parameters)[1:2] if name in STATES), None)
+    return None if state is None else _with_state(model, state)
+
+
+def _with_cache(model: nn.Module, name: str, flag: bool) -> Step:
+    def step(given: Tensor, handed: Any) -> tuple[Any, Any]:
+        more: dict[str, Any] = {"use_cache": True} if flag else {}
+        if handed is not None:
+            more[name] = handed
+        output = model(given, **more)
+        return output, _field(output, name)
+
+    return step
+
+
+def _field(output: Any, name: str) -> Any:
+    if isinstance(output, (tuple, list)):
+        return output[1] if len(output) > 1 else None
+    found = getattr(output, name, None)
+    return found if found is not None or not isinstance(output, dict) else output.get(name)
+
+
+def _with_state(model: nn.Module, name: str) -> Step:
+    def step(given: Tensor, handed: Any) -> tuple[Any, Any]:
+        output = model(given) if handed is None else model(given, **{name: handed})
+        pair = isinstance(output, (tuple, list)) and len(output) > 1
+        return output, output[1] if pair else None
+
+    return step

@@ -1,0 +1,90 @@
+"""What a tensor is the product of: the operands of multiplications and of einsums that sum over nothing.
+
+b_t = Δ_t B_t x_t comes apart into Δ, B and x, so that the part that a step gets from its token is known from what
+weighs it. Of a sum of logarithms the terms are taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from inspector.engine.recurrent.traced.record.operation import Op, given_to, name_of
+from inspector.engine.scans.values import Flow, Value, by_broadcasting, rounding
+
+PRODUCTS = frozenset({"mul", "__mul__", "__rmul__", "multiply", "mul_", "__imul__"})
+SUMS = frozenset({"add", "__add__", "__radd__"})
+PASSED = frozenset({"clone", "contiguous", "to", "float", "double", "type_as"})
+DEEPEST = 6
+"""Products within products that are taken apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """A factor of a product: numbers that are broadcast to its shape, and the tensor of the model that has them."""
+
+    numbers: Tensor
+    value: Value
+
+    def extends(self, axis: int, shape: tuple[int, ...]) -> bool:
+        """Whether it has more than one entry along an axis of the product."""
+        size = self.numbers.shape
+        return size[axis - len(shape)] > 1 if len(shape) - axis <= len(size) else False
+
+
+def factors_of(flow: Flow, value: Value) -> list[Factor]:
+    """The factors of a tensor; itself alone where it is no product."""
+    shape = tuple(value.tensor.shape)
+    found = [one for one in _taken_apart(flow, value, DEEPEST) if by_broadcasting(one.numbers.shape, shape)]
+    product = torch.ones((), dtype=value.numbers().dtype)
+    for one in found:
+        product = product * one.numbers
+    own = value.numbers()
+    same = bool(found) and product.shape == own.shape and _close(product, own)
+    return found if same else [Factor(own, value)]
+
+
+def _close(one: Tensor, other: Tensor) -> bool:
+    size = float(other.abs().amax())
+    return float((one - other).abs().amax()) <= size * rounding(other.dtype)
+
+
+def _taken_apart(flow: Flow, value: Value, deep: int) -> list[Factor]:
+    number = flow.table.maker(id(value.tensor))
+    own = [Factor(value.numbers(), value)]
+    if number is None or not deep or number != value.made:
+        return own
+    call = flow.table.calls[number]
+    name, inputs = name_of(call[0]), given_to(call)
+    parts: list[Factor] = []
+    if name in PASSED and len(inputs) == 1 and inputs[0].shape == value.tensor.shape:
+        return _taken_apart(flow, Value(inputs[0], flow.value(inputs[0]).made, value.exponent), deep - 1)
+    if (name in SUMS if value.exponent else name in PRODUCTS) and len(inputs) == 2:
+        for one in inputs:
+            given = flow.value(one)
+            parts += _taken_apart(flow, Value(one, given.made, value.exponent), deep - 1)
+        return parts
+    if name == "einsum" and not value.exponent:
+        return _of_einsum(flow, flow.table.op(number)) or own
+    return own
+
+
+def _of_einsum(flow: Flow, op: Op) -> list[Factor]:
+    """The operands in the axes of the result, where nothing is summed and each letter stands once in each term."""
+    equation = op.args[0]
+    if not isinstance(equation, str) or "->" not in equation or "." in equation:
+        return []
+    terms, _, out = equation.replace(" ", "").partition("->")
+    letters = terms.split(",")
+    if len(letters) != len(op.inputs) or any(set(own) - set(out) or len(set(own)) < len(own) for own in letters):
+        return []
+    found = []
+    for own, tensor in zip(letters, op.inputs, strict=True):
+        order = [own.index(letter) for letter in out if letter in own]
+        numbers = tensor.detach().permute(order)
+        for n, letter in enumerate(out):
+            numbers = numbers if letter in own else numbers.unsqueeze(n)
+        found.append(Factor(numbers, flow.value(tensor)))
+    return found

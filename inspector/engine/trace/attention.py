@@ -1,0 +1,85 @@
+"""One call of attention, as it ran: what its maps and statistics are computed from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from inspector.engine.cells.base import Check
+from inspector.engine.trace.heads import Heads
+from inspector.records import STEP_DOMAIN
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyEnds:
+    """What the keys of an attention were put together from, of the selected sample.
+
+    Attributes:
+        rows: (3, n) the first, the second and the last vector, before any layer.
+        count: how many vectors there are.
+        fixed: the first one is 0 whatever the model has been given, and the second is not.
+    """
+
+    rows: Tensor
+    count: int
+    fixed: bool = False
+
+
+@dataclass(slots=True)
+class Attention:
+    """One call of scaled dot-product attention, as it ran, stored as queries and keys rather than as maps.
+
+    Attributes:
+        place: module name (calls after the first in one module get ".1", ".2", …).
+        module: class name.
+        query: (b, a, q, d); key: (b, a, k, d), grouped heads already repeated.
+        scale: factor on query·key.
+        causal: True when row i may attend to keys j ≤ i only.
+        mask: None, boolean (True = may attend) or additive, broadcastable to (b, a, q, k).
+        keys_from: label domain of the keys ("step", or "source step" for cross-attention).
+        weights: (b, a, q, k) where the model computed them itself; then query and key may be empty.
+        kept: the one sample of the batch that is stored (the tensors' b is then 1), or None when all are.
+        queries_from: label domain of the queries ("step"; "position" where their number is not that of the steps).
+        note: what a reader must know about the weights ("shown without dropout"), or "".
+        first_query: position of the first query among the keys: how many keys a cache had before it.
+        called_with: queries of the call, padding included (rows of padding are cut off); 0 for as many as there are.
+        margins: (b, a, q) where finite masks were applied: the least allowed score minus the largest masked one; NaN
+            for rows without a masked key.
+        equivalent: of weights that the model never computes, what they stand for, as a formula; "" for attention. They
+            may have either sign and need not sum to 1.
+        finite_mask: the largest finite number by which `mask` or `causal` forbids keys, None where that is −∞.
+        ends: what the keys were put together from, where that was seen.
+        highest: (b, a, q) the largest score of each query, where the model computed the weights and the run keeps it.
+        heads: what the heads pass on, where the run keeps it (`Trace.passing_on`).
+    """
+
+    place: str
+    module: str
+    query: Tensor
+    key: Tensor
+    scale: float
+    causal: bool = False
+    mask: Tensor | None = None
+    keys_from: str = "step"
+    weights: Tensor | None = None
+    check: Check | None = None
+    kept: int | None = None
+    queries_from: str = "step"
+    note: str = ""
+    first_query: int = 0
+    called_with: int = 0
+    margins: Tensor | None = None
+    finite_mask: float | None = None
+    ends: KeyEnds | None = None
+    equivalent: str = ""
+    highest: Tensor | None = None
+    heads: Heads | None = None
+
+    @property
+    def of_itself(self) -> bool:
+        """Whether queries and keys are positions of one sequence."""
+        if self.first_query:
+            return True
+        own = (STEP_DOMAIN, "position")
+        return self.queries_from == self.keys_from or (self.queries_from in own and self.keys_from in own)

@@ -1,0 +1,268 @@
+"""Decoding: the tree of a search for an answer, and how far free running drifts from the right answer given."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyqtgraph as pg
+from PySide6.QtWidgets import QSpinBox
+
+from inspector.analysis.decoded_tree import hypothesis_lines, read_tree, tokens_until
+from inspector.capture import CaptureError
+from inspector.gui.panel.base import Panel, measured, set_options
+from inspector.gui.panel.registry import PANELS
+from inspector.gui.state.cursor import Position
+from inspector.gui.widgets.controls import caption
+from inspector.gui.widgets.legend import Legend
+from inspector.gui.widgets.plain_text import clean
+from inspector.gui.widgets.stepplot import StepPlot, curve
+from inspector.gui.widgets.theme import Theme
+from inspector.gui.widgets.tree_layout import tree_layout
+from inspector.gui.widgets.wrapped_text import WrappedText
+from inspector.records import Channel, DecodedTree
+
+Array = npt.NDArray[Any]
+HYPOTHESES, EVERYTHING = "hypotheses", "everything tried"
+MOST_TEXTS, MOST_LINES = 400, 6
+"""Tokens up to which each is written, and hypotheses that are listed."""
+ROW, DRIFT, ELSE, TALLEST = 14, 240, 130, 8000
+"""Pixels of a row of the tree, of the drift, of what else there is, and of everything at most."""
+TREE, NEWEST = 0, -1
+"""The frame that has the tree; the drift stands in that of the best hypothesis."""
+KINDS = {"on the way": ("continued",), "finished": ("finished",), "unfinished": ("unfinished",), "pruned": ("pruned",)}
+
+
+@PANELS.register("decoding")
+class Decoding(Panel):
+    """Channels of kind "decoding": fields of the tokens that were tried (node,), and drift over the answer's steps."""
+
+    tab_order, tab_row = 75, "upper"
+    key, title = "decoding", "Decoding"
+    hint = (
+        "The tree of a search for an answer: greedy decoding, samples, or a beam, with what was pruned. "
+        "Run ▸ Decode an answer… searches for it, and so does `inspector decode MODEL --how beam`."
+    )
+    by_steps = False
+    needs_height = 420
+
+    @classmethod
+    def accepts(cls, channel: Channel) -> bool:
+        """The fields of the tokens, and what drifts."""
+        return channel.kind == "decoding" and channel.dims in (("node",), ("step",))
+
+    def _filled(self) -> list[Channel]:
+        """Of whichever frame: the tree and the drift stand in different ones, and belong to all."""
+        known = () if self.capture is None else tuple(self.capture.channels.values())
+        return [one for one in known if self.accepts(one) and self.capture.revision(one.name, NEWEST)]  # type: ignore[union-attr]
+
+    def build(self) -> None:
+        """The hypotheses as text, the tree, and the drift below it."""
+        self.which = self.add_choice("Show", "Which tokens of the search are drawn")
+        set_options(self.which, [HYPOTHESES, EVERYTHING])
+        self.until = until_chooser()
+        self.until.valueChanged.connect(self.redraw)
+        for widget in (caption("Up to token"), self.until):
+            self.controls.addWidget(widget)
+        self.told = WrappedText(self.theme, lines=3, muted=True)
+        self.figure.addItem(self.told, row=0, col=0)
+        self.branches = StepPlot(None, self.theme, bottom="token of the answer")
+        self.branches.getAxis("left").setTicks([[]])
+        self.lines = pg.PlotDataItem(connect="pairs")
+        self.branches.addItem(self.lines)
+        self.dots = {name: pg.ScatterPlotItem(size=8, pen=None) for name in KINDS}
+        for dots in self.dots.values():
+            self.branches.addItem(dots)
+        self.legend = Legend(self.branches, list(self.dots.values()), list(self.dots), self.theme)
+        self.texts: list[pg.TextItem] = []
+        self.figure.addItem(self.branches, row=1, col=0)
+        self.parting = StepPlot(None, self.theme, label="drift", bottom="token of the answer")
+        self.drift_legend = Legend(self.parting, theme=self.theme)
+        self.drifts: dict[str, pg.PlotDataItem] = {}
+        self.figure.addItem(self.parting, row=2, col=0)
+        self.parting.vb.setXLink(self.branches.vb)
+        self.parting.setMaximumHeight(DRIFT)
+        self.figure.ci.layout.setRowStretchFactor(1, 3)
+        self.figure.ci.layout.setRowStretchFactor(2, 2)
+        self.plots = [self.branches, self.parting]
+        self.tree: DecodedTree | None = None
+        self.nodes, self.across, self.height_of = np.array([], int), np.array([]), np.array([])
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.told.theme = theme
+        self.told.update()
+        for legend in (self.legend, self.drift_legend):
+            legend.set_theme(theme)
+        self.lines.setPen(pg.mkPen(theme.grid, width=1.4))
+        for (name, dots), colour in zip(
+            self.dots.items(), (*theme.series[:1], *theme.series[2:3], *theme.series[4:5], theme.muted), strict=True
+        ):
+            dots.setBrush(pg.mkBrush(colour))
+            dots.setSymbol("x" if name == "pruned" else "o")
+        for line, colour in zip(self.drifts.values(), theme.series, strict=False):
+            line.setPen(pg.mkPen(colour, width=1.4))
+        super().set_theme(theme)
+
+    def update_contents(self) -> None:
+        """The tree, and what drifts."""
+        assert self.capture is not None
+        try:
+            self.tree = read_tree(self.capture, TREE)
+            lines = list(hypothesis_lines(self.tree)) if self.tree is not None else []
+        except CaptureError as problem:  # damaged, or still being written
+            self.tree, lines = None, [str(problem)]
+        more = [f"and {len(lines) - MOST_LINES} more"] if len(lines) > MOST_LINES else []
+        self.told.set_text("\n".join([*lines[:MOST_LINES], *more]))
+        if self.tree is not None:
+            self._draw_tree(self.tree)
+        self._draw_drift([channel for channel in self.channels() if channel.dims == ("step",)])
+
+    def _draw_tree(self, tree: DecodedTree) -> None:
+        depths = tree.depths
+        self.until.setMaximum(max(depths, default=0))
+        self.nodes = np.array(tokens_until(tree, self.until.value(), everything=self._all), int)
+        number = {int(node): at for at, node in enumerate(self.nodes)}
+        parents = [number.get(tree.tokens[node].parent, -1) for node in self.nodes]
+        best = self._best(tree)
+        self.across, rows = tree_layout(parents, [best[node] for node in self.nodes])
+        self.height_of = -rows
+        pairs = [(parent, at) for at, parent in enumerate(parents) if parent >= 0]
+        order = np.array(pairs, int).reshape(-1)
+        self.lines.setData(self.across[order], self.height_of[order])
+        for name, fates in KINDS.items():
+            own = [at for at, node in enumerate(self.nodes) if tree.tokens[node].fate in fates]
+            self.dots[name].setData(x=self.across[own], y=self.height_of[own])
+        self._write(tree)
+        asked = tree.decode
+        at = f", token {self.until.value()} of {max(depths, default=0)}" if self.until.value() else ""
+        counted = f"{len(self.nodes)} of {len(tree.tokens)} tokens"
+        self.branches.set_title(f"{asked.how}, width {asked.width}{at}: {counted}")
+        self.branches.vb.setXRange(0.5, max(2.0, max(depths, default=1) + 0.7), padding=0)
+        self.branches.vb.setYRange(float(self.height_of.min(initial=0.0)) - 0.7, 0.9, padding=0)
+        self.figure.setMinimumHeight(round(min(TALLEST, ELSE + DRIFT + ROW * (1 - self.height_of.min(initial=0.0)))))
+
+    def reset(self) -> None:
+        """Another search is shown to its end."""
+        self.until.blockSignals(True)
+        self.until.setValue(0)
+        self.until.blockSignals(False)
+
+    @property
+    def _all(self) -> bool:
+        return bool(self.which.currentText() == EVERYTHING)
+
+    @staticmethod
+    def _best(tree: DecodedTree) -> list[float]:
+        """For each token the score of the best hypothesis through it; without one its own ln p, far below these."""
+        best = [one.total - 1e6 for one in tree.tokens]
+        for end in tree.ranked:
+            for node in tree.path(end):
+                best[node] = max(best[node], tree.tokens[end].score)
+        return best
+
+    def _write(self, tree: DecodedTree) -> None:
+        """The tokens at their places, where there is room for them."""
+        for text in self.texts:
+            self.branches.removeItem(text)
+        self.texts = []
+        if len(self.nodes) > MOST_TEXTS:
+            return
+        for at, node in enumerate(self.nodes):
+            one = tree.tokens[node]
+            colour = self.theme.muted if one.fate == "pruned" else self.theme.text
+            anchor = (-0.4, 0.5) if self._all else (0.5, 1.1)
+            text = pg.TextItem(clean(one.text).replace(" ", "␣") or "·", color=colour, anchor=anchor)
+            text.setPos(self.across[at], self.height_of[at])
+            self.branches.addItem(text, ignoreBounds=True)
+            self.texts.append(text)
+
+    def _draw_drift(self, channels: list[Channel]) -> None:
+        assert self.capture is not None
+        shown = [channel for channel in channels if channel.signal != "drift/wrong"]
+        self.parting.setVisible(bool(shown))
+        if [channel.name for channel in shown] != list(self.drifts):
+            self._remake(shown)
+        for channel in shown:
+            values = self._drift(channel).astype(np.float64)
+            self.drifts[channel.name].setData(np.arange(1.0, len(values) + 1), values)
+        wrong = next((channel for channel in channels if channel.signal == "drift/wrong"), None)
+        self.parting.set_title(self._parted(wrong) if wrong is not None else "drift from the right answer given")
+
+    def _drift(self, channel: Channel) -> Array:
+        """The drift of the frame that is shown, if it has one; else of the newest that has."""
+        assert self.capture is not None
+        own = self.capture.revision(channel.name, self.frame) > 0
+        return self.capture.array(channel.name, self.frame if own else NEWEST)
+
+    def _parted(self, channel: Channel) -> str:
+        """Where the best hypothesis first differs from the right answer."""
+        wrong = np.flatnonzero(self._drift(channel))
+        if not len(wrong):
+            return "the best hypothesis says the right answer, as far as both go"
+        return f"the best hypothesis differs from the right answer from token {wrong[0] + 1} on"
+
+    def _remake(self, channels: list[Channel]) -> None:
+        for line in self.drifts.values():
+            self.parting.removeItem(line)
+        self.drift_legend.clear()
+        self.drifts = {}
+        for number, channel in enumerate(channels):
+            line = curve(self.theme, number)
+            self.parting.addItem(line)
+            self.drifts[channel.name] = line
+            unit = "" if channel.unit == "1" else f" [{channel.unit}]"
+            self.drift_legend.addItem(line, f"{channel.title}{unit}  {channel.place}")
+
+    def pointed(self, plot: Any, x: float, y: float) -> None:
+        """The nearest token of the tree is marked, or a token of the answer."""
+        if plot is self.branches and len(self.nodes):
+            at = int(np.argmin((self.across - x) ** 2 + (self.height_of - y) ** 2))
+            self.marked.set(plot, at, float(self.across[at]))
+        elif plot is self.parting:
+            self.marked.set(plot, max(0, round(x) - 1), max(1, round(x)))
+
+    def readout(self, position: Position) -> list[tuple[str, str]]:
+        """The token that is marked, with its hypothesis; the drift at the token that is marked."""
+        if self.state != "figure" or self.capture is None:
+            return []
+        rows: list[tuple[str, str]] = []
+        at = self.marked.at(self.branches, len(self.nodes))
+        if at is not None and self.tree is not None:
+            one = self.tree.tokens[int(self.nodes[at])]
+            said = clean(self.tree.said(int(self.nodes[at])))
+            rows += [
+                (f"token {clean(one.text)!r}, {one.fate}", f"p = {measured(math.exp(one.log_probability), '')}"),
+                (f"ln p of {said!r}", measured(one.total, "nat")), ("its score", measured(one.score, "nat")),
+            ]  # fmt: skip
+            if one.times > 1:
+                rows.append(("samples through it", str(one.times)))
+        for channel in self.channels():
+            if channel.dims == ("step",):
+                values = self._drift(channel)
+                step = self.marked.at(self.parting, len(values))
+                if step is not None:
+                    rows.append(
+                        (f"{channel.title}, token {step + 1}  {channel.place}", measured(values[step], channel.unit))
+                    )
+        return rows
+
+    def data(self) -> dict[str, Array]:
+        """Every field of the tokens, and what drifts."""
+        assert self.capture is not None
+        return {
+            one.name: self.capture.array(one.name, TREE) if one.dims == ("node",) else self._drift(one)
+            for one in self.channels()
+        }
+
+
+def until_chooser() -> QSpinBox:
+    """The token up to which the search is drawn; the lowest value is its end."""
+    box = QSpinBox()
+    box.setRange(0, 0)
+    box.setSpecialValueText("the end")
+    box.setAccessibleName("Token up to which the search is drawn")
+    box.setToolTip("Steps through the search: the hypotheses so far, and everything that was tried as this token")
+    return box

@@ -1,0 +1,324 @@
+"""Overview: what the model is, what was run, what the rules find, small pictures with their sentences, and notes."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PySide6.QtCore import QPoint, QRectF, QSize, QTimer
+from PySide6.QtGui import QColor, QPainter, QRegion
+from PySide6.QtWidgets import QWidget
+
+from inspector.analysis.about import model_lines, run_lines
+from inspector.analysis.cures import KIND, Tried, tried
+from inspector.capture import Capture, CaptureError, Pair, Side, add_note, notes, open_capture
+from inspector.capture.noted import is_being_written, is_written_at, why_read_only
+from inspector.diagnosis import RULES
+from inspector.diagnosis.words import by_reason, in_a_sentence, not_looked, told_once
+from inspector.gui.panel.base import Panel
+from inspector.gui.panel.finding_cards import lead_to
+from inspector.gui.panel.look_over import LookOver
+from inspector.gui.panel.overview_page import OverviewPage
+from inspector.gui.panel.pages import FIGURE
+from inspector.gui.panel.pictures import PICTURES
+from inspector.gui.panel.registry import PANELS
+from inspector.gui.panel.signals import Lead
+from inspector.gui.state.cursor import Position
+from inspector.gui.widgets.theme import Theme
+from inspector.records import Channel, Entry, Finding, Noted, counted
+
+Array = npt.NDArray[Any]
+POLL_MS = 60
+NOT_ASKED = "The rules are not evaluated yet."
+
+
+@PANELS.register("overview")
+class Overview(Panel):
+    """Everything of a capture at a glance. Rules and pictures are read in a thread (panel/look_over.py)."""
+
+    tab_order, tab_row = 1, "upper"
+    key, title = "overview", "Overview"
+    hint = (
+        "What the model is, what was run, what the rules find, and a small picture of everything. Run a model, or open "
+        "a capture or a log."
+    )
+    shows = (
+        "states",
+        "gates",
+        "saturation",
+        "gradients",
+        "jacobian/lag",
+        "jacobian/spectral_norm",
+        "output/loss",
+        "attention/maps",
+    )
+    by_steps = False
+
+    @classmethod
+    def accepts(cls, channel: Channel) -> bool:
+        """Everything: it shows what a capture has."""
+        return True
+
+    def picture(self) -> QWidget:
+        """A page instead of a figure."""
+        self.page = OverviewPage()
+        return self.page
+
+    def build(self) -> None:
+        """The page was made by `picture`."""
+        self.look = LookOver()
+        self._pending: list[tuple[Path, Noted, str]] = []
+        self._lost = ""
+        """What is said of a note that waited and could not be kept, until the next one is written."""
+        self._poll = QTimer(self, interval=POLL_MS)
+        self._poll.timeout.connect(self._take)
+        self.page.pictured.connect(self._to_picture)
+        self.page.findings.chosen.connect(self._to_finding)
+        self.page.findings.reproducing.connect(self.reproducing)
+        self.page.findings.trying.connect(self.trying)
+        self.page.notes.chosen.connect(self._to_note)
+        self.page.notes.written.connect(self.write_note)
+        self.remaining_changed.connect(lambda: self.refresh(frozenset()))
+
+    def know(self, entries: Sequence[Entry], cures: Sequence[Entry] = ()) -> None:
+        """Findings offer the cures that may be tried for them."""
+        super().know(entries, cures)
+        self.page.findings.know(cures)
+
+    # -- what is shown
+
+    def set_capture(self, capture: Any) -> None:
+        """Of two runs that are compared the first one is told about."""
+        shown = capture.capture if isinstance(capture, Pair) else capture.view if isinstance(capture, Side) else capture
+        if shown is not self.capture or shown is None:
+            self._poll.stop()
+            self.look.show(shown, self.looking.position.frame)
+            self.page.findings.forget()
+            self.page.notes.forget()
+        self.source = self.capture = shown
+        self.draw_if_seen()
+
+    def refresh(self, changed: frozenset[str]) -> None:
+        """More was captured, or what is left to be computed has changed."""
+        if self.capture is None:
+            return
+        self.look.grown()
+        self.draw_if_seen()
+
+    def channels(self) -> list[Channel]:
+        """Whatever the capture has."""
+        return list(self.capture.channels.values()) if self.capture is not None else []
+
+    def redraw(self) -> None:
+        """Show what is known now, and go on reading."""
+        self._drawn, self.stale = self._drawn + 1, False
+        if self.capture is None:
+            self._show_empty()
+            return
+        try:
+            self.look.turn(self.looking.position.frame)
+            self.update_contents()
+            self.stack.setCurrentIndex(FIGURE)
+            self.control_row.setVisible(False)
+            if self.look.busy:
+                self._poll.start()
+            self.drawn.emit()
+        except Exception as fault:  # noqa: BLE001 - a failure of one panel must not affect the window
+            self._show_error(str(fault), traceback.format_exc())
+
+    def update_contents(self) -> None:
+        """What the capture is of, findings, pictures, notes."""
+        view = self.capture
+        assert view is not None
+        self.page.show_about(view.start.title, [*model_lines(view), *run_lines(view)])
+        self._show_findings(view)
+        self.page.show_pictures({key: (one.sketch, one.problem) for key, one in self.look.pictures.items()})
+        self.read = self.look.read
+        self._show_notes(view)
+        self.page.order_keys()
+
+    def _show_findings(self, view: Any) -> None:
+        if not self.look.asked:  # and so the rules need not be imported here, which takes a tenth of a second
+            self.page.show_summary(f"{NOT_ASKED} {self.look.problem}".strip())
+            self.page.findings.show_findings([], {})
+            self.page.show_looked([])
+            return
+        said = self.look.diagnosis
+        lacking = not_looked(said, view, self.look.asked, again=self.look.busy)
+        labels = {frame.index: frame.label or f"frame {frame.index}" for frame in view.frames}
+        self.page.show_summary(f"{in_a_sentence(said, lacking)}. {self.look.problem}".strip())
+        self.page.findings.show_findings(told_once(said.findings), labels if len(labels) > 1 else {}, _tried(view))
+        titles = [RULES[key].title for key in said.asked]
+        lines = [f"Looked for ({len(titles)}): {'; '.join(titles)}."] if titles else []
+        for why, names in by_reason(sorted(lacking, key=lambda one: not one.pending)):
+            lines.append(f"Not looked for, {why} ({len(names)}): {'; '.join(names)}.")
+        self.page.show_looked(lines)
+
+    def _show_notes(self, view: Any) -> None:
+        position, frames = self.looking.position, view.frames
+        frame = position.frame if position.frame >= 0 else frames[-1].index if frames else -1
+        offered = [("About the whole", Noted())]
+        if len(frames) > 1:
+            offered.append((f"About frame {frame}", Noted(frame=frame)))
+        for axis, step in position.steps.items():
+            about = Noted(frame=frame, step=step, axis=axis)
+            offered.append((f"About {about.words}", about))
+        for finding in self.page.findings.findings():
+            about = note_about(finding)
+            offered.append((f"About {about.words}", about))
+        self.page.notes.offer(offered)
+        self.page.notes.show_notes(notes(view), why_read_only(view))
+        waiting = f"{counted(len(self._pending), 'note')} will be kept when the run has ended." if self._pending else ""
+        if self._lost or waiting:
+            self.page.notes.say(f"{self._lost} {waiting}".strip())
+
+    def _take(self) -> None:
+        """What was read since."""
+        self._write_pending()
+        if not self.on_screen and not self._pending:
+            self._poll.stop()
+            return
+        if self.look.tick() and self.capture is not None:
+            self.update_contents()
+            self.drawn.emit()
+        if not self.look.busy and not self._pending:
+            self._poll.stop()
+
+    def complete(self) -> None:
+        """Read all that is left: a figure in a file shows the whole."""
+        self.look.wait()
+        if self.capture is not None:
+            self.update_contents()
+
+    # -- notes
+
+    def write_note(self, where: Noted, text: str) -> None:
+        """Keep a note; while a run writes the capture it waits for the end of that."""
+        if self.capture is not None and is_being_written(self.capture):
+            self._pending.append((self.capture.path, where, text))
+            self._poll.start()
+        elif not self._write(where, text):
+            return
+        self._lost = ""
+        self.page.notes.written_down()
+        self.redraw()
+
+    def _write(self, where: Noted, text: str) -> bool:
+        view: Any = self.capture
+        try:
+            add_note(view, where, text)
+        except CaptureError as problem:
+            self.page.notes.say(str(problem))
+            return False
+        self._show_written(view.path)
+        return True
+
+    def _write_pending(self) -> None:
+        """Write the notes that have waited, also into a capture that is no longer shown."""
+        if not self._pending:
+            return
+        path, where, text = self._pending[0]
+        try:
+            if is_written_at(path):  # asked many times: opening the capture for that would hold the window
+                return
+            with open_capture(path) as view:
+                if is_being_written(view):
+                    return
+                add_note(view, where, text)
+            self._show_written(path)
+        except CaptureError as problem:  # it was removed, or the disk is full
+            self._lost = f"A note could not be kept ({problem}): {text}"
+        del self._pending[0]
+        self.redraw()
+
+    def _show_written(self, path: Path) -> None:
+        """A note was written into a capture, which may be the one that is shown."""
+        if isinstance(self.capture, Capture) and self.capture.path == path:
+            self.capture.refresh()
+        self.note_written.emit()
+
+    # -- where it leads
+
+    def _to_picture(self, key: str) -> None:
+        sketch = self.look.pictures[key].sketch
+        channel = sketch.channel if sketch is not None else ""
+        place = sketch.place if sketch is not None else ""
+        self.leading.emit(
+            Lead(panel=PICTURES[key].panel, channel=channel, place=place, frame=self.looking.position.frame)
+        )
+
+    def _to_finding(self, finding: Finding) -> None:
+        self.leading.emit(lead_to(finding, self.capture))
+
+    def _to_note(self, where: Noted) -> None:
+        known = [one for one in self.page.findings.findings() if note_about(one) == where]
+        if known:
+            self._to_finding(known[0])
+            return
+        steps = (where.step,) if where.step >= 0 else ()
+        iterations = (where.iteration,) if where.iteration >= 0 else ()
+        self.leading.emit(
+            Lead(place=where.place, frame=where.frame, steps=steps, iterations=iterations, axis=where.axis)
+        )
+
+    # -- the rest of a panel
+
+    def follow(self, new: Position, old: Position) -> None:
+        """Notes are offered about the step under the cursor."""
+        if self.capture is not None:
+            self._show_notes(self.capture)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.page.set_theme(theme)
+        super().set_theme(theme)
+
+    def data(self) -> dict[str, Array]:
+        """The curves of the pictures that have lines, as (2, n): places and values."""
+        found = {}
+        sketches = ((key, one.sketch) for key, one in self.look.pictures.items() if one.sketch is not None)
+        for key, sketch in sketches:
+            for line in sketch.lines:
+                values = 10.0**line.y if sketch.log else line.y
+                found[f"{key}:{line.name}"] = np.stack((line.x, values))
+        return found
+
+    def picture_size(self) -> QSize:
+        """The whole page, also what is scrolled out of view."""
+        return self.page.laid_out().size()
+
+    def paint(self, painter: QPainter, rect: QRectF) -> None:
+        """The whole page, also what is scrolled out of view."""
+        painter.fillRect(rect, QColor(self.theme.window))
+        inside = self.page.laid_out()
+        painter.save()
+        painter.translate(rect.topLeft())
+        scale = min(1.0, rect.width() / max(1, inside.width()), rect.height() / max(1, inside.height()))
+        painter.scale(scale, scale)
+        for tile in self.page.tiles.values():
+            tile.cached = False  # a picture of it has the pixels of the screen
+        inside.render(painter, QPoint(), QRegion(), QWidget.RenderFlag.DrawChildren)
+        for tile in self.page.tiles.values():
+            tile.cached = True
+        painter.restore()
+
+
+def _tried(view: Any) -> dict[int, list[Tried]]:
+    """What cures did that were tried, by frame; -1 is the newest. What cannot be read is told in its panel."""
+    if not any(channel.kind == KIND for channel in view.channels.values()):
+        return {}
+    found: dict[int, list[Tried]] = {}
+    for frame in (-1, *(one.index for one in view.frames)):
+        with suppress(CaptureError):
+            found[frame] = tried(view, frame)
+    return found
+
+
+def note_about(finding: Finding) -> Noted:
+    """What a note on a finding is about."""
+    return Noted(frame=finding.frame, finding=finding.id or finding.rule, place=finding.place)

@@ -1,0 +1,275 @@
+"""Pre-flight: what the tests of a model's structure and trial steps say, the outputs that moved when an input was
+replaced, in which module a change came in, and the loss after trial steps."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyqtgraph as pg
+
+from inspector.analysis.preflight import EVERY, found
+from inspector.analysis.verdicts import MARKS, Verdict
+from inspector.gui.panel.base import Panel, measured, set_options
+from inspector.gui.panel.exact import exact_at
+from inspector.gui.panel.labelled import rows_of, scalar_of
+from inspector.gui.panel.registry import PANELS
+from inspector.gui.state.cursor import Position
+from inspector.gui.widgets.axes import LogAxis, StepAxis, style_axis
+from inspector.gui.widgets.gaps import NONE, gaps_of
+from inspector.gui.widgets.legend import Legend
+from inspector.gui.widgets.lengths_plot import LengthsPlot
+from inspector.gui.widgets.maprow import MapRow
+from inspector.gui.widgets.quantise import floored
+from inspector.gui.widgets.reachplot import ReachPlot
+from inspector.gui.widgets.stepplot import StepPlot, curve
+from inspector.gui.widgets.theme import Theme
+from inspector.gui.widgets.wrapped_text import WrappedText
+from inspector.records import Channel
+
+Array = npt.NDArray[Any]
+MAP, BY_MODULE = ("source", "step"), ("module",)
+BY_RATE, BY_ITERATION, BY_LAG = ("statistic", "point"), ("iteration",), ("statistic", "lag")
+BY_LENGTH = ("statistic", "length")
+OWN = "trial/other_lengths/steps"
+OTHERS = (("step",), ("value",), ("part", "step"), ("part", "value"), ("head",), ("statistic", "pair"))
+"""Of which the sentences tell."""
+WORST = ("fault", "not tested", "fact", "holds")
+PLOT = 150
+"""Pixels of height of a plot with its title and axis, at least."""
+LEAST = -9.0
+"""Changes are drawn down to 10⁻⁹ of the largest output: below is rounding, also of float64 sums in another order."""
+
+
+@PANELS.register("preflight")
+class Preflight(Panel):
+    """Channels of kind "structure" (the map of `structure/causal`, (module,) changes of the test that is chosen) and
+    "trial" (losses by learning rate, and while one batch is learned by heart)."""
+
+    tab_order, tab_row = 97, "upper"
+    key, title = "preflight", "Pre-flight"
+    hint = (
+        "Tests of the model's structure: does it read later inputs, padding or the rest of its batch, see order, keep "
+        "a state from call to call, generate with a cache as without? And trial steps: which learning rate raises the "
+        "loss, is one batch learned by heart? The model is called some 200 times and trained for 100 steps, in a copy."
+    )
+    extra = EVERY
+    by_steps = False
+    needs_height = 460
+
+    @classmethod
+    def accepts(cls, channel: Channel) -> bool:
+        """Everything that a structure test writes."""
+        if channel.kind == "trial":
+            return channel.dims in (
+                BY_RATE,
+                BY_ITERATION,
+                BY_LAG,
+                BY_LENGTH,
+                ("statistic", "parameter"),
+                ("statistic",),
+            )
+        return channel.kind == "structure" and channel.dims in (MAP, BY_MODULE, *OTHERS)
+
+    def concerns(self, name: str) -> bool:
+        """Tests that could not be made."""
+        return ":structure/" in name or ":trial/" in name
+
+    def build(self) -> None:
+        """The sentences, the map of replaced inputs, and bars by module."""
+        self.which = self.add_choice("Came in", "Test whose change is shown by module")
+        self.told = WrappedText(self.theme, lines=7, muted=True)
+        self.figure.addItem(self.told, row=0, col=0, colspan=2)
+        self.row = MapRow(self.figure, 1, None, self.theme, label="input that is replaced", bottom="step of the output")
+        self.row.map.setFlag(self.row.map.GraphicsItemFlag.ItemUsesExtendedStyleOption)
+        self.input_axis = StepAxis("left")
+        self.row.plot.setAxisItems({"left": self.input_axis})
+        self.input_axis.setWidth(58)
+        self.bars = StepPlot(None, self.theme, label="change", bottom="module, in the order of their results")
+        self.bars.setAxisItems({"left": LogAxis()})
+        self.bars.getAxis("left").setWidth(58)
+        self.items = pg.BarGraphItem(x=[], height=[], width=0.8)
+        self.bars.addItem(self.items)
+        self.figure.addItem(self.bars, row=2, col=0)
+        self.rates = StepPlot(None, self.theme, label="loss after one step", bottom="learning rate", log=True)
+        self.lines = [curve(self.theme, number, width=1.8) for number in range(2)]
+        for line in self.lines:
+            self.rates.addItem(line)
+        self.legend = Legend(self.rates, self.lines, ("SGD", "Adam"))
+        self.batch = StepPlot(None, self.theme, label="loss", bottom="step of training on this batch")
+        self.learned = curve(self.theme, 2, width=1.8)
+        self.batch.addItem(self.learned)
+        self.figure.addItem(self.rates, row=3, col=0)
+        self.figure.addItem(self.batch, row=4, col=0)
+        self.lags = ReachPlot(self.theme)
+        self.figure.addItem(self.lags, row=5, col=0)
+        self.lengths = LengthsPlot(self.theme)
+        self.figure.addItem(self.lengths, row=6, col=0)
+        self.plots = [self.row.plot, self.bars, self.rates, self.batch, self.lags, self.lengths]
+        self.found: list[Verdict] = []
+        self.replaced: Array = np.zeros(0, dtype=np.int64)
+        """The inputs that were replaced, one for each row of the map."""
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.told.theme = theme
+        self.told.update()
+        self.row.set_theme(theme)
+        style_axis(self.input_axis, theme, "input that is replaced")
+        style_axis(self.bars.getAxis("left"), theme, "change")
+        self.items.setOpts(brush=theme.series[0], pen=None)
+        for number, line in enumerate((*self.lines, self.learned)):
+            line.setPen(pg.mkPen(theme.series[number], width=1.8))
+        self.legend.set_theme(theme)
+        self.lags.set_theme(theme)
+        self.lengths.set_theme(theme)
+        super().set_theme(theme)
+
+    def update_contents(self) -> None:
+        """Everything of the frame that is shown."""
+        assert self.capture is not None
+        self.found = sorted(found(self.capture, self.frame), key=lambda one: WORST.index(one.word))
+        self.told.set_text("\n".join(f"{MARKS[one.word]}  {one.test}: {one.sentence}" for one in self.found))
+        by_module = {c.signal.removeprefix("structure/").removesuffix("/modules"): c for c in self.of(BY_MODULE)}
+        set_options(self.which, list(by_module))
+        self._draw_map(next(iter(self.of(MAP)), None))
+        self._draw_modules(by_module.get(self.which.currentText()))
+        self._draw_rates(self.of(BY_RATE))
+        self._draw_batch(next(iter(self.of(BY_ITERATION)), None))
+        by_lag = {c.signal: self.capture.array(c.name, self.frame) for c in self.of(BY_LAG)}
+        self.lags.show_rows(by_lag.get("trial/reach"), by_lag.get("trial/reach/gradient"))
+        self._draw_lengths(next(iter(self.of(BY_LENGTH)), None))
+        self._make_room()
+
+    def resizeEvent(self, event: Any) -> None:
+        """Sentences take more lines, or fewer."""
+        super().resizeEvent(event)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """The sentences leave every plot enough height to be read; what does not fit is scrolled."""
+        plots = sum(plot.isVisible() for plot in self.plots)
+        needed = math.ceil(self.told.minimumHeight()) + plots * PLOT
+        self.figure.setMinimumHeight(max(self.needs_height, needed))
+
+    def of(self, dims: tuple[str, ...]) -> list[Channel]:
+        """The channels over some dims."""
+        return [channel for channel in self.channels() if channel.dims == dims]
+
+    def _draw_map(self, channel: Channel | None) -> None:
+        for item in (self.row.plot, self.row.bar):
+            item.setVisible(channel is not None)
+        if channel is None or self.capture is None:
+            return
+        values = self.capture.array(channel.name, self.frame)
+        self.replaced = np.flatnonzero(~np.isnan(values).all(axis=1))
+        rows = values[self.replaced]
+        levels = floored(rows, channel.scale, channel.limits, least=LEAST, masked=bool(np.isnan(rows).any()))
+        shown = np.where(np.isnan(rows), -np.inf, np.maximum(rows, 10.0**levels.low if levels.log else 0.0))
+        whole = len(rows) == len(values)
+        gaps = gaps_of(self.capture, channel.name, self.frame, x=1, y=0) if whole else NONE
+        self.row.show_array(shown.T, levels, channel.unit, gaps=gaps)
+        below = "below the diagonal: read too early" if whole else f"{len(rows)} of {len(values)} inputs were replaced"
+        self.row.plot.set_title("change of each output when an input is replaced", below)
+        names = self.capture.labels(channel.domain("step"), self.frame)
+        named = len(names) == values.shape[1]
+        self.row.plot.step_axis.set_names(names if named else ())
+        self.input_axis.set_names([names[n] if named and whole else str(n) for n in self.replaced])
+
+    def _draw_modules(self, channel: Channel | None) -> None:
+        self.bars.setVisible(channel is not None)
+        if channel is None or self.capture is None:
+            return
+        values = self.capture.array(channel.name, self.frame)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            heights = np.log10(values) - LEAST
+        drawn = np.flatnonzero(np.isfinite(heights) & (heights > 0))
+        self.items.setOpts(x=drawn, height=heights[drawn], y0=LEAST)
+        self.bars.vb.setYRange(LEAST, max(0.0, float(np.nanmax(heights[drawn], initial=0.0)) + LEAST), padding=0.02)
+        self.bars.vb.setXRange(-0.7, max(len(values), 1) - 0.3, padding=0)
+        self.bars.step_axis.set_names(self.modules(channel))
+        self.bars.set_title(channel.title)
+
+    def _draw_rates(self, channels: list[Channel]) -> None:
+        self.rates.setVisible(bool(channels))
+        for line in self.lines:
+            line.setData([], [])
+        for channel in channels:
+            assert self.capture is not None
+            rate, loss = rows_of(channel, self.capture.array(channel.name, self.frame), "learning rate", "loss")
+            known = np.isfinite(loss) & (rate > 0)
+            self.lines[channel.signal.endswith("/adam")].setData(np.log10(rate[known]), loss[known])
+        if channels:
+            self.rates.set_title("loss of this batch after one step, by learning rate")
+            self.rates.vb.autoRange(padding=0.02)
+
+    def _draw_batch(self, channel: Channel | None) -> None:
+        self.batch.setVisible(channel is not None)
+        if channel is None or self.capture is None:
+            return
+        values = self.capture.array(channel.name, self.frame)
+        self.learned.setData(np.arange(len(values)), values)
+        self.batch.set_title(channel.title, channel.method)
+        self.batch.vb.setXRange(0, max(1, len(values) - 1), padding=0.01)
+        top = float(np.nanmax(values[np.isfinite(values)], initial=0.0))
+        self.batch.vb.setYRange(0, top or 1.0, padding=0.02)
+
+    def _draw_lengths(self, channel: Channel | None) -> None:
+        if channel is None or self.capture is None:
+            self.lengths.show_table(None, np.nan)
+            return
+        own = scalar_of(self.capture, OWN, channel.name, self.frame)
+        self.lengths.show_table(self.capture.array(channel.name, self.frame), own)
+
+    def modules(self, channel: Channel) -> tuple[str, ...]:
+        """Names of the modules, in the order of the channel."""
+        assert self.capture is not None
+        return self.capture.labels(channel.domain("module"), self.frame)
+
+    def pointed(self, plot: Any, x: float, y: float) -> None:
+        """The cursor goes to a step of the map; a module is marked."""
+        if plot is self.lengths:
+            return  # four points, of which the sentence tells
+        if plot is not self.row.plot:
+            self.marked.set(plot, max(0, round(x)))
+        else:
+            row = min(max(round(y), 0), max(len(self.replaced) - 1, 0))
+            self.looking.move(step=round(x), key=int(self.replaced[row]) if len(self.replaced) else None)
+
+    def readout(self, position: Position) -> list[tuple[str, str]]:
+        """The change at the cursor, and of the module that is marked."""
+        if self.state != "figure" or self.capture is None:
+            return []
+        rows = []
+        for channel in self.of(MAP):
+            step, source = position.step, position.key
+            inside = self.capture.extent(channel.name, self.frame)
+            if step is not None and source is not None and source < inside[0] and step < inside[1]:
+                value = exact_at(self.capture, channel.name, self.frame, source, step)
+                told = "not replaced" if math.isnan(float(value)) else measured(value, channel.unit)
+                rows.append((f"output [{step}], input [{source}] replaced", told))
+        for channel in self.of(BY_MODULE):
+            names = self.modules(channel)
+            at = self.marked.at(self.bars, self.capture.extent(channel.name, self.frame)[0])
+            if at is not None and channel.signal == f"structure/{self.which.currentText()}/modules":
+                value = exact_at(self.capture, channel.name, self.frame, at)
+                name = names[at] if at < len(names) else f"module {at}"
+                rows.append((f"change in {name}", measured(value, channel.unit)))
+        for channel in self.of(BY_ITERATION):
+            at = self.marked.at(self.batch, self.capture.extent(channel.name, self.frame)[0])
+            if at is not None:
+                value = exact_at(self.capture, channel.name, self.frame, at)
+                rows.append((f"loss at step {at} of one batch", measured(value, channel.unit)))
+        for channel in self.of(BY_LAG):
+            at = self.marked.at(self.lags, self.capture.extent(channel.name, self.frame)[1])
+            if at is not None:
+                value = exact_at(self.capture, channel.name, self.frame, 0, at)
+                rows.append((f"{channel.title.partition(',')[0]}, lag {at}", measured(value, channel.unit)))
+        return rows
+
+    def data(self) -> dict[str, Array]:
+        """The numbers of every test."""
+        assert self.capture is not None
+        return {channel.name: self.capture.array(channel.name, self.frame) for channel in self.channels()}

@@ -1,0 +1,10 @@
+"""What a training is measured by besides its loss."""
+
+from __future__ import annotations
+
+from inspector.gui.panel.by_role import find_roles, read_roles
+from inspector.gui.panel.pictures import PICTURES, SmallPicture
+
+ROLES = ("accuracy", "validation accuracy", "perplexity")
+
+PICTURES.register("accuracy")(SmallPicture("Accuracy", "training", 15, find_roles(*ROLES), read_roles(*ROLES)))

@@ -1,0 +1,55 @@
+"""Maps of attention heads, small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from inspector.analysis.clipping import percent
+from inspector.capture.pyramid import with_nan
+from inspector.gui.panel.pictures import PICTURES, SmallPicture
+from inspector.gui.panel.sketching import has, there
+from inspector.gui.widgets.atlas import thumbnail
+from inspector.gui.widgets.sketch import MOST_TILES, Sketch
+from inspector.records import Channel, counted
+
+find = has("attention", ("head", "query", "key"))
+LAYERS, SIDE = 4, 48
+LARGEST = 4_000_000
+"""Weights of a map above which only its last queries are read."""
+
+
+def read(view: Any, frame: int, channels: Sequence[Channel]) -> Sketch:
+    """A tile for each head of at most four layers, from the first to the last of them."""
+    chosen = [channels[n] for n in sorted({round(n) for n in np.linspace(0, len(channels) - 1, LAYERS)})]
+    each = max(1, MOST_TILES // len(chosen))
+    tiles = [tile for channel in chosen for tile in _tiles(view, frame, channel, channels.index(channel), each)]
+    heads = sum(view.extent(one.name, frame)[0] for one in channels)
+    said = f"{counted(heads, 'head')} in {counted(len(channels), 'layer')}{_sink(view, frame, channels)}"
+    return Sketch(said, tiles=tuple(tiles), scale="attention", place=channels[0].place, channel=channels[0].name)
+
+
+def _tiles(view: Any, frame: int, channel: Channel, layer: int, most: int) -> Iterator[tuple[str, Any]]:
+    heads, queries, keys = view.extent(channel.name, frame)
+    first = max(0, queries - max(1, LARGEST // max(1, keys)))
+    for head in range(min(heads, most)):
+        weights = view.block(channel.name, frame, (slice(head, head + 1), slice(first, queries)))[0]
+        yield f"{layer}.{head}", thumbnail(np.ma.filled(np.ma.asarray(weights, dtype=np.float32), 0.0), SIDE)
+
+
+def _sink(view: Any, frame: int, channels: Sequence[Channel]) -> str:
+    """The head that has most of its weight on the first key."""
+    best, where = 0.0, ""
+    for layer, channel in enumerate(channels):
+        name = f"{channel.place}:attention/sink_mass"
+        if there(view, name, frame):
+            values = with_nan(view.array(name, frame)).astype(np.float64)
+            means = [float(np.mean(row[np.isfinite(row)])) if np.isfinite(row).any() else 0.0 for row in values]
+            if max(means, default=0.0) > best:
+                best, where = max(means), f"{layer}.{int(np.argmax(means))}"
+    return f"; head {where} has {percent(best)} of its weight on the first key" if where else ""
+
+
+PICTURES.register("attention")(SmallPicture("Attention heads", "attention", 75, find, read))

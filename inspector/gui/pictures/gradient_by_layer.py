@@ -1,0 +1,10 @@
+"""The norm of each parameter's gradient over training."""
+
+from __future__ import annotations
+
+from inspector.gui.panel.by_parameter import find_table, read_table
+from inspector.gui.panel.pictures import PICTURES, SmallPicture
+
+PICTURES.register("gradient-by-layer")(
+    SmallPicture("Gradient by layer", "training", 30, find_table("gradient/norm"), read_table("norm"))
+)

@@ -1,0 +1,97 @@
+"""A map that is zoomed along both of its axes, drawn as one image of the cells in view."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyqtgraph as pg
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
+
+from inspector.gui.widgets.gaps import NONE, Gaps
+from inspector.gui.widgets.growing_image import coloured
+from inspector.gui.widgets.hatching import paint_gaps
+from inspector.gui.widgets.quantise import Levels
+from inspector.gui.widgets.theme import LIGHT, Theme, colour_table
+
+Array = npt.NDArray[Any]
+Rect = tuple[float, float, float, float]
+"""(first column, first row, columns, rows)."""
+Look = Callable[[Rect, tuple[int, int]], tuple[Array, Rect]]
+"""(what is in view, pixels across and down) → (cells (row, column), what they cover)."""
+
+
+class CellMap(pg.GraphicsObject):  # type: ignore[misc]
+    """Columns along x, rows along y: cell (column j, row i) covers x from j − 0.5 to j + 0.5."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._look: Look | None = None
+        self._size = (0, 0)
+        self._levels = Levels(0.0, 1.0)
+        self._gaps = NONE
+        self._revision: Any = None
+        self._cache: tuple[Any, QImage] | None = None
+        self.theme: Theme = LIGHT
+
+    def set_source(self, look: Look, size: tuple[int, int], levels: Levels, revision: Any, gaps: Gaps = NONE) -> None:
+        """Show another map of (columns, rows), or the same one with more in it, which has another `revision`."""
+        if size != self._size:
+            self.prepareGeometryChange()
+            self._size = size
+        self._look, self._levels, self._revision, self._gaps = look, levels, revision, gaps
+        self._cache = None
+        self.update()
+
+    def boundingRect(self) -> QRectF:
+        """All cells."""
+        return QRectF(-0.5, -0.5, max(1, self._size[0]), max(1, self._size[1]))
+
+    def dataBounds(self, axis: int, frac: float = 1.0, orthoRange: Any = None) -> tuple[float, float]:
+        """The range that automatic zooming shows."""
+        return (-0.5, max(1, self._size[axis]) - 0.5)
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
+        """Colour the cells in view, no more of them than there are pixels, and draw them as one image."""
+        area = self.boundingRect()
+        seen = (self.viewRect() if self.getViewBox() is not None else area).intersected(area)
+        if self._look is None or seen.isEmpty():
+            return
+        device = painter.deviceTransform()
+        pixels = (_pixels(device.m11() * seen.width()), _pixels(device.m22() * seen.height()))
+        cells, (left, top, across, down) = self._look(
+            (seen.left() + 0.5, seen.top() + 0.5, seen.width(), seen.height()), pixels
+        )
+        image = self._image(cells, (left, top, across, down))
+        painter.save()
+        # within what the plot clips to: a zoomed map has more cells than fit
+        painter.setClipRect(area, Qt.ClipOperation.IntersectClip)
+        if self._levels.masked:
+            painter.fillRect(seen, QColor(self.theme.masked))
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
+        painter.drawImage(QRectF(left - 0.5, top - 0.5, across, down), image)
+        if self._gaps:
+            paint_gaps(painter, self.theme, *(_boxes(rects) for rects in (self._gaps.missing, self._gaps.damaged)))
+        painter.restore()
+
+    def _image(self, cells: Array, covered: Rect) -> QImage:
+        """The cells as colours; the last ones again where nothing has changed."""
+        key = (covered, cells.shape, self._revision, self._levels)
+        if self._cache is None or self._cache[0] != key:
+            found = np.ascontiguousarray(coloured(cells, self._levels, colour_table(self._levels.scale)))
+            rows, columns = found.shape
+            image = QImage(found.data, columns, rows, 4 * columns, QImage.Format.Format_ARGB32_Premultiplied)
+            self._cache = (key, image.copy())
+        return self._cache[1]
+
+
+def _pixels(length: float) -> int:
+    return max(16, min(4096, int(abs(length)) + 1))
+
+
+def _boxes(rects: Any) -> list[QRectF]:
+    return [QRectF(a - 0.5, c - 0.5, b - a, d - c) for (a, b), (c, d) in rects]

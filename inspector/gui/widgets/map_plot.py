@@ -1,0 +1,153 @@
+"""The plot of a map of attention: both axes are zoomed and dragged, tokens on both, a path through the map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyqtgraph as pg
+from PySide6.QtCore import QPointF
+
+from inspector.gui.widgets.axes import StepAxis, style_axis
+from inspector.gui.widgets.cell_map import CellMap
+from inspector.gui.widgets.plain_text import token
+from inspector.gui.widgets.stepplot import StepPlot
+from inspector.gui.widgets.theme import Theme
+
+BEYOND = 60
+"""Pixels by which a text may pass the end of its axis before it is turned."""
+LABEL, LETTER = 26.0, 7.0
+"""Pixels of the label of an axis and the space around it, and of a letter that is written downwards."""
+LOWER = 36.0
+"""Pixels of the lower axis with one line of names or numbers, and its label."""
+FEW = 30
+"""Queries that have room for a line each, in a map that is high enough to be read."""
+CLOSEST = 3
+"""Cells in view at the strongest zoom."""
+
+
+class MapPlot(StepPlot):
+    """Keys across, queries down; the cursor is a line along each axis."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(None, theme, label="query", bottom="key")
+        self.query_axis = StepAxis("left")
+        self.setAxisItems({"left": self.query_axis})
+        self.vb.setMouseEnabled(x=True, y=True)
+        self.invertY(True)
+        self.map = CellMap()
+        self.addItem(self.map)
+        self.level_line = pg.InfiniteLine(angle=0, movable=False)
+        self.level_line.hide()
+        self.addItem(self.level_line, ignoreBounds=True)
+        self.path = pg.PlotCurveItem(connect="finite", antialias=True)
+        self.path.setZValue(40)
+        self.addItem(self.path, ignoreBounds=True)
+        self.size_of = (1, 1)
+        """(columns, rows)"""
+        self.whole = True
+        """Whether the whole map is in view, as long as nobody zooms."""
+        self._fitting = False
+        self.step_axis.turns = True
+        self.step_axis.thins = self.query_axis.thins = True
+        self.vb.sigRangeChanged.connect(self._ranged)
+        self.label("query", "key")
+        self.set_theme(theme)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        super().set_theme(theme)
+        if hasattr(self, "path"):
+            self.map.theme = theme
+            self.level_line.setPen(pg.mkPen(theme.cursor, width=1))
+            self.path.setPen(pg.mkPen(theme.series[5], width=1.6))
+            self.label(*self._words)
+
+    def label(self, queries: str, keys: str) -> None:
+        """What the axes count."""
+        self._words = (queries, keys)
+        style_axis(self.query_axis, self.theme, queries)
+        self.label_bottom(keys)
+
+    # -- the range in view
+
+    def fit(self, columns: int, rows: int, *, anew: bool = False) -> None:
+        """A map of another size: its limits, and the whole of it where that was in view, or `anew`."""
+        if (columns, rows) != self.size_of:
+            self.size_of = (columns, rows)
+            across, down = columns / 2, rows / 2  # it may be dragged until half of the view is empty
+            self.vb.setLimits(
+                xMin=-0.5 - across, xMax=columns - 0.5 + across, yMin=-0.5 - down, yMax=rows - 0.5 + down,
+                minXRange=min(CLOSEST, columns), minYRange=min(CLOSEST, rows),
+            )  # fmt: skip
+        if self.whole or anew:
+            self.show_whole()
+
+    def show_whole(self) -> None:
+        """The whole map."""
+        columns, rows = self.size_of
+        self._fitting = True
+        self.vb.setRange(xRange=(-0.5, columns - 0.5), yRange=(-0.5, rows - 0.5), padding=0)
+        self._fitting, self.whole = False, True
+
+    def _ranged(self, *_: object) -> None:
+        if not self._fitting:
+            self.whole = False
+
+    # -- marks
+
+    def show_row(self, row: int | None) -> None:
+        """Mark a query, or none."""
+        if row is None:
+            self.level_line.hide()
+        else:
+            self.level_line.setPos(row)
+            self.level_line.show()
+
+    def show_path(self, path: npt.NDArray[np.int64] | None) -> None:
+        """The key of every query, as a line; −1 is a gap. None: no path."""
+        if path is None:
+            self.path.setData([], [])
+            return
+        keys = np.where(path < 0, np.nan, path).astype(np.float64)
+        self.path.setData(keys, np.arange(len(path), dtype=np.float64))
+
+    # -- tokens
+
+    def name(self, queries: tuple[str, ...], keys: tuple[str, ...]) -> float:
+        """Tokens on both axes; returns the width that the axis of the queries needs."""
+        self.query_axis.set_names(queries)
+        self.step_axis.set_names(keys)
+        longest = longest_name(queries, self.query_axis.longest)
+        if len(queries) > FEW:  # where not all of them have room, each is written with its number
+            longest += 1 + len(str(len(queries) - 1))
+        return max(58.0, LABEL + LETTER * longest)
+
+    def needed_height(self, width: float) -> float:
+        """The height of the lower axis where the map is so wide: names that do not fit are written downwards."""
+        axis = self.step_axis
+        turned = axis.written(0, len(axis.names) - 1, width) == "turned"
+        # pyqtgraph leaves out a text that passes the axis' end before it is turned; the first and the last would
+        axis.setStyle(hideOverlappingLabels=BEYOND if turned else True)
+        return LABEL + LETTER * longest_name(tuple(axis.names), axis.longest) if turned else LOWER
+
+
+class DoubleClicks:
+    """Calls `then(item)` for a double click on a plot of a figure."""
+
+    def __init__(self, figure: Any, at: Callable[[Any, QPointF], Any], then: Callable[[Any], None]) -> None:
+        self._figure, self._at, self._then = figure, at, then
+        figure.scene().sigMouseClicked.connect(self._clicked)
+
+    def _clicked(self, event: Any) -> None:
+        if event.double():
+            self._then(self._at(self._figure, event.scenePos()))
+
+
+@lru_cache(maxsize=16)
+def longest_name(names: tuple[str, ...], most: int) -> int:
+    """Characters of the longest name, as it is shown, `most` at most."""
+    return max((min(len(token(name)), most) for name in names), default=0)

@@ -1,0 +1,132 @@
+"""A table that sorts itself by a click on a heading, and can be painted as text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter
+
+from inspector.gui.widgets.number_table import NumberTable
+from inspector.gui.widgets.numbers import short
+from inspector.gui.widgets.plain_text import clean
+from inspector.gui.widgets.theme import Theme
+
+Cell = float | str
+"""A number, or a word."""
+NAMES = -1
+"""The column of names."""
+MOST_WHOLE = 1e9
+"""Whole numbers from here on are written in four digits."""
+MOST_WIDTH, MARGIN, ARROW = 360, 14, 28
+"""Pixels: the widest column, the margin of a cell, that of a heading with the arrow of the order."""
+PAINTED = 60
+"""Rows of a table in a figure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What a table shows: a name and a cell for each heading in every row. `tips`: of the headings."""
+
+    names: Sequence[str] = ()
+    headings: Sequence[str] = ()
+    cells: Sequence[Sequence[Cell]] = ()
+    tips: Sequence[str] = ()
+
+    def order(self, column: int, *, descending: bool) -> list[int]:
+        """The rows by a column: numbers before words, what is no number last; as they are given by names."""
+        rows = list(range(len(self.names)))
+        if not 0 <= column < len(self.headings):
+            return rows[::-1] if descending else rows
+        words = [row for row in rows if isinstance(self.cells[row][column], str)]
+        numbers = {row: float(self.cells[row][column]) for row in rows if row not in words}
+        known = [row for row, value in numbers.items() if not math.isnan(value)]
+        known.sort(key=numbers.__getitem__, reverse=descending)
+        words.sort(key=lambda row: str(self.cells[row][column]), reverse=descending)
+        return [*known, *words, *(row for row, value in numbers.items() if math.isnan(value))]
+
+    def text(self, row: int, column: int) -> str:
+        """A cell as it is shown."""
+        return written(self.cells[row][column])
+
+
+def written(value: Cell) -> str:
+    """A word as it is, whole numbers in full, others in four digits."""
+    if isinstance(value, str):
+        return clean(value)
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if math.isnan(value):
+        return "NaN"
+    return f"{int(value):,}" if value == int(value) and abs(value) < MOST_WHOLE else short(value, 4)
+
+
+class SortedTable(NumberTable):
+    """Rows with the heading `first` over their names; a click on a heading sorts, a second one the other way round."""
+
+    def __init__(self, first: str, name: str) -> None:
+        super().__init__()
+        self.setAccessibleName(name)
+        self.numbers.first = first
+        self.rows = Rows()
+        self.column, self.descending = NAMES, False
+        self.sorted_by.connect(self._sort)
+
+    def show_table(self, rows: Rows) -> None:
+        """Other contents, in the order that was chosen; in their own where the columns are others."""
+        others = list(rows.headings) != list(self.rows.headings)
+        if others:
+            self.column, self.descending = NAMES, False
+        fits = not others and list(rows.names) == list(self.rows.names)
+        self.rows = rows
+        self._fill()
+        if not fits:
+            self._fit()
+
+    def _fit(self) -> None:
+        """Every column is as wide as its heading and its cells, within limits."""
+        metrics, rows = self.fontMetrics(), self.rows
+        for column in range(NAMES, len(rows.headings)):
+            heading = self.numbers.first if column == NAMES else rows.headings[column]
+            texts = [clean(n) if column == NAMES else rows.text(row, column) for row, n in enumerate(rows.names)]
+            inside = max((metrics.horizontalAdvance(text) for text in texts), default=0) + MARGIN
+            above = max(metrics.horizontalAdvance(line) for line in heading.split("\n")) + ARROW
+            self.setColumnWidth(column + 1, min(max(inside, above), MOST_WIDTH))
+
+    def _sort(self, column: int) -> None:
+        self.descending = not self.descending if column == self.column else column != NAMES
+        self.column = column
+        self._fill()
+
+    def _fill(self) -> None:
+        rows = self.rows
+        self.show_rows(
+            order=rows.order(self.column, descending=self.descending), names=rows.names, notes=[""] * len(rows.names),
+            headings=rows.headings, tips=rows.tips, cell=rows.text, marked=set(),
+        )  # fmt: skip
+        order = Qt.SortOrder.DescendingOrder if self.descending else Qt.SortOrder.AscendingOrder
+        self.horizontalHeader().setSortIndicator(self.column + 1, order)
+
+    def paint_text(self, painter: QPainter, rect: QRectF, theme: Theme) -> None:
+        """The first rows, as text that fits into a rectangle."""
+        rows = self.rows
+        lines = [[self.numbers.first, *(heading.replace("\n", " ") for heading in rows.headings)]]
+        for row in self.numbers.order[:PAINTED]:
+            lines.append([clean(rows.names[row]), *(rows.text(row, j) for j in range(len(rows.headings)))])
+        metrics = QFontMetricsF(painter.font())
+        widths = [max(metrics.horizontalAdvance(line[j]) for line in lines) + 18 for j in range(len(lines[0]))]
+        height = metrics.height() * 1.35
+        painter.save()
+        painter.translate(rect.topLeft())
+        scale = min(1.0, rect.width() / (sum(widths) + 16), rect.height() / (height * len(lines) + 16))
+        painter.scale(scale, scale)
+        for i, line in enumerate(lines):
+            painter.setPen(QColor(theme.text if i else theme.muted))
+            x = 8.0
+            for j, text in enumerate(line):
+                side = Qt.AlignmentFlag.AlignRight if j else Qt.AlignmentFlag.AlignLeft
+                painter.drawText(QRectF(x, 8 + i * height, widths[j] - 10, height), side, text)
+                x += widths[j]
+        painter.restore()

@@ -1,0 +1,61 @@
+"""The position at which a capture is opened from a command line: panel, frame, place, step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from inspector.capture import CaptureError
+from inspector.gui.state.followed_log import as_log
+from inspector.records import ViewAt
+
+if TYPE_CHECKING:
+    from inspector.gui.window.asking import Asking
+
+WHOLE = ViewAt()
+
+
+class OpenAt:
+    """Goes to a position once, as soon as there is a capture to be shown."""
+
+    def __init__(self, window: Asking) -> None:
+        self._window, self._at = window, WHOLE
+
+    def ask(self, at: ViewAt) -> None:
+        """Go there with the next capture that is shown; the panel is named by its key or its title."""
+        self._at = at
+
+    def go(self) -> None:
+        """Called at the end of a tick; nothing where nothing was asked for or there is no capture yet."""
+        capture, at = self._window.session.capture, self._at
+        if capture is None or at == WHOLE:
+            return
+        if at.run and as_log(capture) is not None:
+            self._at = replace(at, run="")
+            self._window.show_run(at.run)
+            return
+        self._at = WHOLE
+        try:
+            self._show(at)
+        except CaptureError as problem:
+            self._window.fail(str(problem))
+
+    def _show(self, at: ViewAt) -> None:
+        from inspector.gui.export.headless import check_frame, key_of
+
+        window = self._window
+        assert window.session.capture is not None
+        check_frame(window.session.capture.frames, at.frame)
+        if at.frame >= 0:
+            window.frames.choose(at.frame)
+        changes = {name: getattr(at, name) for name in ("step", "unit", "head") if getattr(at, name) is not None}
+        window.looking.move(**({"place": at.place} if at.place else {}), **changes)
+        if at.steps is not None:
+            window.steps.set(at.steps[0] - 0.5, at.steps[1] + 0.5)
+        if at.panel:
+            key = key_of(at.panel)
+            window.docking.show_panel(key)
+            panel = window.panels.get(key)
+            if at.curves and panel is not None and hasattr(panel, "prefer"):
+                panel.redraw()  # which lists the curves
+                panel.prefer(at.curves)

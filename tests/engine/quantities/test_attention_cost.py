@@ -1,0 +1,85 @@
+"""Cost of attention against torch's own counter of operations, and against the parameters by name."""
+
+from __future__ import annotations
+
+import attended_models as models
+import numpy as np
+import pytest
+import torch
+from attended_models import HEADS, STEPS, WAYS, WIDTH, made, place
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from inspector.engine.analyses.attention_cost import PARTS, Shape, foreseen, part_of, told
+from inspector.records import Channel, Log
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_operations_are_those_that_torch_counts(way: str) -> None:
+    model = made(way)
+    sink = models.run(model, "attention/cost")
+    x = torch.randn(1, STEPS, WIDTH, dtype=torch.float64)
+    module = model.blocks[0].attention  # type: ignore[union-attr]
+    with FlopCounterMode(display=False) as counter, torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        if isinstance(module, nn.MultiheadAttention):
+            module(x, x, x, need_weights=True)
+        else:
+            module(x)
+    flops = sink.array(f"{place(0)}:attention/flops")
+    assert flops[:, 0].sum() == counter.get_total_flops()
+    longer = np.array([256 / STEPS] * 4 + [(256 / STEPS) ** 2] * 2)
+    np.testing.assert_allclose(flops[:, 1], flops[:, 0] * longer)
+    rows, maps = sink.array(f"{place(0)}:attention/memory")[:, 0]
+    groups = 1 if way == "grouped" else HEADS
+    assert maps == HEADS * STEPS * STEPS * 8
+    assert rows == (2 * STEPS * WIDTH + 2 * STEPS * groups * WIDTH // HEADS) * 8
+    seconds = sink.array(f"{place(0)}:attention/seconds")
+    assert (seconds > 0).all() and seconds[2] / seconds[1] == pytest.approx(flops[:, 2].sum() / flops[:, 1].sum())
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_parameters_by_part(way: str) -> None:
+    model = made(way)
+    found = dict(zip(PARTS, models.run(model, "attention/cost").array(f"{place(1)}:attention/parameters"), strict=True))
+    own = WIDTH * WIDTH + WIDTH
+    shared = own // HEADS if way == "grouped" else own
+    assert [found[part] for part in PARTS] == [own, shared, shared, own, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [("q_proj.weight", "Q"), ("self.query.bias", "Q"), ("wk.weight", "K"), ("to_v.weight", "V"), ("c_proj.weight", "O"),
+     ("to_out.0.weight", "O"), ("c_attn.weight", "Q, K and V together"), ("qkv.bias", "Q, K and V together"),
+     ("rotary.scale", "other"), ("output.dense.weight", "O"), ("relative_attention_bias.weight", "other"),
+     ("SelfAttention.q.weight", "Q"), ("q_proj_weight", "Q")],
+)  # fmt: skip
+def test_parts_by_the_names_that_people_use(name: str, part: str) -> None:
+    assert part_of(name) == part
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_told_before_the_run_is_what_is_counted_in_it(way: str) -> None:
+    model = made(way)
+    assert set(foreseen(model)) == {place(0), place(1)}
+    sink = models.run(model, "attention/cost")
+    logs = [record for record in sink if isinstance(record, Log)]
+    said = next(record for record in logs if "Counted from the sizes" in record.text)
+    assert sink.index(said) < min(sink.index(record) for record in sink.of(Channel)), "before the run"
+    flops = sum(sink.array(f"{place(layer)}:attention/flops")[:, 0].sum() for layer in (0, 1))
+    assert told(model, STEPS, 8) and f"{flops / 1e9:.3g} GFLOP" in said.text and "Attention of 2 modules" in said.text
+    for layer in (0, 1):
+        expected = [foreseen(model)[place(layer)].flops(n, n) for n in (STEPS, 256, 1024)]
+        np.testing.assert_array_equal(sink.array(f"{place(layer)}:attention/flops")[:, :3].T, expected)
+
+
+def test_a_model_without_attention_is_told_nothing() -> None:
+    assert told(nn.Sequential(nn.Linear(4, 4), nn.GRU(4, 4)), 10) == ""
+
+
+def test_a_cross_attention_has_queries_and_keys_of_two_lengths() -> None:
+    shape = Shape(heads=2, groups=2, width=8, key=4, value=4, out=8)
+    q, k, v, o, scores, sums = shape.flops(3, 10)
+    assert (q, k, v, o) == (2 * 3 * 64, 2 * 10 * 64, 2 * 10 * 64, 2 * 3 * 64)
+    assert scores == sums == 2 * 2 * 3 * 10 * 4

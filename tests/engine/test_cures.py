@@ -1,0 +1,212 @@
+"""Cures change what they say of a copy and nothing else; what is told of a trial is what plain torch gives."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import inspector
+from inspector.analysis.cures import tried
+from inspector.diagnosis import RULES
+from inspector.engine.analyses.trial_training import Copy, Loop
+from inspector.engine.errors import Unsupported
+from inspector.engine.registries import CURES
+
+
+class Net(nn.Module):
+    """An LSTM that reads tokens, with dropout and a norm."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.rnn = nn.Embedding(5, 4), nn.LSTM(4, 6, batch_first=True)
+        self.norm, self.drop, self.out = nn.LayerNorm(6), nn.Dropout(0.2), nn.Linear(6, 5)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self.out(self.drop(self.norm(self.rnn(self.embed(ids))[0])))
+        return logits
+
+
+def subject(model: nn.Module, **more: Any) -> SimpleNamespace:
+    def loss(output: torch.Tensor, batch: Any) -> torch.Tensor:
+        return nn.functional.cross_entropy(output.transpose(1, 2), batch.inputs, reduction="none")
+
+    examples = {"a": "abcabc", "b": "eedcba", "c": "aabbcc"}
+    return SimpleNamespace(model=model, vocabulary="abcde", loss=loss, examples=examples, **more)
+
+
+def copy_of(model: nn.Module, **loop: Any) -> Copy:
+    named = [(name, one) for name, one in model.named_parameters() if one.requires_grad]
+    trial: Any = SimpleNamespace(
+        names=[name for name, _ in named], parameters=[one for _, one in named], subject=SimpleNamespace(model=model),
+        trace=SimpleNamespace(batch=SimpleNamespace(steps=21)),
+    )  # fmt: skip
+    return Copy(trial, Loop(**loop))
+
+
+@pytest.fixture
+def model() -> Net:
+    torch.manual_seed(0)
+    return Net().eval()
+
+
+def changed(copy: Copy) -> set[str]:
+    pairs = zip(copy.held.items(), copy.trial.parameters, strict=True)
+    return {name for (name, held), own in pairs if not torch.equal(held, own)}
+
+
+def test_every_cure_names_rules_that_exist() -> None:
+    known = {rule.id for _, rule in RULES.items()}
+    for key, cure in CURES.items():
+        assert isinstance(cure.rules, tuple) and cure.rules and set(cure.rules) <= known, key
+        assert cure.title and cure.summary.endswith("."), key
+
+
+@pytest.mark.parametrize(
+    ("key", "given", "expected"),
+    [
+        ("clip_gradient", {}, {"clip": 1.0}),
+        ("second_moment", {}, {"betas": (0.9, 0.95)}),
+    ],
+)
+def test_cures_of_the_loop_change_it_alone(
+    model: Net, key: str, given: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    copy, before = copy_of(model, **given), Loop(**given)
+    assert CURES[key].apply(copy)
+    for name in ("optimizer", "rate", "betas", "decay", "clip", "wide"):
+        assert getattr(copy.loop, name) == expected.get(name, getattr(before, name)), name
+    assert not changed(copy)
+
+
+def test_biases_and_norms_are_left_out_of_the_decay(model: Net) -> None:
+    copy = copy_of(model, optimizer="adamw", decay=0.1)
+    CURES["decay_apart"].apply(copy)
+    decayed, others = (
+        {id(one) for one in group["params"]}
+        for group in sorted(copy.stepper().param_groups, key=lambda g: -g["weight_decay"])
+    )
+    assert decayed == {id(one) for one in copy.held.values() if one.dim() > 1}
+    assert others == {id(one) for one in copy.held.values() if one.dim() == 1} and not changed(copy)
+
+
+def test_half_precision_is_stepped_in_float32(model: Net) -> None:
+    copy = copy_of(model.bfloat16())
+    CURES["float32_copies"].apply(copy)
+    copy.widen()
+    assert {one.dtype for one in copy.held.values()} == {torch.float32}
+    assert {one.dtype for one in model.parameters()} == {torch.bfloat16}
+
+
+def test_recurrent_blocks_become_the_nearest_orthogonal_ones(model: Net) -> None:
+    copy = copy_of(model)
+    CURES["orthogonal_recurrence"].apply(copy)
+    assert changed(copy) == {"rnn.weight_hh_l0"}
+    before = model.rnn.weight_hh_l0.detach().double().numpy().reshape(4, 6, 6)
+    after = copy.held["rnn.weight_hh_l0"].detach().double().numpy().reshape(4, 6, 6)
+    for old, new in zip(before, after, strict=True):
+        np.testing.assert_allclose(new @ new.T, np.eye(6), atol=1e-6)
+        symmetric = new.T @ old  # the polar factor: what is left is symmetric and not negative
+        np.testing.assert_allclose(symmetric, symmetric.T, atol=1e-6)
+        assert np.linalg.eigvalsh(symmetric).min() > -1e-6
+
+
+@pytest.mark.parametrize(
+    ("layer", "rows"), [(nn.LSTM(3, 4, 2, bidirectional=True), slice(4, 8)), (nn.GRU(3, 4), slice(4, 8))]
+)
+def test_gates_that_keep_the_state_are_opened(layer: nn.Module, rows: slice) -> None:
+    copy = copy_of(layer)
+    CURES["open_memory"].apply(copy)
+    biases = {name for name in copy.held if name.startswith("bias")}
+    assert changed(copy) == biases
+    for name in {one.removeprefix("bias_ih") for one in biases if one.startswith("bias_ih")}:
+        both = copy.held[f"bias_ih{name}"] + copy.held[f"bias_hh{name}"]
+        np.testing.assert_allclose(both[rows].detach(), math.log(20), rtol=1e-6)
+        own = getattr(layer, f"bias_ih{name}")
+        others = [n for n in range(len(own)) if not rows.start <= n < rows.stop]
+        assert torch.equal(copy.held[f"bias_ih{name}"][others], own[others])
+
+
+@pytest.mark.parametrize(
+    ("key", "loop", "reason"),
+    [
+        ("open_memory", {}, "no nn.LSTM and no nn.GRU"),
+        ("orthogonal_recurrence", {}, "no nn.RNN, nn.GRU or nn.LSTM"),
+        ("float32_copies", {}, "half precision"),
+        ("decay_apart", {}, "give a weight decay"),
+        ("second_moment", {"optimizer": "sgd"}, "no second moment"),
+    ],
+)
+def test_what_cannot_be_tried_is_said(key: str, loop: dict[str, Any], reason: str) -> None:
+    with pytest.raises(Unsupported, match=reason):
+        CURES[key].apply(copy_of(nn.Linear(2, 2), **loop))
+
+
+@pytest.mark.parametrize("key", sorted(CURES))
+def test_the_model_is_bit_for_bit_what_it_was(model: Net, key: str) -> None:
+    before = {name: one.clone() for name, one in model.state_dict().items()}
+    random, modes = torch.get_rng_state(), [part.training for part in model.modules()]
+    with inspector.run(subject(model), "abcabc", only=[f"trial/cure@cure={key}@iterations=3@seeds=2"]) as capture:
+        assert tried(capture) or capture.refusals
+    assert all(torch.equal(one, before[name]) for name, one in model.state_dict().items())
+    assert all(one.grad is None and one.requires_grad for one in model.parameters())
+    assert torch.equal(torch.get_rng_state(), random) and [part.training for part in model.modules()] == modes
+
+
+def test_weights_are_drawn_anew_whatever_seed_the_model_was_made_with(model: Net) -> None:
+    with inspector.run(
+        subject(model), "abcabc", only=["trial/cure@cure=fresh_weights@iterations=2@seeds=2"]
+    ) as capture:
+        losses = capture.array("model:trial/cure/fresh_weights")
+    assert (losses[0, :, 0] != losses[1, :, 0]).all()
+
+
+def test_the_copies_are_trained_as_plain_torch_trains_them() -> None:
+    torch.manual_seed(0)
+    model = nn.Linear(3, 1)
+    x = torch.randn(4, 3)
+    made = SimpleNamespace(model=model, width=3, loss=lambda output, batch: 100 * output[..., 0].square())
+    asked = "trial/cure@cure=clip_gradient@iterations=4@seeds=1@optimizer=sgd@rate=0.01"
+    with inspector.run(made, x, only=[asked]) as capture:
+        found = capture.array("model:trial/cure/clip_gradient")[:, 0]
+        (one,) = tried(capture)
+    assert one.outcome == "one seed"
+    for clipped, losses in enumerate(found):
+        weight, bias = (part.detach().clone().requires_grad_() for part in (model.weight, model.bias))
+        for loss in losses:
+            mean = (100 * (x @ weight.T + bias).square()).mean()
+            np.testing.assert_allclose(loss, mean.item(), rtol=1e-5)
+            gradients = torch.autograd.grad(mean, (weight, bias))
+            size = torch.cat([g.flatten() for g in gradients]).norm().item()
+            share = min(1.0, 1.0 / (size + 1e-6)) if clipped else 1.0
+            weight, bias = (
+                (part - 0.01 * share * g).detach().requires_grad_()
+                for part, g in zip((weight, bias), gradients, strict=True)
+            )
+
+
+@pytest.mark.parametrize(
+    ("asked", "outcome", "words"),
+    [
+        ("critical_rate@rate=10", "helped", "the loss of 0 of 3 copies as they are and of 3 of 3 cured ones is finite"),
+        ("fresh_weights@rate=0", "did harm", "higher (0 → "),
+        ("clip_gradient@rate=0", "no difference", "no difference beyond the spread of the seeds"),
+    ],
+)
+def test_help_harm_and_nothing_are_told(asked: str, outcome: str, words: str) -> None:
+    torch.manual_seed(0)
+    model = nn.Linear(3, 1)
+    with torch.no_grad():
+        for one in model.parameters():
+            one.zero_()
+    wanted = 1.0 if outcome == "helped" else 0.0  # else the model is at its best already
+    made = SimpleNamespace(model=model, width=3, loss=lambda output, batch: (output[..., 0] - wanted).square())
+    request = f"trial/cure@cure={asked}@iterations=60@optimizer=sgd"
+    with inspector.run(made, torch.randn(8, 3), only=[request]) as capture:
+        (one,) = tried(capture)
+    assert one.outcome == outcome and words in one.sentence

@@ -1,0 +1,111 @@
+"""q·k by dimension of the query and key at the cursor, and the map that is computed from them, in Attention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from panel_captures import Written, channel
+from panel_captures import shown as shown_panel
+
+from inspector.gui.panel.attention_strip import PAIR
+from inspector.records import Labels, Refusal
+
+T, HEADS, WIDTH = 12, 4, 6
+RANDOM = np.random.default_rng(0)
+QUERIES = RANDOM.normal(size=(HEADS, T, WIDTH)).astype(np.float32)
+KEYS = RANDOM.normal(size=(2, T, WIDTH)).astype(np.float32)
+BIAS = RANDOM.normal(size=(HEADS, 2 * T - 1)).astype(np.float32)
+"""By key − query, from −(T − 1) on."""
+WORDS = tuple(f"w{n}" for n in range(T))
+KEYED = {"query": "step", "key": "step"}
+
+
+def scores() -> np.ndarray:
+    """(head, query, key) in float64; two heads share keys."""
+    shared = np.repeat(KEYS, 2, axis=0).astype(np.float64)
+    at = np.arange(T)[None, :] - np.arange(T)[:, None] + T - 1
+    return QUERIES.astype(np.float64) @ shared.transpose(0, 2, 1) + BIAS[:, at]
+
+
+def causal_map() -> np.ndarray:
+    allowed = np.where(np.tril(np.ones((T, T), dtype=bool)), np.exp(scores()), 0.0)
+    return (allowed / allowed.sum(-1, keepdims=True)).astype(np.float16)
+
+
+def parts(*, kept: bool = True) -> list[Any]:
+    found: list[Written] = [
+        channel("a:attention", "attention", ("head", "query", "key"), causal_map(), title="attention", domains=KEYED,
+                limits=(0, 1), fill=0.0, computed="queries and keys" if kept else ""),
+        channel("a:attention/allowed", "attention", ("statistic", "query"), np.array([[0] * T, range(T)], np.int32)),
+        channel("a:attention/entropy", "attention_statistic", ("head", "query"), np.ones((HEADS, T), np.float32)),
+    ]  # fmt: skip
+    if kept:
+        found += [
+            channel("a:attention/queries", "attention_pair", ("head", "query", "component"), QUERIES),
+            channel("a:attention/keys", "attention_pair", ("group", "key", "component"), KEYS),
+            channel("a:attention/bias_by_distance", "attention", ("mask", "distance"), BIAS),
+        ]
+    return [Labels("step", WORDS, -1), *found]
+
+
+@pytest.fixture
+def stage(tmp_path: Path, qtbot: Any) -> Iterator[tuple[Any, Any]]:
+    with shown_panel(tmp_path, "attention", *parts(), place="a") as made:
+        panel = made[1]
+        panel.which.setCurrentIndex(panel.which.findData(PAIR))
+        yield made
+
+
+@pytest.mark.parametrize(("head", "query", "key"), [(0, 7, 3), (1, 7, 3), (2, 11, 0), (3, 5, 5)])
+def test_the_bars_are_the_products_and_the_line_above_their_sum(
+    stage: tuple[Any, Any], head: int, query: int, key: int
+) -> None:
+    stage[0].cursor.move(place="a", head=head, step=query, key=key)
+    page, said = stage[1].page, stage[1].page.pair.titleLabel.lines[0]
+    assert page.pair.isVisible() and not page.strip.isVisible()
+    expected = QUERIES[head, query].astype(np.float64) * KEYS[head // 2, key]
+    np.testing.assert_allclose(page.pair.bars.opts["height"], expected, rtol=1e-6)
+    bias = BIAS[head, key - query + T - 1]
+    assert f"head {head}, w{query} [{query}] → w{key} [{key}]" in said and "masked" not in said
+    numbers = [float(part.replace("−", "-")) for part in (said.split("Σ ")[1].split(" ")[0], said.rsplit("= ")[1])]
+    np.testing.assert_allclose(numbers, [expected.sum(), scores()[head, query, key]], rtol=5e-3)  # three digits
+    assert scores()[head, query, key] == pytest.approx(expected.sum() + bias)
+    assert any(np.allclose(values, expected) for name, values in stage[1].data().items() if "q·k of head" in name)
+
+
+def test_a_masked_pair_says_so(stage: tuple[Any, Any]) -> None:
+    stage[0].cursor.move(place="a", head=0, step=3, key=9)
+    assert stage[1].page.pair.titleLabel.lines[0].endswith("(masked)")
+
+
+def test_the_heading_says_from_what_a_map_is_computed(stage: tuple[Any, Any]) -> None:
+    stage[0].cursor.move(place="a", head=0, step=3, key=2)
+    assert stage[1].row.heading.startswith("a, head 0, computed from kept Q and K   ")
+
+
+def test_without_a_cursor_it_is_the_last_query_and_its_largest_score(tmp_path: Path, qtbot: Any) -> None:
+    with shown_panel(tmp_path, "attention", *parts(), place="a") as (_, panel):
+        panel.which.setCurrentIndex(panel.which.findData(PAIR))
+        most = int(scores()[0, -1].argmax())
+        assert f"w11 [11] → w{most} [{most}]" in panel.page.pair.titleLabel.lines[0]
+
+
+@pytest.mark.parametrize("reason", ["", "Queries and keys of a are not kept: the model computes its weights itself."])
+def test_where_they_were_not_kept_it_says_what_to_do(tmp_path: Path, qtbot: Any, reason: str) -> None:
+    refused = [Refusal("a:attention/queries", reason)] if reason else []
+    with shown_panel(tmp_path, "attention", *parts(kept=False), *refused, place="a") as (_, panel):
+        panel.which.setCurrentIndex(panel.which.findData(PAIR))
+        said = " ".join(panel.page.pair.titleLabel.lines)
+        assert said == (reason or "Queries and keys were not kept Run ▸ Compute also ▸ queries and keys keeps them")
+        assert not len(panel.page.pair.products) and "computed" not in panel.row.heading
+
+
+def test_of_two_runs_it_says_that_it_is_of_one(tmp_path: Path, qtbot: Any) -> None:
+    twice = [part for part in parts() for _ in range(2) if not isinstance(part, Labels)]
+    with shown_panel(tmp_path, "attention", *twice, place="a", difference=True) as (_, panel):
+        panel.which.setCurrentIndex(panel.which.findData(PAIR))
+        assert "not of the difference" in panel.page.pair.titleLabel.lines[0]

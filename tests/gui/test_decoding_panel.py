@@ -1,0 +1,69 @@
+"""The tree of a search as it is drawn: where tokens stand, what is left out, and which frame it is read from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from cases_runs import DECODING
+from panel_captures import shown
+from PySide6.QtWidgets import QApplication
+from reading import numbers_of
+
+from inspector.gui.widgets.tree_layout import tree_layout
+
+TREE = tuple(part for part in DECODING.parts if not isinstance(part, tuple) or part[0].dims == ("node",))
+
+
+def drawn(dots: Any) -> set[tuple[float, float]]:
+    x, y = numbers_of(dots)
+    return set(zip(x.tolist(), y.tolist(), strict=True))
+
+
+def test_leaves_have_rows_of_their_own_and_the_best_way_is_straight() -> None:
+    x, y = tree_layout([-1, -1, 0, 0, 2, 1], [3.0, 1.0, 1.0, 3.0, 1.0, 1.0])
+    assert x.tolist() == [1, 1, 2, 2, 3, 2]
+    assert y.tolist() == [0, 2, 1, 0, 1, 2]
+    nothing, _ = tree_layout([], [])
+    assert not len(nothing)
+
+
+def test_a_deep_tree_is_laid_out() -> None:
+    x, y = tree_layout([*range(-1, 9_999)], [0.0] * 10_000)
+    assert x[-1] == 10_000 and not y.any()
+
+
+def test_what_was_pruned_is_drawn_on_demand(tmp_path: Path) -> None:
+    with shown(tmp_path, "decoding", *DECODING.parts) as (_, panel):
+        assert "3 of 4 tokens" in panel.branches.titleLabel.text and not drawn(panel.dots["pruned"])
+        assert drawn(panel.dots["on the way"]) == {(1.0, 0.0)}
+        assert drawn(panel.dots["finished"]) == {(2.0, 0.0), (2.0, -1.0)}
+        assert sorted(text.toPlainText() for text in panel.texts) == ["a", "c", "d"]
+        panel.which.setCurrentText("everything tried")
+        QApplication.processEvents()
+        assert drawn(panel.dots["pruned"]) == {(1.0, -2.0)} and len(panel.texts) == 4
+
+
+def test_hypotheses_are_listed_the_best_first(tmp_path: Path) -> None:
+    with shown(tmp_path, "decoding", *DECODING.parts) as (_, panel):
+        first, second = panel.told.text.splitlines()
+        assert first.startswith("1. ad  (score -0.399") and second.startswith("2. ac  (score -0.948")
+        assert "drawn 2 times" in first
+
+
+def test_without_a_right_answer_there_is_the_tree_alone(tmp_path: Path) -> None:
+    with shown(tmp_path, "decoding", *TREE) as (_, panel):
+        assert panel.branches.isVisible() and not panel.parting.isVisible()
+
+
+def test_in_every_frame_the_tree_is_that_of_the_search(tmp_path: Path) -> None:
+    parts = [part for part in DECODING.parts if isinstance(part, tuple) and part[0].dims == ("step",)]
+    drifts = [(about, np.zeros_like(values)) for about, values in parts]
+    with shown(tmp_path, "decoding", *DECODING.parts, *drifts) as (stage, panel):
+        for frame in (0, 1):
+            stage.cursor.move(frame=frame)
+            QApplication.processEvents()
+            assert panel.state == "figure" and "of 4 tokens" in panel.branches.titleLabel.text
+            heights = numbers_of(panel.drifts["rnn:drift/state"])[1]
+            assert bool(heights.any()) is (frame == 0)

@@ -1,0 +1,90 @@
+"""A finding's card leads to a script that shows its fault on its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from PySide6.QtCore import QPoint
+from PySide6.QtWidgets import QFileDialog, QMenu
+
+from inspector.diagnosis import reproduce
+from inspector.diagnosis.words import Repeated
+from inspector.gui.panel.finding_cards import FindingCards
+from inspector.gui.panel.finding_menu import NO_SCRIPT, SCRIPT
+from inspector.gui.window.saving import save_script
+from inspector.records import Finding
+
+FOUND = Finding(rule="contracting-weight", id="IN205", severity="warning", place="rnn", message="γσ₁ is 0.5\nimport os")
+OTHER = Finding(rule="quiet-state", id="QS401", severity="warning", place="rnn", message="of another package")
+
+
+@pytest.fixture
+def cards(qtbot: Any) -> FindingCards:
+    made = FindingCards()
+    qtbot.addWidget(made)
+    made.show_findings([Repeated(FOUND, ()), Repeated(OTHER, ())], {})
+    return made
+
+
+def test_each_card_has_a_menu_of_its_finding(cards: FindingCards) -> None:
+    asked: list[Finding] = []
+    cards.reproducing.connect(asked.append)
+    for menu in cards.menus:
+        menu.fill()
+    first, second = (menu.menu().actions()[-1] for menu in cards.menus)
+    assert (first.text(), first.isEnabled()) == (SCRIPT, True)
+    assert not second.isEnabled() and NO_SCRIPT in second.toolTip()
+    first.trigger()
+    assert asked == [FOUND]
+    cards.show_findings([Repeated(OTHER, ())], {})
+    assert [card.isHidden() for card in cards.cards] == [False, True]
+
+
+def test_the_menu_follows_the_finding_of_its_card(cards: FindingCards) -> None:
+    cards.show_findings([Repeated(OTHER, ()), Repeated(FOUND, ())], {})
+    for menu in cards.menus:
+        menu.fill()
+    assert [menu.menu().actions()[-1].isEnabled() for menu in cards.menus] == [False, True]
+
+
+def test_the_context_menu_is_the_same(cards: FindingCards, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[tuple[QMenu, QPoint]] = []
+    monkeypatch.setattr(QMenu, "popup", lambda menu, at: opened.append((menu, at)))
+    cards.cards[0].asked.emit(QPoint(3, 4))
+    assert opened == [(cards.menus[0].menu(), QPoint(3, 4))]
+    assert cards.menus[0].menu().actions()[-1].text() == SCRIPT
+
+
+def test_the_button_lies_in_the_corner_of_its_card(cards: FindingCards) -> None:
+    cards.resize(500, 400)
+    cards.show()
+    for width in (500, 320):
+        cards.resize(width, 400)
+        for card, menu in zip(cards.cards, cards.menus, strict=True):
+            assert card.rect().contains(menu.geometry()) and card.width() - menu.geometry().right() < 5
+
+
+def test_the_script_is_written_where_the_user_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown, failed, proposed = list[str](), list[str](), list[str]()
+    session = SimpleNamespace(sentence="")
+    window: Any = SimpleNamespace(
+        session=session, show_state=lambda: shown.append(session.sentence), fail=failed.append
+    )
+
+    def answer(_window: Any, _title: str, name: str, _kinds: str) -> tuple[str, str]:
+        proposed.append(name)
+        return str(tmp_path / "folder" / "mine") if len(proposed) == 1 else str(tmp_path / "mine"), ""
+
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", answer)
+    save_script(window, FOUND)
+    assert proposed == ["IN205-contracting-weight.py"] and "cannot be written" in failed.pop()
+    save_script(window, FOUND)
+    assert (tmp_path / "mine.py").read_text("utf-8") == reproduce("IN205", [FOUND])
+    assert shown[-1].startswith(f"Saved {tmp_path / 'mine.py'}: ") and not failed
+    save_script(window, FOUND)
+    assert "cannot be written" in failed.pop()  # the dialog did not ask about mine.py
+    save_script(window, OTHER)
+    assert failed.pop().startswith("There is no rule 'QS401'") and len(proposed) == 3
