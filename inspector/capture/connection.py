@@ -17,6 +17,9 @@ from inspector.capture.snapshot import JOURNAL, SHM, WAL, PrivateCopy, beside, h
 
 BESIDE = (WAL, SHM, JOURNAL)
 """What SQLite opens by itself beside an index."""
+BEING_MADE = 1.0
+"""Seconds after which an index without content is no longer taken for one that another program is making: SQLite's
+file is empty until its first change is stored."""
 LOCK_SECONDS = 0.05
 """Seconds that a read waits for a lock: a window tries again at its next tick."""
 
@@ -47,8 +50,8 @@ class Connection:
         self.disconnect()
         end = time.monotonic() + wait
         while True:
-            check_files(self.index)
             try:
+                check_files(self.index, opening=wait > 0)
                 self.sqlite = self._tried()
                 return self.sqlite
             except BusyError:
@@ -131,16 +134,22 @@ def is_locked(problem: BaseException) -> bool:
     return getattr(problem, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def check_files(index: Path) -> None:
-    """Reject anything but an ordinary file before SQLite opens it and waits forever. Raises CaptureError."""
+def check_files(index: Path, *, opening: bool = False) -> None:
+    """Reject anything but an ordinary file before SQLite opens it and waits forever.
+
+    Raises CaptureError; BusyError, while a capture is being opened, for an index that was made a moment ago and is
+    empty as yet.
+    """
     folder = index.parent
     try:
-        size = regular_stat(index).st_size
+        found = regular_stat(index)
     except FileNotFoundError:
         raise CaptureError(f"{folder} is not a capture: it holds no {INDEX}.") from None
     except OSError as problem:
         raise CaptureError(f"{index} cannot be read: {in_words(problem)}.") from None
-    if size == 0:
+    if found.st_size == 0:
+        if opening and abs(time.time() - found.st_mtime) < BEING_MADE:
+            raise BusyError(f"{folder} is being made: its {INDEX} is empty so far.")
         raise CaptureError(f"{folder} is an empty capture: the disk was probably full when it was made.")
     check_beside(index)
 

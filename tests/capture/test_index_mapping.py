@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -105,6 +106,29 @@ def test_a_capture_that_is_being_written(tmp_path: Path) -> None:
         writer.write(RunStop("done"))
     followed(copy)
     followed(path)
+
+
+def test_a_capture_that_is_being_made_is_waited_for(tmp_path: Path) -> None:
+    """SQLite's file is empty until its first change is stored: 4 tests of a CI run failed by that moment."""
+    values = numbers()
+    made = write(tmp_path / "made.inspect", values)
+    young = tmp_path / "young.inspect"
+    young.mkdir()
+    (young / INDEX).touch()
+
+    def finished() -> None:
+        time.sleep(0.2)
+        for file in made.iterdir():
+            if file.name != INDEX:
+                shutil.copy(file, young)
+        shutil.copy(made / INDEX, young / "unfinished")
+        os.replace(young / "unfinished", young / INDEX)
+
+    with ThreadPoolExecutor(1) as pool:
+        making = pool.submit(finished)
+        with open_capture(young) as capture:
+            np.testing.assert_array_equal(capture.array(NAME), values)
+        making.result()
 
 
 def test_an_index_that_is_cut_to_nothing_is_told_and_what_was_read_stays(tmp_path: Path) -> None:
