@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from inspector.version import __version__
 
 if TYPE_CHECKING:
+    from inspector.analysis.before_training.verdicts import Verdict
     from inspector.analysis.divergence import Divergence
-    from inspector.analysis.verdicts import Verdict
     from inspector.capture import Capture, Comparison, LogView
     from inspector.diagnosis import Diagnosis, Settings
     from inspector.engine.pipeline.own_operations import RecordedOperations
@@ -64,7 +64,7 @@ def compare(first: Any, second: Any, *, align: bool = True) -> Comparison:
 
     Raises inspector.capture.CaptureError with a one-line message.
     """
-    from inspector.capture import compare as made
+    from inspector.capture.comparing.compare import compare as made
 
     return made(first, second, align=align)
 
@@ -215,7 +215,7 @@ def preflight(subject: Any, sequence: Any = None, **options: Any) -> list[Verdic
     Each verdict has the test, `word` ("holds", "fault", "fact", "not tested"), a sentence, the largest change, and the
     module where it came in: see docs/preflight.md.
     """
-    from inspector.analysis.preflight import asked, found
+    from inspector.analysis.before_training.preflight import asked, found
 
     wanted = asked(quick=bool(options.pop("quick", False)))
     with run(subject, sequence, only=wanted, **options) as capture:

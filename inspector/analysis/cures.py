@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from inspector.analysis.verdicts import Numbers, Tested
+from inspector.analysis.before_training.verdicts import Numbers, Tested
 from inspector.records import Channel, counted
 
 KIND = "cure"

@@ -31,15 +31,16 @@ imported or executed.
 Begin reading with `layout.py`, then `reader.py`.
 """
 
-from inspector.capture.aligned import aligned
-from inspector.capture.alignment import Alignment, align
 from inspector.capture.comparable import Reference
-from inspector.capture.compare import compare, reference_of
-from inspector.capture.comparison import Comparison
+from inspector.capture.comparing.aligned import aligned
+from inspector.capture.comparing.alignment import Alignment, align
+from inspector.capture.comparing.compare import compare, reference_of
+from inspector.capture.comparing.comparison import Comparison
+from inspector.capture.comparing.difference import Difference, Pair
+from inspector.capture.comparing.side import Side
 from inspector.capture.coordinates import coordinate_of, numbers_along, series
 from inspector.capture.curves import Curve, Points, curves_of, points_of
 from inspector.capture.damage import Damage, listed, summary
-from inspector.capture.difference import Difference, Pair
 from inspector.capture.holes import Holes
 from inspector.capture.layout import PACKED_SUFFIX, SUFFIX, CaptureError, NewerVersionError, TooLargeError
 from inspector.capture.logs import LOGS, CancelledError, LogView, Role, role_of
@@ -50,7 +51,6 @@ from inspector.capture.pack import pack
 from inspector.capture.reader import Capture, open_capture
 from inspector.capture.references import open_reference, split_reference
 from inspector.capture.remaining import left_of, not_added_to, not_computed
-from inspector.capture.side import Side
 from inspector.capture.tables import DamagedError, csv_bytes, export_channel, write_atomically
 from inspector.capture.target import check_target
 from inspector.capture.writer import Writer

@@ -70,7 +70,7 @@ def _asked(kinds: Iterable[str]) -> Iterable[tuple[str, list[Entry], list[str]]]
         ]
         yield "panels", panels, _broken(PANELS)
     if "pictures" in wanted:
-        from inspector.gui.panel.pictures import PICTURES, pictures_in_order
+        from inspector.gui.panel.overview.pictures import PICTURES, pictures_in_order
 
         small = [
             Entry(key=key, title=p.title, summary=f"On the overview; leads to {p.panel}", order=p.order)

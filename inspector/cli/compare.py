@@ -11,7 +11,7 @@ import click
 
 from inspector.analysis.compared_channels import ComparedChannel, compared_channels, npz_of
 from inspector.capture import CaptureError, Comparison, csv_bytes, export_channel, write_atomically
-from inspector.capture import compare as compare_references
+from inspector.capture.comparing.compare import compare as compare_references
 from inspector.cli.columns import width_of
 from inspector.cli.compare_parameters import cell, compare_parameters, may_be_checkpoint, strict
 from inspector.cli.fault import Fault

@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from inspector.analysis import preflight as tests_before
-from inspector.analysis.verdicts import MARKS, Verdict
+from inspector.analysis.before_training import preflight as tests_before
+from inspector.analysis.before_training.verdicts import MARKS, Verdict
 from inspector.capture import SUFFIX, check_target, open_capture
 from inspector.capture.regular import in_words
 from inspector.cli.fault import Fault

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from inspector.analysis.verdicts import Verdict
+from inspector.analysis.before_training.verdicts import Verdict
 from inspector.records import InputSpec, Load
 
 STRUCTURE = ("causal", "large", "batch", "padding", "order", "repeat", "cache", "query")

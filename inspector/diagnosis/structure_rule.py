@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from inspector.analysis.structure import verdicts
-from inspector.analysis.verdicts import Tested, Verdict
+from inspector.analysis.before_training.structure import verdicts
+from inspector.analysis.before_training.verdicts import Tested, Verdict
 from inspector.diagnosis.rule import Trust
 from inspector.diagnosis.verdict_rule import VerdictRule
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from inspector.analysis.trial import trials
-from inspector.analysis.verdicts import PLACE, Tested, Verdict
+from inspector.analysis.before_training.trial import trials
+from inspector.analysis.before_training.verdicts import PLACE, Tested, Verdict
 from inspector.diagnosis.rule import Trust
 from inspector.diagnosis.verdict_rule import VerdictRule
 from inspector.records.run import Severity

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from inspector.analysis.verdicts import Tested, Verdict
+from inspector.analysis.before_training.verdicts import Tested, Verdict
 from inspector.diagnosis.rule import Limit, Run, Scope, Trust
 from inspector.records import Finding
 from inspector.records.run import Severity

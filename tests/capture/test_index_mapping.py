@@ -122,7 +122,7 @@ def test_a_capture_that_is_being_made_is_waited_for(tmp_path: Path) -> None:
             if file.name != INDEX:
                 shutil.copy(file, young)
         shutil.copy(made / INDEX, young / "unfinished")
-        os.replace(young / "unfinished", young / INDEX)
+        (young / "unfinished").replace(young / INDEX)
 
     with ThreadPoolExecutor(1) as pool:
         making = pool.submit(finished)

@@ -12,7 +12,7 @@ from log_files import event, events, part, scalar, tensor
 from several_runs import logged, watched
 
 from inspector.capture import CaptureError, Writer, curves_of, open_any, open_capture, open_log, points_of
-from inspector.capture.together import MOST_RUNS, Together, differing_settings, settings_of
+from inspector.capture.comparing.together import MOST_RUNS, Together, differing_settings, settings_of
 from inspector.records import RunStop
 
 

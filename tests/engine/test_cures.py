@@ -14,7 +14,7 @@ from torch import nn
 import inspector
 from inspector.analysis.cures import tried
 from inspector.diagnosis import RULES
-from inspector.engine.analyses.trial_training import Copy, Loop
+from inspector.engine.analyses.trial.trial_training import Copy, Loop
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import CURES
 

@@ -11,7 +11,7 @@ import pytest
 from panel_captures import Written, channel
 from panel_captures import shown as shown_panel
 
-from inspector.gui.panel.attention_strip import PAIR
+from inspector.gui.panel.attention.strip import PAIR
 from inspector.records import Labels, Refusal
 
 T, HEADS, WIDTH = 12, 4, 6

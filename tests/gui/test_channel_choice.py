@@ -13,7 +13,7 @@ from captures import flip
 from panel_captures import Written, channel, shown, write_frames
 
 from inspector.gui.export.offscreen import Stage
-from inspector.gui.panel.attention_strip import BY_DIMENSION
+from inspector.gui.panel.attention.strip import BY_DIMENSION
 from inspector.gui.state.cursor import Position
 
 KS = {"statistic": ("K", "relative error", "cosine", "share of the cost")}

@@ -19,7 +19,7 @@ from inspector.analysis.distributions import distances
 from inspector.capture import Writer, open_capture
 from inspector.gui.export.figure_files import save_data
 from inspector.gui.panel.compared import compared_runs
-from inspector.gui.window.compare_bar import CHANGE, SIDES
+from inspector.gui.window.comparing.compare_bar import CHANGE, SIDES
 from inspector.gui.window.main_window import Window
 from inspector.records import Frame, Labels, Page, RunStop
 from inspector.workspace.samples import find_sample

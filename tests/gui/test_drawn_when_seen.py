@@ -14,7 +14,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
 from inspector.gui.panel.base import Panel
-from inspector.gui.window.compare_bar import SIDES
+from inspector.gui.window.comparing.compare_bar import SIDES
 from inspector.gui.window.main_window import Window
 
 

@@ -17,9 +17,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from inspector.capture import Writer, notes, open_capture, open_log, pack
-from inspector.gui.panel import look_over
-from inspector.gui.panel.look_over import LookOver
-from inspector.gui.panel.pictures import PICTURES
+from inspector.gui.panel.overview import look_over
+from inspector.gui.panel.overview.look_over import LookOver
+from inspector.gui.panel.overview.pictures import PICTURES
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.panel.signals import Lead
 from inspector.gui.panels.overview import Overview

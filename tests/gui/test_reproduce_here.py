@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QFileDialog, QMenu
 
 from inspector.diagnosis import reproduce
 from inspector.diagnosis.words import Repeated
-from inspector.gui.panel.finding_cards import FindingCards
-from inspector.gui.panel.finding_menu import NO_SCRIPT, SCRIPT
+from inspector.gui.panel.overview.finding_cards import FindingCards
+from inspector.gui.panel.overview.finding_menu import NO_SCRIPT, SCRIPT
 from inspector.gui.window.saving import save_script
 from inspector.records import Finding
 

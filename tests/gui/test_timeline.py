@@ -15,8 +15,8 @@ from PySide6.QtWidgets import QApplication
 
 from inspector.capture import Writer
 from inspector.gui.window.main_window import Window
-from inspector.gui.window.timeline import TimelineView
-from inspector.gui.window.timeline_data import Lane, TimelineData, columns
+from inspector.gui.window.training.timeline import TimelineView
+from inspector.gui.window.training.timeline_data import Lane, TimelineData, columns
 from inspector.records import Axis, Channel, Event, Frame, Page, RunStart, RunStop
 
 LEFT = Qt.MouseButton.LeftButton

@@ -16,8 +16,8 @@ from PySide6.QtWidgets import QLabel
 
 from inspector.capture import open_capture
 from inspector.diagnosis.words import Repeated
-from inspector.gui.panel.finding_cards import FindingCards
-from inspector.gui.panel.finding_menu import CANNOT, NOTHING
+from inspector.gui.panel.overview.finding_cards import FindingCards
+from inspector.gui.panel.overview.finding_menu import CANNOT, NOTHING
 from inspector.gui.panels.cures import over_seeds
 from inspector.gui.panels.overview import _tried
 from inspector.gui.window.trying import try_cure

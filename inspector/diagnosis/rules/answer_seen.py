@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from inspector.analysis.structure import verdicts
-from inspector.analysis.verdicts import Tested
+from inspector.analysis.before_training.structure import verdicts
+from inspector.analysis.before_training.verdicts import Tested
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
 from inspector.records import Finding
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
-from inspector.engine.analyses.attended import following
+from inspector.engine.analyses.attention.attended import following
 from inspector.engine.analyses.input_gradients import spaced
 from inspector.engine.analyses.rerun import undisturbed
 from inspector.engine.cells.family import sequence_family

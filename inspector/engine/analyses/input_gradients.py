@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.attended import following, scores_of
+from inspector.engine.analyses.attention.attended import following, scores_of
 from inspector.engine.analyses.rerun import Entry, undisturbed
 from inspector.engine.errors import Unsupported, model_error
 from inspector.engine.model.subject import Batch

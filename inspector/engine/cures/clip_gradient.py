@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inspector.engine.analyses.trial_training import Copy
+from inspector.engine.analyses.trial.trial_training import Copy
 from inspector.engine.registries import CURES
 
 

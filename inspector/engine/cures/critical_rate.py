@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from inspector.engine.analyses.critical_rate import search, sign
-from inspector.engine.analyses.trial_steps import norm, wide
-from inspector.engine.analyses.trial_training import Copy
+from inspector.engine.analyses.trial.critical_rate import search, sign
+from inspector.engine.analyses.trial.trial_steps import norm, wide
+from inspector.engine.analyses.trial.trial_training import Copy
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import CURES
 

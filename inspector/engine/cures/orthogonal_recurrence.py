@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from inspector.engine.analyses.recurrent_blocks import recurrent_parts
-from inspector.engine.analyses.trial_training import Copy
+from inspector.engine.analyses.trial.recurrent_blocks import recurrent_parts
+from inspector.engine.analyses.trial.trial_training import Copy
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import CURES
 from inspector.records import counted

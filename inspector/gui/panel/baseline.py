@@ -11,7 +11,7 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QAbstractItemView, QComboBox, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
 
 from inspector.capture import Curve
-from inspector.capture.together import differing_settings, settings_of
+from inspector.capture.comparing.together import differing_settings, settings_of
 from inspector.gui.panel.channel_choice import offer
 from inspector.gui.panel.curve_plots import Group
 from inspector.gui.panel.plot_column import Plotted

@@ -10,8 +10,8 @@ import numpy as np
 from inspector.analysis.glances import smallest_and_largest
 from inspector.capture.curves import SERIES, names_of_columns, positions
 from inspector.capture.pyramid import with_nan
-from inspector.gui.panel.pictures import Find, Read
-from inspector.gui.panel.sketching import cells_of
+from inspector.gui.panel.overview.pictures import Find, Read
+from inspector.gui.panel.overview.sketching import cells_of
 from inspector.gui.widgets.sketch import Sketch
 from inspector.records import Channel, counted
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from inspector.analysis.glances import course
-from inspector.gui.panel.pictures import Find, Read
-from inspector.gui.panel.sketching import curves_with, lines_over_training, sketch_of_lines
+from inspector.gui.panel.overview.pictures import Find, Read
+from inspector.gui.panel.overview.sketching import curves_with, lines_over_training, sketch_of_lines
 from inspector.gui.widgets.sketch import Sketch
 from inspector.records import Channel, counted
 

@@ -11,12 +11,12 @@ from PySide6.QtGui import QKeyEvent
 
 from inspector.analysis.attention.map_pyramid import How
 from inspector.analysis.attention.map_source import MapChoice
-from inspector.gui.panel.attention_drawing import (
+from inspector.gui.panel.attention.drawing import (
     levels_for,
     sides_of_alignment,
     unread_rows,
 )
-from inspector.gui.panel.attention_strip import AttentionStrip
+from inspector.gui.panel.attention.strip import AttentionStrip
 from inspector.gui.panel.channel_choice import distinct
 from inspector.gui.panel.key_moves import KEYS
 from inspector.gui.panel.map_levels import SMALL

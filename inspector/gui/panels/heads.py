@@ -23,10 +23,10 @@ from inspector.analysis.attention.tables import (
     table_of_cost,
     table_of_heads,
 )
+from inspector.gui.panel.attention.pairs_of_heads import Pair, PairsOfHeads
 from inspector.gui.panel.base import Panel, measured
 from inspector.gui.panel.channel_choice import offer
 from inspector.gui.panel.exact import why_not_known
-from inspector.gui.panel.pairs_of_heads import Pair, PairsOfHeads
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.plain_text import clean

@@ -21,11 +21,11 @@ from inspector.capture.noted import is_being_written, is_written_at, why_read_on
 from inspector.diagnosis import RULES
 from inspector.diagnosis.words import by_reason, in_a_sentence, not_looked, told_once
 from inspector.gui.panel.base import Panel
-from inspector.gui.panel.finding_cards import lead_to
-from inspector.gui.panel.look_over import LookOver
-from inspector.gui.panel.overview_page import OverviewPage
+from inspector.gui.panel.overview.finding_cards import lead_to
+from inspector.gui.panel.overview.look_over import LookOver
+from inspector.gui.panel.overview.page import OverviewPage
+from inspector.gui.panel.overview.pictures import PICTURES
 from inspector.gui.panel.pages import FIGURE
-from inspector.gui.panel.pictures import PICTURES
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.panel.signals import Lead
 from inspector.gui.state.cursor import Position

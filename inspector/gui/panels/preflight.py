@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
-from inspector.analysis.preflight import EVERY, found
-from inspector.analysis.verdicts import MARKS, Verdict
+from inspector.analysis.before_training.preflight import EVERY, found
+from inspector.analysis.before_training.verdicts import MARKS, Verdict
 from inspector.gui.panel.base import Panel, measured, set_options
 from inspector.gui.panel.exact import exact_at
 from inspector.gui.panel.labelled import rows_of, scalar_of

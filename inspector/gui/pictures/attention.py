@@ -9,8 +9,8 @@ import numpy as np
 
 from inspector.analysis.clipping import percent
 from inspector.capture.pyramid import with_nan
-from inspector.gui.panel.pictures import PICTURES, SmallPicture
-from inspector.gui.panel.sketching import has, there
+from inspector.gui.panel.overview.pictures import PICTURES, SmallPicture
+from inspector.gui.panel.overview.sketching import has, there
 from inspector.gui.widgets.atlas import thumbnail
 from inspector.gui.widgets.sketch import MOST_TILES, Sketch
 from inspector.records import Channel, counted

@@ -10,8 +10,8 @@ import numpy as np
 from inspector.analysis.glances import smallest_and_largest
 from inspector.capture.pyramid import with_nan
 from inspector.gui.panel.labelled import find_row
-from inspector.gui.panel.pictures import PICTURES, SmallPicture
-from inspector.gui.panel.sketching import has, sketch_of_lines
+from inspector.gui.panel.overview.pictures import PICTURES, SmallPicture
+from inspector.gui.panel.overview.sketching import has, sketch_of_lines
 from inspector.gui.widgets.sketch import Sketch
 from inspector.records import Channel
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from inspector.gui.panel.gates_of_place import GatesOfPlace
-from inspector.gui.panel.pictures import PICTURES, SmallPicture
-from inspector.gui.panel.sketching import has, sketch_of_map, there
+from inspector.gui.panel.overview.pictures import PICTURES, SmallPicture
+from inspector.gui.panel.overview.sketching import has, sketch_of_map, there
 from inspector.gui.widgets.sketch import Sketch
 from inspector.records import Channel
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from inspector.analysis.glances import course
 from inspector.capture import Curve, curves_of
-from inspector.gui.panel.pictures import PICTURES, SmallPicture
-from inspector.gui.panel.sketching import curves_with, lines_over_training, sketch_of_lines
+from inspector.gui.panel.overview.pictures import PICTURES, SmallPicture
+from inspector.gui.panel.overview.sketching import curves_with, lines_over_training, sketch_of_lines
 from inspector.gui.widgets.sketch import Sketch
 from inspector.records import Channel
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from inspector.analysis.glances import share_above
-from inspector.gui.panel.pictures import PICTURES, SmallPicture
-from inspector.gui.panel.sketching import has, lines_by_step, of_longest_axis, sketch_of_lines
+from inspector.gui.panel.overview.pictures import PICTURES, SmallPicture
+from inspector.gui.panel.overview.sketching import has, lines_by_step, of_longest_axis, sketch_of_lines
 from inspector.gui.widgets.sketch import Sketch
 from inspector.records import Channel
 

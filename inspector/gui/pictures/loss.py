@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspector.gui.panel.by_role import find_roles, read_roles
-from inspector.gui.panel.pictures import PICTURES, SmallPicture
+from inspector.gui.panel.overview.pictures import PICTURES, SmallPicture
 
 ROLES = ("loss", "validation loss")
 

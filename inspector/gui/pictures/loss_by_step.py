@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from inspector.analysis.glances import mean_of
-from inspector.gui.panel.pictures import PICTURES, SmallPicture
-from inspector.gui.panel.sketching import has, lines_by_step, sketch_of_lines
+from inspector.gui.panel.overview.pictures import PICTURES, SmallPicture
+from inspector.gui.panel.overview.sketching import has, lines_by_step, sketch_of_lines
 from inspector.gui.widgets.sketch import Sketch
 from inspector.records import Channel
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from inspector.analysis.glances import number
 from inspector.capture.pyramid import with_nan
-from inspector.gui.panel.pictures import PICTURES, SmallPicture
-from inspector.gui.panel.sketching import cells_of, has
+from inspector.gui.panel.overview.pictures import PICTURES, SmallPicture
+from inspector.gui.panel.overview.sketching import cells_of, has
 from inspector.gui.widgets.sketch import Sketch
 from inspector.records import Channel, counted
 

@@ -10,8 +10,8 @@ import numpy as np
 from inspector.analysis.clipping import percent
 from inspector.analysis.glances import number
 from inspector.gui.panel.labelled import rows_of
-from inspector.gui.panel.pictures import PICTURES, SmallPicture
-from inspector.gui.panel.sketching import has, sketch_of_map, there
+from inspector.gui.panel.overview.pictures import PICTURES, SmallPicture
+from inspector.gui.panel.overview.sketching import has, sketch_of_map, there
 from inspector.gui.widgets.sketch import Sketch
 from inspector.records import Channel
 

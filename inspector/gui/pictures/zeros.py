@@ -9,8 +9,8 @@ import numpy as np
 
 from inspector.analysis.glances import smallest_and_largest
 from inspector.capture import curves_of
-from inspector.gui.panel.pictures import PICTURES, SmallPicture
-from inspector.gui.panel.sketching import lines_over_training, sketch_of_lines
+from inspector.gui.panel.overview.pictures import PICTURES, SmallPicture
+from inspector.gui.panel.overview.sketching import lines_over_training, sketch_of_lines
 from inspector.gui.widgets.sketch import Sketch
 from inspector.records import Channel
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from inspector.capture import Capture, CaptureError, Pair, Reference, aligned, open_capture
-from inspector.capture.alignment import Alignment
+from inspector.capture.comparing.alignment import Alignment
 from inspector.records import counted
 
 

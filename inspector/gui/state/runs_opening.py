@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import cast
 
 from inspector.capture import CancelledError, Capture, CaptureError, LogView, open_any, open_capture, open_log
+from inspector.capture.comparing.together import Together
 from inspector.capture.opening import is_log
-from inspector.capture.together import Together
 from inspector.gui.state.followed_log import LogOpening
 from inspector.records import counted
 

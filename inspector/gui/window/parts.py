@@ -12,8 +12,8 @@ from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.plain_text import plain_box
 from inspector.gui.widgets.theme import DARK, LIGHT, Theme, system_theme
-from inspector.gui.window.compare_bar import CompareBar
-from inspector.gui.window.comparison_pane import ComparisonPane
+from inspector.gui.window.comparing.compare_bar import CompareBar
+from inspector.gui.window.comparing.comparison_pane import ComparisonPane
 from inspector.gui.window.compute_menu import ComputeMenu
 from inspector.gui.window.damage_bar import DamageBar
 from inspector.gui.window.docks import SIDE, Docking
@@ -27,7 +27,7 @@ from inspector.gui.window.sequence_row import SequenceRow
 from inspector.gui.window.sequence_rows import SequenceRows
 from inspector.gui.window.side_docks import ModelTree, Opener, Readout
 from inspector.gui.window.status_row import StatusRow
-from inspector.gui.window.timeline_bar import TimelineBar
+from inspector.gui.window.training.timeline_bar import TimelineBar
 from inspector.workspace.samples import list_samples
 from inspector.workspace.trainings import list_trainings
 

@@ -19,9 +19,9 @@ from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_axes import places_along
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.widgets.theme import Theme
-from inspector.gui.window.comparing import Comparing
 from inspector.gui.window.frame_bar import DIFFERENCE
 from inspector.gui.window.parts import Parts
+from inspector.gui.window.shown_comparison import Comparing
 from inspector.gui.window.where_shown import OVERVIEW, panel_for
 from inspector.records import STEP_DOMAIN, Place, split_request
 

@@ -8,7 +8,7 @@ from inspector.gui.state.followed import training_sentence
 from inspector.gui.state.session import Session
 from inspector.gui.widgets.cut_label import CutLabel
 from inspector.gui.widgets.plain_text import clean, plain_label, tooltip
-from inspector.gui.window.training_controls import TrainingControls
+from inspector.gui.window.training.training_controls import TrainingControls
 
 
 class StatusRow:

@@ -10,7 +10,7 @@ from attended_models import HEADS, STEPS, WAYS, WIDTH, made, place
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from inspector.engine.analyses.attention_cost import PARTS, Shape, foreseen, part_of, told
+from inspector.engine.analyses.attention.attention_cost import PARTS, Shape, foreseen, part_of, told
 from inspector.records import Channel, Log
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -10,7 +10,7 @@ from structures import Attending, Forgetting, MeanOfBatch, Normalised, Query, Re
 from torch import nn
 
 import inspector
-from inspector.analysis.verdicts import Verdict
+from inspector.analysis.before_training.verdicts import Verdict
 
 IDS = [1, 2, 3, 4, 5, 6, 7, 8, 9]
 Make = Callable[[], nn.Module]

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 import inspector
-from inspector.analysis.other_lengths import exponents, further
-from inspector.analysis.trial import trials
+from inspector.analysis.before_training.other_lengths import exponents, further
+from inspector.analysis.before_training.trial import trials
 from inspector.capture import Capture
-from inspector.engine.analyses.other_lengths import of_length
+from inspector.engine.analyses.trial.other_lengths import of_length
 from inspector.engine.errors import Unsupported
 from inspector.engine.model.subject import Batch, Subject
 

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 import inspector
-from inspector.analysis.trial import trials
+from inspector.analysis.before_training.trial import trials
 from inspector.diagnosis import diagnose
-from inspector.engine.analyses.lagged_information import Pairs, information
+from inspector.engine.analyses.trial.lagged_information import Pairs, information
 from inspector.engine.model.subject import Batch, Subject
 
 pytestmark = pytest.mark.usefixtures("one_thread")

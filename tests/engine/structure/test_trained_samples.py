@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import inspector
-from inspector.analysis.structure import verdicts
+from inspector.analysis.before_training.structure import verdicts
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -13,8 +13,8 @@ from structures import Attending, Recurrent, V
 from torch import Tensor, nn
 
 import inspector
-from inspector.analysis.trial import trials
-from inspector.analysis.verdicts import Verdict
+from inspector.analysis.before_training.trial import trials
+from inspector.analysis.before_training.verdicts import Verdict
 from inspector.capture import Capture
 from inspector.diagnosis import diagnose
 from inspector.engine.model.subject import Batch, Subject

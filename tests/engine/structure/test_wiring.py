@@ -11,8 +11,8 @@ from structures import Recurrent, V
 from torch import Tensor, nn
 
 import inspector
-from inspector.analysis.structure import verdicts
-from inspector.analysis.verdicts import Verdict
+from inspector.analysis.before_training.structure import verdicts
+from inspector.analysis.before_training.verdicts import Verdict
 from inspector.diagnosis import diagnose
 from inspector.engine.model.subject import Batch, Subject
 

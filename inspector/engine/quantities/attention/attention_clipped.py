@@ -8,8 +8,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.attended import values_again
-from inspector.engine.analyses.head_maps import write_heads
+from inspector.engine.analyses.attention.attended import values_again
+from inspector.engine.analyses.attention.head_maps import write_heads
 from inspector.engine.attention.rows import FORBIDDEN, Rows
 from inspector.engine.attention.statistics import refusal
 from inspector.engine.errors import Unsupported

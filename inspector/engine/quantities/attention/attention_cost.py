@@ -6,9 +6,9 @@ import time
 
 import torch
 
-from inspector.engine.analyses.attended import values_again
-from inspector.engine.analyses.attention_cost import FLOP_PARTS, MEMORY_PARTS, PARTS, Shape, parameters, told
-from inspector.engine.analyses.head_maps import known, with_heads
+from inspector.engine.analyses.attention.attended import values_again
+from inspector.engine.analyses.attention.attention_cost import FLOP_PARTS, MEMORY_PARTS, PARTS, Shape, parameters, told
+from inspector.engine.analyses.attention.head_maps import known, with_heads
 from inspector.engine.analyses.module_calls import ModuleCall, module_calls
 from inspector.engine.analyses.rerun import undisturbed
 from inspector.engine.attention.rows import Rows

@@ -7,10 +7,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.attended import class_name, values_again
-from inspector.engine.analyses.direct_logits import check_added, check_sum, final_norm
-from inspector.engine.analyses.head_maps import head_rows, known, with_heads, write_rows
-from inspector.engine.analyses.residual_stream import Readout, Stream, reading, streams
+from inspector.engine.analyses.attention.attended import class_name, values_again
+from inspector.engine.analyses.attention.direct_logits import check_added, check_sum, final_norm
+from inspector.engine.analyses.attention.head_maps import head_rows, known, with_heads, write_rows
+from inspector.engine.analyses.attention.residual_stream import Readout, Stream, reading, streams
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter

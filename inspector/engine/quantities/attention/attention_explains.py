@@ -12,9 +12,9 @@ from torch import Tensor
 
 from inspector.analysis.attention_explains import explains
 from inspector.analysis.rank_correlation import Array, Spread, kendall, spearman, spread
-from inspector.engine.analyses.head_maps import write_heads
+from inspector.engine.analyses.attention.head_maps import write_heads
+from inspector.engine.analyses.attention.layers_of_attention import in_series, mean_map, rolled
 from inspector.engine.analyses.input_gradients import MOST, of_scores
-from inspector.engine.analyses.layers_of_attention import in_series, mean_map, rolled
 from inspector.engine.attention.rows import Rows
 from inspector.engine.attention.statistics import refusal
 from inspector.engine.errors import Unsupported

@@ -7,10 +7,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.attended import TARGET, Target, attended
-from inspector.engine.analyses.both_sides import BothSides
-from inspector.engine.analyses.head_maps import FOLLOWED, head_rows, with_heads
-from inspector.engine.analyses.layers_of_attention import in_series, mean_map, rolled, unit_of
+from inspector.engine.analyses.attention.attended import TARGET, Target, attended
+from inspector.engine.analyses.attention.both_sides import BothSides
+from inspector.engine.analyses.attention.head_maps import FOLLOWED, head_rows, with_heads
+from inspector.engine.analyses.attention.layers_of_attention import in_series, mean_map, rolled, unit_of
 from inspector.engine.attention.rows import Rows
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES

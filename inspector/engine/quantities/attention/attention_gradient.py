@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import torch
 
-from inspector.engine.analyses.attended import TARGET, Attended, Target, attended
-from inspector.engine.analyses.head_maps import (
+from inspector.engine.analyses.attention.attended import TARGET, Attended, Target, attended
+from inspector.engine.analyses.attention.head_maps import (
     FOLLOWED,
     HeadRows,
     head_rows,

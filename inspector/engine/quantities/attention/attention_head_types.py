@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.attended import on_other_input
-from inspector.engine.analyses.head_maps import write_heads
+from inspector.engine.analyses.attention.attended import on_other_input
+from inspector.engine.analyses.attention.head_maps import write_heads
 from inspector.engine.attention.rows import Rows
 from inspector.engine.attention.statistics import refusal
 from inspector.engine.errors import Unsupported

@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.head_maps import write_rows
+from inspector.engine.analyses.attention.head_maps import write_rows
 from inspector.engine.attention.rows import FORBIDDEN, RowBlock
 from inspector.engine.attention.statistics import per_attention_row, refusal, statistics
 from inspector.engine.registries import QUANTITIES

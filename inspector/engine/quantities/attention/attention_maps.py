@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 
 from inspector.capture.computed_map import RECIPE
-from inspector.engine.analyses.attention_cost import foreseen
+from inspector.engine.analyses.attention.attention_cost import foreseen
 from inspector.engine.attention.kept_scores import (
     BIAS,
     bias_of,

@@ -7,8 +7,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.attended import values_again
-from inspector.engine.analyses.head_maps import (
+from inspector.engine.analyses.attention.attended import values_again
+from inspector.engine.analyses.attention.head_maps import (
     HeadRows,
     head_rows,
     known,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.residual_stream import Readout, Stream, reading, streams
+from inspector.engine.analyses.attention.residual_stream import Readout, Stream, reading, streams
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import torch
 
-from inspector.engine.analyses.attended import TARGET, Target, chosen
-from inspector.engine.analyses.residual_stream import streams
+from inspector.engine.analyses.attention.attended import TARGET, Target, chosen
+from inspector.engine.analyses.attention.residual_stream import streams
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter

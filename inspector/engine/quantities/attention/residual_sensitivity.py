@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from inspector.engine.analyses.attention.residual_stream import Stream, streams
 from inspector.engine.analyses.input_gradients import spaced
-from inspector.engine.analyses.residual_stream import Stream, streams
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter

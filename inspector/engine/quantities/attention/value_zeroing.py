@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import torch
 
-from inspector.engine.analyses.attended import values_again
-from inspector.engine.analyses.head_maps import with_heads
+from inspector.engine.analyses.attention.attended import values_again
+from inspector.engine.analyses.attention.head_maps import with_heads
+from inspector.engine.analyses.attention.residual_stream import streams
+from inspector.engine.analyses.attention.value_zeroing import LONGEST, distances
 from inspector.engine.analyses.rerun import undisturbed
-from inspector.engine.analyses.residual_stream import streams
-from inspector.engine.analyses.value_zeroing import LONGEST, distances
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter

@@ -10,8 +10,8 @@ from itertools import islice
 import numpy as np
 import torch
 
-from inspector.engine.analyses.trial_steps import Trial
-from inspector.engine.analyses.trial_training import Copy, Loop, trained
+from inspector.engine.analyses.trial.trial_steps import Trial
+from inspector.engine.analyses.trial.trial_training import Copy, Loop, trained
 from inspector.engine.errors import Unsupported
 from inspector.engine.model.batch import Batch
 from inspector.engine.model.joining import joined, shape_key

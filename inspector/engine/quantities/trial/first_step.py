@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.idle_parameters import moving_elsewhere, moving_later
-from inspector.engine.analyses.trial_steps import Trial, in_float64, stand_ins
+from inspector.engine.analyses.trial.idle_parameters import moving_elsewhere, moving_later
+from inspector.engine.analyses.trial.trial_steps import Trial, in_float64, stand_ins
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from inspector.engine.analyses.critical_rate import search, sign
-from inspector.engine.analyses.trial_steps import Trial, norm, wide
+from inspector.engine.analyses.trial.critical_rate import search, sign
+from inspector.engine.analyses.trial.trial_steps import Trial, norm, wide
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from inspector.engine.analyses.trial_steps import Trial, stand_ins
+from inspector.engine.analyses.trial.trial_steps import Trial, stand_ins
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter

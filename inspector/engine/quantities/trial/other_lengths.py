@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.other_lengths import of_length
-from inspector.engine.analyses.trial_steps import Trial
+from inspector.engine.analyses.trial.other_lengths import of_length
+from inspector.engine.analyses.trial.trial_steps import Trial
 from inspector.engine.errors import Unsupported
 from inspector.engine.model.batch import Batch
 from inspector.engine.registries import QUANTITIES

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from inspector.engine.analyses.data_pairs import pairs_of
-from inspector.engine.analyses.gradient_by_lag import gradient_by_lag, reach_of
-from inspector.engine.analyses.lagged_information import Information, information
+from inspector.engine.analyses.trial.data_pairs import pairs_of
+from inspector.engine.analyses.trial.gradient_by_lag import gradient_by_lag, reach_of
+from inspector.engine.analyses.trial.lagged_information import Information, information
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter

@@ -1,0 +1,1 @@
+"""What the checks before a training mean, in words."""

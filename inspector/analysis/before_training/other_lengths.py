@@ -1,0 +1,79 @@
+"""What a step of training takes at this length and at others, in a sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from inspector.analysis.before_training.verdicts import Numbers, Readings, Verdict
+from inspector.records import counted
+
+FURTHER = 10
+"""The sentence tells of so many times the steps that were measured at most."""
+
+
+def lengths_verdict(read: Readings) -> Iterator[Verdict]:
+    """At most one sentence, of the channel of `trial/other_lengths`."""
+    table = read.array("other_lengths")
+    if table is None:
+        yield from read.refused("other lengths")
+        return
+    name, own = read.channel("other_lengths"), read.scalar("other_lengths/steps")
+    at = int(np.flatnonzero(table[0] == own)[0])
+    _, seconds, least, most, kept = table[:, at]
+    said = (
+        f"A step of training with {counted(round(own), 'step')} takes {_seconds(seconds)} ({_seconds(least)} to "
+        f"{_seconds(most)}) and keeps {_bytes(kept)} for its backward pass; parameters, gradients and Adam's moments "
+        f"take {_bytes(read.scalar('other_lengths/fixed'))} besides."
+    )
+    if table.shape[1] > 1:
+        far = round(FURTHER * own)
+        times, sizes = further(table[0], table[[2, 3]], far), further(table[0], table[4:], far)
+        # other programs make steps longer and never shorter: the shortest ones tell how time grows
+        grows = [_exponents(table[0], values) for values in (table[2], table[4])]
+        said += (
+            f" With {counted(far, 'step', ',')}, if it goes on as from {table[0, 0]:.0f} to {table[0, -1]:.0f}: "
+            f"{_seconds(times[0])} to {_seconds(times[1])}, {_span(sizes)} (time grows as T^{grows[0]}, memory as "
+            f"T^{grows[1]})."
+        )
+    yield Verdict("other lengths", "fact", said, float(seconds), name)
+
+
+def exponents(steps: Numbers, values: Numbers) -> tuple[float, float]:
+    """(least, most) slope of log value by log steps: between the two longest lengths, and from the shortest to the
+    longest. NaN where a value is 0."""
+    if len(steps) < 2 or not (values > 0).all():
+        return math.nan, math.nan
+    x, y = np.log(steps), np.log(values)
+    slopes = (y[-1] - y[-2]) / (x[-1] - x[-2]), (y[-1] - y[0]) / (x[-1] - x[0])
+    return float(min(slopes)), float(max(slopes))
+
+
+def further(steps: Numbers, rows: Numbers, far: float) -> tuple[float, float]:
+    """(least, most) value at other steps: from the longest length of each row on, by either slope of the first row."""
+    slopes = [0.0 if math.isnan(one) else one for one in exponents(steps, rows[0])]
+    found = [float(row[-1]) * (far / float(steps[-1])) ** slope for row in rows for slope in slopes]
+    return min(found), max(found)
+
+
+def _exponents(steps: Numbers, values: Numbers) -> str:
+    low, high = exponents(steps, values)
+    return f"{low:.1f}" if f"{low:.1f}" == f"{high:.1f}" else f"{low:.1f} to {high:.1f}"
+
+
+def _seconds(value: float) -> str:
+    return f"{1e3 * value:.2g} ms" if value < 0.1 else f"{value:.2g} s" if value < 100 else f"{value:.0f} s"
+
+
+def _bytes(value: float) -> str:
+    for size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value:.0f} bytes"
+
+
+def _span(sizes: tuple[float, float]) -> str:
+    low, high = (_bytes(one) for one in sizes)
+    return low if low == high else f"{low} to {high}"

@@ -1,0 +1,1 @@
+"""Two captures, frames or files beside each other."""

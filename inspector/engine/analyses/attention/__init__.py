@@ -1,0 +1,1 @@
+"""What attention did: relevance, rollout, parts of the logits, cost."""

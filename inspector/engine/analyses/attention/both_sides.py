@@ -1,0 +1,126 @@
+"""The attention of an encoder–decoder, as the chain that leads from each step of the answer to the steps of the source.
+
+The decoder's layers are those of the list that the cross attention stands in, the encoder's those of another list that
+attend over as many positions as the cross attention has keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from inspector.engine.analyses.attention.layers_of_attention import LONGEST, TOO_LONG, rolled, stack_of, unit_of
+from inspector.engine.attention.rows import Rows
+from inspector.engine.attention.statistics import refusal
+from inspector.engine.errors import Unsupported
+from inspector.engine.trace.trace import Attention
+
+NO_ENCODER = (
+    "No layers that attend within one sequence over {} positions ran before {}, so what it attends to cannot be "
+    "followed to the source."
+)
+SEVERAL = "{} reads what more than one list of layers could have made ({}), so there is no single chain to follow."
+NO_DECODER = "No layer of {} attends within the answer, so there is no chain of layers to follow."
+OTHER_SOURCES = "{} and {} attend to different sequences, so there is no single chain to follow."
+UNKNOWN_ORDER = "{} ran after the decoder had begun, so there is no single chain to follow."
+Map = Callable[[Attention], Tensor]
+
+
+class BothSides:
+    """Encoder, and the decoder's layers in their order. Raises Unsupported; `cross` is empty where there is none."""
+
+    def __init__(self, attentions: Sequence[Attention], sample: int) -> None:
+        usable = [one for one in attentions if refusal(one) is None and not one.equivalent and not one.first_query]
+        self.cross = [one for one in usable if not one.of_itself]
+        self.encoder: list[Attention] = []
+        self.decoder: list[Attention] = []
+        if not self.cross:
+            return
+        first, queries, keys = self.cross[0], *_size(self.cross[0], sample)
+        if max(queries, keys) > LONGEST:
+            raise Unsupported(TOO_LONG.format(max(queries, keys), LONGEST))
+        for other in self.cross[1:]:
+            if _size(other, sample) != (queries, keys) or (other.keys_from, stack_of(other.place)) != (
+                first.keys_from, stack_of(first.place)
+            ):  # fmt: skip
+                raise Unsupported(OTHER_SOURCES.format(first.place, other.place))
+        own = [one for one in usable if one.of_itself]
+        within = [
+            one for one in own if stack_of(one.place) == stack_of(first.place) and _size(one, sample)[0] == queries
+        ]
+        before = [one for one in own if stack_of(one.place) != stack_of(first.place) and _size(one, sample)[0] == keys]
+        self._set(list(usable), within, before, keys)
+
+    def _set(self, order: list[Attention], within: list[Attention], before: list[Attention], keys: int) -> None:
+        first = self.cross[0]
+        stacks = list(dict.fromkeys(stack_of(one.place) for one in before))
+        if not before:
+            raise Unsupported(NO_ENCODER.format(keys, first.place))
+        if len(stacks) > 1:
+            raise Unsupported(SEVERAL.format(first.place, ", ".join(stacks)))
+        if not within:
+            raise Unsupported(NO_DECODER.format(stack_of(first.place)))
+        self.encoder = before
+        self.decoder = [one for one in order if one in within or one in self.cross]
+        late = next((one for one in before if order.index(one) > order.index(self.decoder[0])), None)
+        if late is not None:
+            raise Unsupported(UNKNOWN_ORDER.format(late.place))
+
+    def rolled_out(self, map_of: Map) -> Iterator[Tensor]:
+        """(answer, source) rollout behind each cross attention, `map_of` giving the mean map of a layer.
+
+        The graph of Abnar & Zuidema 2020 with both sequences as its nodes: every layer keeps half of what it is given
+        and takes half from where it attends. Rows sum to 1 together with those of the answer to itself.
+        """
+        source = self._encoded(map_of)
+        answer = torch.zeros(len(map_of(self.decoder[0])), len(source), dtype=source.dtype, device=source.device)
+        for layer in self.decoder:
+            map_ = map_of(layer)
+            answer = 0.5 * answer + 0.5 * map_ @ (answer if layer.of_itself else source)
+            if not layer.of_itself:
+                yield answer
+
+    def _encoded(self, map_of: Map) -> Tensor:
+        found: Tensor | None = None
+        for layer in self.encoder:
+            found = rolled(map_of(layer), found)
+        assert found is not None
+        return found
+
+    def relevant(self, map_of: Map) -> Iterator[Tensor]:
+        """(answer, source) relevance behind each cross attention, `map_of` giving Ā = mean of (A ⊙ ∂y/∂A)⁺ of a layer.
+
+        Chefer et al. 2021, eqs. 6 to 10: self attention R_ss += Ā R_ss, R_sq += Ā R_sq; cross attention
+        R_sq += R̄_ssᵀ Ā R̄_qq, where R̄ = (R − I) divided by the sums of its rows, + I.
+        """
+        within = [map_of(one) for one in self.encoder]
+        source = unit_of(within[0])
+        for map_ in within:
+            source = source + map_ @ source
+        own: Tensor | None = None
+        across: Tensor | None = None
+        for layer in self.decoder:
+            map_ = map_of(layer)
+            if own is None or across is None:
+                own = unit_of(map_)
+                across = map_.new_zeros(len(map_), len(source))
+            if layer.of_itself:
+                own, across = own + map_ @ own, across + map_ @ across
+            else:
+                across = across + normalised(own).T @ map_ @ normalised(source)
+                yield across
+
+
+def normalised(relevance: Tensor) -> Tensor:
+    """R̄ of Chefer et al. 2021, eqs. 8 and 9; a row that took in nothing (0 / 0 there) is that of the unit matrix."""
+    unit = unit_of(relevance)
+    taken = relevance - unit
+    sums = taken.sum(-1, keepdim=True)
+    return torch.where(sums > 0, taken / sums.where(sums > 0, 1.0), 0.0) + unit
+
+
+def _size(attention: Attention, sample: int) -> tuple[int, int]:
+    rows = Rows(attention, sample)
+    return rows.queries, rows.keys

@@ -1,0 +1,1 @@
+"""Trainings on copies, and what is measured before a training begins."""

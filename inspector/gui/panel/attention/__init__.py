@@ -1,0 +1,1 @@
+"""What panels of attention share: maps, heads, parts and read-outs."""

@@ -1,0 +1,104 @@
+"""The strip below or beside the maps: a statistic by query, or q·k by dimension of the query and key at the cursor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inspector.analysis.attention.pair import Pair, keeps_pairs, pair_of
+from inspector.gui.panel.attention.drawing import spoken
+from inspector.gui.panel.attention.reading import AttentionReading
+from inspector.gui.panel.channel_choice import chosen, distinct, offer
+from inspector.gui.state.cursor import Position
+from inspector.gui.widgets.gaps import gaps_of
+from inspector.gui.widgets.numbers import short
+
+Array = npt.NDArray[Any]
+PAIR, BY_DIMENSION = "pair", "q·k by dimension"
+NOT_KEPT = "Queries and keys were not kept"
+TO_KEEP = "Run ▸ Compute also ▸ queries and keys keeps them"
+OF_TWO = "q·k by dimension is that of one run, not of the difference of two"
+NO_PAIR = "q·k by dimension: there is no such query or key"
+QUERIES = "attention/queries"
+
+
+class AttentionStrip(AttentionReading):
+    """What is drawn beside the maps by query or by dimension."""
+
+    def _offer_strips(self) -> None:
+        """The statistics of the place, and the pair at the cursor."""
+        texts = distinct({channel.signal: channel.title for channel in self.statistics()})
+        if texts or self._keeps_pairs():
+            texts[PAIR] = BY_DIMENSION
+        offer(self.which, texts)
+
+    @property
+    def _of_pair(self) -> bool:
+        """Whether the strip is that of a pair."""
+        return bool(self.which.currentData() == PAIR)
+
+    def _keeps_pairs(self) -> bool:
+        return self.capture is not None and not self.differs and keeps_pairs(self.capture, self._map_name(), self.frame)
+
+    def _map_name(self) -> str:
+        return f"{self.place()}:attention"
+
+    def _draw_strip(self, head: int) -> None:
+        """The statistic that is chosen; the bars of a pair are drawn with the cursor (`_mark`)."""
+        self.page.as_pair = self._of_pair
+        channel = chosen(self.which, self.statistics())
+        self.page.with_strip = channel is not None or self._of_pair
+        if channel is None or self.capture is None:
+            return
+        values = self.capture.block(channel.name, self.frame, (slice(head, head + 1),))[0]
+        self.trace.setData(np.arange(len(values)), values.astype(np.float64))
+        self.strip.mark_gaps(gaps_of(self.capture, channel.name, self.frame, x=1, y=None, at={0: head}))
+        self.strip.label_left({"1": "", "step": "steps"}.get(channel.unit, channel.unit))
+        self.strip.step_axis.set_names(self.step_names())
+        self.strip.fit_left(values, centred=self.differs)
+
+    def _pair(self, at: Position) -> Pair | None:
+        """The pair at the cursor: without a query the last one, without a key the one with the largest score."""
+        if not self._keeps_pairs():
+            return None
+        assert self.capture is not None
+        return pair_of(self.capture, self._map_name(), self.frame, self.head(), at.step, at.key)
+
+    def _draw_pair(self, at: Position) -> None:
+        """Bars, or why there are none."""
+        pair = self._pair(at)
+        if pair is None:
+            why = self._why_no_pair()
+            self.page.pair.show_pair(why, np.zeros(0), TO_KEEP if why == NOT_KEPT else "")
+            return
+        self.page.pair.show_pair(self._pair_title(pair), pair.products)
+
+    def _why_no_pair(self) -> str:
+        if self.differs:
+            return OF_TWO
+        if self._keeps_pairs():
+            return NO_PAIR
+        name = f"{self.place()}:{QUERIES}"
+        refused = (one.reason for one in getattr(self.capture, "refusals", ()) if one.channel == name)
+        return next(refused, NOT_KEPT)
+
+    def _pair_title(self, pair: Pair) -> str:
+        """The pair, and its sum with what is added to it."""
+        assert self.capture is not None
+        channel = self._map()
+        keys = () if channel is None else self.capture.labels(channel.domain("key"), self.frame)
+        words = f"{spoken(self.step_names(), pair.query)} → {spoken(keys, pair.key)}"
+        added = f" + bias {short(pair.bias)}" if pair.bias else ""
+        total = f"Σ {short(float(pair.products.sum(dtype=np.float64)))}{added}"
+        score = f" = {short(pair.score)}" if pair.bias else ""
+        return f"{BY_DIMENSION}, head {self.head()}, {words}: {total}{score}{' (masked)' if pair.masked else ''}"
+
+    def data(self) -> dict[str, Array]:
+        """Also the products of the pair that is shown."""
+        found = super().data()
+        pair = self._pair(self.looking.position) if self._of_pair else None
+        if pair is not None:
+            found[f"{self.place()}:q·k of head {self.head()}, query {pair.query}, key {pair.key}"] = pair.products
+        return found

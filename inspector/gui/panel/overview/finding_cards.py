@@ -1,0 +1,161 @@
+"""The findings of a capture as cards, the worst first; a click leads to the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
+
+from inspector.analysis.cures import Tried
+from inspector.diagnosis.words import WORDS, Repeated
+from inspector.gui.panel.overview.finding_menu import FindingMenu, cures_for
+from inspector.gui.panel.signals import Lead
+from inspector.gui.widgets.cards import TextCard
+from inspector.gui.widgets.theme import LIGHT, Theme
+from inspector.records import Entry, Finding, counted
+
+COLOURS = {"error": "error", "warning": "warning", "info": "muted"}
+FIRST = 5
+"""Findings that are shown before the rest is asked for; errors and warnings always are."""
+MOST = 60
+"""Cards at most: what is beyond them is counted."""
+
+
+class FindingCards(QWidget):
+    """`chosen(finding)` when a card is clicked, `reproducing(finding)` when its script is wanted,
+    `trying(finding, key)` when a cure is."""
+
+    chosen = Signal(object)
+    reproducing = Signal(object)
+    trying = Signal(object, str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.theme = LIGHT
+        self.cards: list[TextCard] = []
+        self.menus: list[FindingMenu] = []
+        """One in the corner of each card."""
+        self.cures: Sequence[Entry] = ()
+        """Those that the worker offers."""
+        self._tried: Mapping[int, Sequence[Tried]] = {}
+        self._shown: list[Repeated] = []
+        self._labels: dict[int, str] = {}
+        self._all = False
+        self.more = QPushButton()
+        self.more.setFlat(True)
+        self.more.clicked.connect(self._show_all)
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(0, 0, 0, 0)
+        self._layout.setSpacing(6)
+        self._layout.addWidget(self.more)
+        self.more.hide()
+
+    def forget(self) -> None:
+        """Another capture."""
+        self._all = False
+        self.show_findings([], {})
+
+    def show_findings(
+        self, found: Sequence[Repeated], labels: dict[int, str], tried: Mapping[int, Sequence[Tried]] | None = None
+    ) -> None:
+        """These findings; `labels` are the names of frames, where there are several, and `tried` the cures that were
+        tried, by frame (-1: the newest)."""
+        tried = tried or {}
+        if (list(found), labels, tried) != (self._shown, self._labels, self._tried):
+            self._shown, self._labels, self._tried = list(found), labels, tried
+            self._fill()
+
+    def know(self, cures: Sequence[Entry]) -> None:
+        """The cures that the worker offers."""
+        self.cures = tuple(cures)
+        self._fill()
+
+    def said_of(self, finding: Finding) -> list[str]:
+        """What the trials of its cures say."""
+        own = {cure.key for cure in cures_for(finding, self.cures)}
+        return [one.sentence for one in self._tried.get(finding.frame, ()) if one.cure in own]
+
+    def findings(self) -> list[Finding]:
+        """Those that have cards, in their order."""
+        return [one.finding for one in self._visible()]
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.theme = theme
+        for card in self.cards:
+            card.set_theme(theme)
+
+    def _visible(self) -> list[Repeated]:
+        grave = sum(one.finding.severity != "info" for one in self._shown)
+        return self._shown[: MOST if self._all else min(MOST, max(FIRST, grave))]
+
+    def _show_all(self) -> None:
+        self._all = True
+        self._fill()
+
+    def _fill(self) -> None:
+        visible = self._visible()
+        while len(self.cards) < len(visible):
+            self._add()
+        for number, card in enumerate(self.cards):
+            card.setVisible(number < len(visible))
+            if number < len(visible):
+                _fill(card, visible[number], self._labels, self.said_of(visible[number].finding))
+        self.setVisible(bool(visible))
+        left = len(self._shown) - len(visible)
+        self.more.setVisible(left > 0)
+        self.more.setText(counted(left, "more finding"))
+        self.more.setEnabled(not self._all)
+
+    def _add(self) -> None:
+        card, number = TextCard(), len(self.cards)
+        card.set_theme(self.theme)
+        card.clicked.connect(lambda _checked=False: self.chosen.emit(self._visible()[number].finding))
+        menu = FindingMenu(lambda: self._visible()[number].finding, lambda: self.cures)
+        menu.reproducing.connect(self.reproducing)
+        menu.trying.connect(self.trying)
+        card.asked.connect(menu.open_at)
+        self.cards.append(card)
+        self.menus.append(menu)
+        card.put_in_corner(menu)
+        self._layout.insertWidget(number, card)
+
+
+def _fill(card: TextCard, one: Repeated, labels: dict[int, str], tried: Sequence[str]) -> None:
+    finding = one.finding
+    parts = [WORDS[finding.severity], finding.place, _when(one, labels), f"{finding.id} {finding.rule}".strip()]
+    details = [
+        f"{word}: {text}"
+        for word in ("sure", "unless", "remedy", "code", "reference")
+        if (text := getattr(finding, word))
+    ]
+    whole = "\n".join([finding.message, *details, f"evidence: {', '.join(finding.evidence) or 'none'}"])
+    small = "\n".join(text for text in (finding.remedy, *(f"Tried: {said}" for said in tried)) if text)
+    heading = "  ·  ".join(part for part in parts if part)
+    card.show_text(heading, finding.message, small, COLOURS[finding.severity], whole)
+
+
+def _when(one: Repeated, labels: dict[int, str]) -> str:
+    """In which frames or iterations, where that says anything."""
+    finding = one.finding
+    if finding.iterations:
+        more = f" and {len(finding.iterations) - 1} more" if len(finding.iterations) > 1 else ""
+        return f"iteration {finding.iterations[0]:,}{more}"
+    if labels and one.frames:
+        first = labels.get(one.frames[0], f"frame {one.frames[0]}")
+        return first if len(one.frames) == 1 else f"{len(one.frames)} of {len(labels)} frames, the first {first}"
+    if finding.steps:
+        more = f" and {len(finding.steps) - 1} more" if len(finding.steps) > 1 else ""
+        return f"step {finding.steps[0]:,}{more}"
+    return ""
+
+
+def lead_to(finding: Finding, view: Any) -> Lead:
+    """Where the evidence of a finding is: its first channel that the view has, its frame, steps and iterations."""
+    channel = next((name for name in finding.evidence if name in view.channels), "")
+    return Lead(
+        channel=channel, place=finding.place, frame=finding.frame, steps=finding.steps,
+        iterations=finding.iterations,
+    )  # fmt: skip

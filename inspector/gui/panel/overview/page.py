@@ -1,0 +1,134 @@
+"""The page of the overview: headings, findings, pictures, notes, and what was not looked at, one below the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QFont
+from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
+
+from inspector.gui.panel.overview.finding_cards import FindingCards
+from inspector.gui.panel.overview.notes_list import NotesList
+from inspector.gui.panel.overview.pictures import pictures_in_order
+from inspector.gui.widgets.cards import TILE, PictureTile
+from inspector.gui.widgets.plain_text import breakable, plain_label
+from inspector.gui.widgets.sketch import Sketch
+from inspector.gui.widgets.theme import Theme
+from inspector.gui.widgets.tile_grid import TileGrid
+
+MARGIN, SPACE = 16, 8
+MOST_PICTURES = 12
+
+
+class OverviewPage(QScrollArea):
+    """`pictured(key)` when a picture is clicked."""
+
+    pictured = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.title, self.about = _heading(1.45), _text()
+        self.summary, self.looked = _text(), _text()
+        self.findings, self.notes = FindingCards(), NotesList()
+        self.grid = TileGrid(TILE)
+        self.tiles: dict[str, PictureTile] = {}
+        self._shown: list[PictureTile] = []
+        self._chain: list[QWidget] = []
+        self._glance, self._looked = _heading(1.1, "At a glance"), _heading(1.1, "What was looked at")
+        self._muted = [self.about, self.looked]
+        self.inside = QWidget()
+        layout = QVBoxLayout(self.inside)
+        layout.setContentsMargins(MARGIN, 10, MARGIN, MARGIN)
+        layout.setSpacing(SPACE)
+        parts: list[QWidget] = [self.title, self.about, _heading(1.1, "Findings"), self.summary, self.findings]
+        parts += [self._glance, self.grid, _heading(1.1, "Notes"), self.notes, self._looked, self.looked]
+        for part in parts:
+            layout.addWidget(part)
+        layout.addStretch(1)
+        self.setWidget(self.inside)
+
+    def show_about(self, title: str, lines: Sequence[str]) -> None:
+        """What the capture is of."""
+        self.title.setText(breakable(title))
+        self.about.setText("\n".join(map(breakable, lines)))
+
+    def show_summary(self, text: str) -> None:
+        """What the findings come to."""
+        self.summary.setText(breakable(text))
+
+    def show_looked(self, lines: Sequence[str]) -> None:
+        """Which rules looked, which did not, and why."""
+        self.looked.setText("\n".join(map(breakable, lines)))
+        for widget in (self._looked, self.looked):
+            widget.setVisible(bool(lines))
+
+    def show_pictures(self, found: dict[str, tuple[Sketch | None, str]]) -> None:
+        """The pictures that there is something for, in their order."""
+        shown: list[PictureTile] = []
+        for key, picture in pictures_in_order() if found else ():  # the thread that found them has imported them
+            sketch, problem = found.get(key, (None, ""))
+            if (sketch is None and not problem) or len(shown) == MOST_PICTURES:
+                continue
+            shown.append(self._tile(key, picture.title))
+            shown[-1].show_sketch(sketch, problem)
+        self._shown = shown
+        self.grid.show_tiles(shown)
+        self._glance.setVisible(bool(shown))
+        self.grid.setVisible(bool(shown))
+
+    def _tile(self, key: str, title: str) -> PictureTile:
+        if key not in self.tiles:
+            tile = self.tiles[key] = PictureTile(title, self.grid)
+            tile.clicked.connect(lambda _checked=False: self.pictured.emit(key))
+            tile.set_theme(self.findings.theme)
+        return self.tiles[key]
+
+    def order_keys(self) -> None:
+        """Tab goes down the page: what is made later would come last."""
+        notes = [*self.notes.cards, self.notes.about, self.notes.field, self.notes.button]
+        chain: list[QWidget] = [*self.findings.cards, self.findings.more, *self._shown, *notes]
+        if chain != self._chain:
+            self._chain = chain
+            for one, after in pairwise(chain):
+                QWidget.setTabOrder(one, after)
+
+    def laid_out(self) -> QWidget:
+        """The whole page, as high as all of it needs at its width."""
+        layout = self.inside.layout()
+        assert layout is not None
+        layout.invalidate()
+        layout.activate()
+        self.inside.resize(self.inside.width(), max(1, layout.totalHeightForWidth(self.inside.width())))
+        layout.activate()
+        return self.inside
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.findings.set_theme(theme)
+        self.notes.set_theme(theme)
+        for tile in self.tiles.values():
+            tile.set_theme(theme)
+        for label in self._muted:
+            label.setStyleSheet(f"color: {theme.muted};")
+
+
+def _heading(size: float, text: str = "") -> QLabel:
+    label = plain_label(text)
+    font = QFont(label.font())
+    font.setPointSizeF(font.pointSizeF() * size)
+    font.setBold(True)
+    label.setFont(font)
+    label.setWordWrap(True)
+    return label
+
+
+def _text() -> QLabel:
+    label = plain_label()
+    label.setWordWrap(True)
+    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    return label

@@ -1,0 +1,1 @@
+"""Two captures, models or frames compared in the window."""

@@ -1,0 +1,1 @@
+"""A training in the window: its timeline, spikes, sweeps and controls."""
