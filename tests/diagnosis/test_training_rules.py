@@ -122,7 +122,7 @@ def test_nan_with_its_first_iteration_and_parameter(tmp_path: Path) -> None:
     found = one(judged(tmp_path / "a.inspect", loss, {"parameters:gradient/non_finite": counts}), "nonfinite-training")
     assert found.iterations == (120,) and found.severity == "error" and found.place == "b.weight"
     assert found.message == (
-        "the gradient of b.weight is not finite first at iteration 120; loss in 279 of 400 points from iteration 121 on"
+        "the gradient of b.weight is not finite first at iteration 120; the loss in 279 of 400 points from iteration 121 on"
     )
 
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from inspector.analysis.loss_trend import LEAST, Trend, is_flat, trend_of
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import Line, called, medians_of_weights, one_a_run, table_of
+from inspector.diagnosis.series import Line, called, listed, medians_of_weights, one_a_run, table_of
 from inspector.records import Finding
 
-RATIO = "parameters:update/ratio"
+RATIO, UPDATES = "parameters:update/ratio", "parameters:update/norm"
 
 
 class Plateau:
@@ -67,9 +67,22 @@ class Plateau:
         # the largest: where one layer makes large steps and the others are dead, the step is not too small
         if not middles or max(middles) >= run.limit("ratio"):
             return "", ()
-        return f"; a step changes no weight by more than {max(middles):.2g} of its size, which is next to nothing", (
-            RATIO,
-        )
+        if max(middles) > 0:
+            said = (
+                f"a step changes no weight matrix by more than {max(middles):.2g} of its size, which is next to nothing"
+            )
+        else:
+            moved = _moved(run)
+            said = f"no step moves a weight matrix, only {listed(moved)}" if moved else "no step moves any parameter"
+        return f"; {said}", (RATIO,)
+
+
+def _moved(run: Run) -> list[str]:
+    """Parameters that some recorded step changes, biases too."""
+    table = table_of(run, UPDATES)
+    if table is None:
+        return []
+    return [name for name, row in zip(table.names, table.values.T, strict=False) if (row > 0).any()]
 
 
 RULES.register("plateau")(Plateau())
