@@ -26,7 +26,7 @@ class Verdict:
 
     Attributes:
         test: "causal", "large", "batch", "padding", "order", "repeat", "random", "cache", "query", "tied",
-            "labels"; or "initial loss",
+            "labels", "accumulation"; or "initial loss",
             "first step", "learning rate", "own step", "one batch", "reach".
         word: whether that is a fault.
         sentence: with its numbers.

@@ -37,7 +37,15 @@ DIRECTIONS = {"sgd": "SGD", "adam": "Adam", "own": "the training's own step (das
 """Of which the loss is drawn by learning rate: the ends of their signals, and names."""
 BY_LENGTH = ("statistic", "length")
 OWN = "trial/other_lengths/steps"
-OTHERS = (("step",), ("value",), ("part", "step"), ("part", "value"), ("head",), ("statistic", "pair"))
+OTHERS = (
+    ("step",),
+    ("value",),
+    ("part", "step"),
+    ("part", "value"),
+    ("head",),
+    ("statistic", "pair"),
+    ("statistic", "part"),
+)
 """Of which the sentences tell."""
 WORST = ("fault", "not tested", "fact", "holds")
 PLOT = 150
