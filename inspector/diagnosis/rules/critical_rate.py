@@ -60,6 +60,8 @@ class CriticalRate:
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """At most one: steps that are too long, or all far too short."""
+        if CHANNEL not in run.channels:
+            return  # no optimizer was known
         steps = _steps(run)
         if not len(steps.lengths):
             return
@@ -107,7 +109,7 @@ class CriticalRate:
 def _steps(run: Run) -> Steps:
     """Of each frame with both numbers, in order; a frame whose own numbers are damaged is left out."""
     own, rate = ({one.frame: one.value for one in run.scalars if one.name == name} for name in (OWN, RATE))
-    frames = sorted(n for n in own.keys() & rate.keys() if CHANNEL in run.channels and run.revision(CHANNEL, n))
+    frames = sorted(n for n in own.keys() & rate.keys() if run.revision(CHANNEL, n))
     frames = [n for n in frames if np.isfinite(rate[n]) and rate[n] > 0]
     lengths = np.array([rate_length(rate[n], own[n]) for n in frames], np.float64)
     return Steps(frames, [rate[n] for n in frames], [own[n] for n in frames], lengths)

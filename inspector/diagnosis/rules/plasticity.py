@@ -53,11 +53,11 @@ class Plasticity:
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """At most one, for the net as a whole."""
         zeros = table_of(run, ZERO)
-        loss = max(one_a_run(run, "loss"), key=lambda line: len(line.x), default=None)
-        if zeros is None or loss is None or run.too_few(len(zeros.values), LEAST):
+        if zeros is None or run.too_few(len(zeros.values), LEAST):
             return
-        trend = trend_of(loss.x, loss.y)
-        if trend is None or not self._worsens(run, loss, trend) or not _shrinks(run):
+        loss = max(one_a_run(run, "loss"), key=lambda line: len(line.x), default=None)
+        trend = None if loss is None else trend_of(loss.x, loss.y)
+        if loss is None or trend is None or not self._worsens(run, loss, trend) or not _shrinks(run):
             return
         silenced = sorted(self._silenced(run), key=lambda one: one.first - one.last)
         if silenced:

@@ -39,7 +39,7 @@ class Truncation:
     summary = "Losses are propagated back over fewer steps than the data need, or over many times as many."
     trust: Trust = "counterfactual"
     scope: Scope = "training"
-    reads = ("series",)
+    reads = ("trial",)
     needs = ("trial/reach",)
     limits = (
         Limit("kept", 0.5, "A loss that falls below so much of its first block learns it all the same; a judgement."),
@@ -49,8 +49,10 @@ class Truncation:
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """At most one."""
+        if CARRIED not in run.channels or NEEDED not in run.channels or not run.revision(NEEDED):
+            return
         windows = _windows(run)
-        if windows is None or NEEDED not in run.channels or not run.revision(NEEDED):
+        if windows is None:
             return
         at = run.frame_of(NEEDED)
         needed = np.ma.filled(np.ma.asarray(run.array(NEEDED, at), np.float64), np.nan)
