@@ -45,26 +45,31 @@ def add_note(capture: Any, where: Noted, text: str) -> Note:
 
 def why_no_notes(capture: Any) -> str:
     """Why nothing can be noted in what is open now, as one sentence; "" where it can."""
-    if why := why_read_only(capture):
+    return why_not_added(capture, "note")
+
+
+def why_not_added(capture: Any, what: str = "result") -> str:
+    """Why nothing can be added now to the capture of a run, as one sentence; "" where it can."""
+    if why := why_read_only(capture, what):
         return why
     if is_being_written(capture):
-        return f"{capture.path.name} is being written; a note can be added when that has ended."
+        return f"{capture.path.name} is being written; a {what} can be added when that has ended."
     return ""
 
 
-def why_read_only(capture: Any) -> str:
+def why_read_only(capture: Any, what: str = "note") -> str:
     """Why nothing can ever be noted in what is open, as one sentence; "" where it can, now or when a run has ended."""
     if not isinstance(capture, Capture):
-        return "Notes are kept in captures: what is shown is none, and its files are left as they are."
+        return f"{what.capitalize()}s are kept in captures: what is shown is none, and its files are left as they are."
     name, index = capture.path.name, capture.path / INDEX
     if not capture.path.exists():
-        return f"{name} is no longer there: no note can be added."
+        return f"{name} is no longer there: no {what} can be added."
     if not capture.path.is_dir():
-        return f"{name} is a packed capture, which is read-only: notes are kept in the capture that it was made of."
+        return f"{name} is a packed capture, which is read-only: {what}s are kept in the capture that it was made of."
     if capture.format_version < MAJOR:
-        return f"{name} has format {capture.format_version}, which is read-only: no note can be added."
+        return f"{name} has format {capture.format_version}, which is read-only: no {what} can be added."
     if not (os.access(index, os.W_OK) and os.access(capture.path, os.W_OK)):
-        return f"{name} is read-only: no note can be added."
+        return f"{name} is read-only: no {what} can be added."
     return ""
 
 

@@ -21,12 +21,10 @@ from inspector.engine.model.batch import Batch
 from inspector.engine.model.joining import joined, shape_key
 from inspector.engine.model.named_batches import assemble
 from inspector.engine.model.subject import Subject
-from inspector.engine.sources import EXAMPLES, OWN, items
-from inspector.engine.trace.trace import Trace
-from inspector.records import counted, data_spec
+from inspector.records import counted
 
-TOGETHER, SEQUENCES = 16, 256
-"""Sequences of a batch, where its subject has so many of one length; and how many are read."""
+TOGETHER = 16
+"""Sequences of a batch, where its subject has so many of one length."""
 JUDGING, JUDGED_BY = 8, 715_225_739
 """How many drawn batches judge the copies, and the seed that they are drawn with: no usual one, since they are to be
 none that the copies learn from. Counter-example: a task with so few sequences that every draw has the same ones."""
@@ -51,14 +49,15 @@ def own_training(subject: Subject) -> Any:
     return said if callable(getattr(said, "draw", None)) else None
 
 
-def lessons(trace: Trace, trial: Trial) -> Lessons:
-    """The lessons of a run's subject. Raises Unsupported where its own draw fails."""
-    training = own_training(trace.subject)
+def lessons(trial: Trial, alone: Callable[[], Sequence[Batch]]) -> Lessons:
+    """The lessons of a run's subject, where it does not say how it is trained from sequences one by one (`alone`), none
+    of them: the batch of the run. Raises Unsupported where its own draw fails."""
+    training = own_training(trial.subject)
     if training is None:
-        batches = _given(trace, trial)
+        batches = _together(trial, alone())
         size = counted(sum(batch.size for batch in batches), "sequence")
         return Lessons(batches, partial(_shuffled, batches), f"{size} in {counted(len(batches), 'call')}")
-    draws = partial(_drawn, trace.subject, training)
+    draws = partial(_drawn, trial.subject, training)
     return Lessons(list(islice(draws(JUDGED_BY), JUDGING)), draws, "batches of its own training, drawn anew each step")
 
 
@@ -95,17 +94,8 @@ def _as_batch(subject: Subject, drawn: Any) -> Batch:
     return assemble(subject, subject.declared, parts, targets=getattr(drawn, "targets", None))
 
 
-def _given(trace: Trace, trial: Trial) -> list[Batch]:
-    """Equally long sequences of the subject's own data, or of its examples, together; else the batch of the run.
-
-    One by one where the model cannot take several at once.
-    """
-    subject = trace.subject
-    source = OWN if subject.data is not None else EXAMPLES if len(subject.examples) > 1 else ""
-    if not source:
-        return [trial.batch]
-    read = islice(items(subject, data_spec(source), trace.seed), SEQUENCES)
-    alone = [subject.placed(item.batch) for item in read if item.batch is not None]
+def _together(trial: Trial, alone: Sequence[Batch]) -> Sequence[Batch]:
+    """Equally long sequences in one batch; one by one where the model cannot take several at once."""
     groups = dict[Hashable, list[Batch]]()
     for one in alone:
         groups.setdefault(shape_key(one), []).append(one)
@@ -116,5 +106,5 @@ def _given(trace: Trace, trial: Trial) -> list[Batch]:
             with trial.ready(), torch.no_grad():
                 trial.loss()
     except Unsupported:
-        together = alone
+        return alone
     return together or [trial.batch]

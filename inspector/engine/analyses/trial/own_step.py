@@ -57,4 +57,4 @@ def _loss(said: Any) -> float:
     if isinstance(said, (int, float, np.number)) and not isinstance(said, bool):
         return float(said)
     shape = f" of shape {tuple(said.shape)}" if isinstance(said, Tensor) else ""
-    raise Unsupported(RETURNED.format(f"{a_class(said)}{shape}"))
+    raise Unsupported(RETURNED.format("nothing" if said is None else f"{a_class(said)}{shape}"))
