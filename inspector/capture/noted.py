@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,16 @@ from inspector.records.note import MOST_CHARACTERS
 
 
 def notes(view: Any) -> list[Note]:
-    """The notes of an open capture, in the order in which they were written; a log of another tool has none."""
-    found = getattr(view, "notes", ())
-    return [note for note in found if isinstance(note, Note)]
+    """The notes of an open capture as they are now, in the order in which they were first written; a log has none."""
+    found: dict[float, Note] = {}
+    for number, note in enumerate(one for one in getattr(view, "notes", ()) if isinstance(one, Note)):
+        if not note.of:
+            found[note.written if note.written not in found else -number - 1.0] = note
+        elif note.of in found and note.text:
+            found[note.of] = replace(found[note.of], text=note.text)
+        else:
+            found.pop(note.of, None)
+    return list(found.values())
 
 
 def add_note(capture: Any, where: Noted, text: str) -> Note:
@@ -30,14 +38,26 @@ def add_note(capture: Any, where: Noted, text: str) -> Note:
     Raises CaptureError where that cannot be: the text is empty or too long, the capture is packed, read-only, of an
     older format, being written, or no capture at all (a log of another tool). Then nothing has changed.
     """
-    text = text.strip()
-    if not text:
+    if not text.strip():
         raise CaptureError("A note has at least one character.")
-    if len(text) > MOST_CHARACTERS:
-        raise CaptureError(f"A note has {len(text):,} characters; at most {MOST_CHARACTERS:,} are kept.")
+    return _append(capture, Note(where, text.strip(), time.time()))
+
+
+def change_note(capture: Any, note: Note, text: str) -> Note:
+    """Give a note of the capture other words; without any it is removed. What it said stays in the index, unread.
+
+    Raises CaptureError as `add_note`, and where the capture has no such note.
+    """
+    if not any(one.written == note.written and one.where == note.where for one in notes(capture)) or not note.written:
+        raise CaptureError("There is no such note: it was removed, or belongs to another capture.")
+    return _append(capture, Note(note.where, text.strip(), time.time(), of=note.written))
+
+
+def _append(capture: Any, note: Note) -> Note:
+    if len(note.text) > MOST_CHARACTERS:
+        raise CaptureError(f"A note has {len(note.text):,} characters; at most {MOST_CHARACTERS:,} are kept.")
     if why := why_no_notes(capture):
         raise CaptureError(why)
-    note = Note(where, text, time.time())
     with Writer(capture.path, capture.start, again=True) as writer:
         writer.write(note)
     return note
