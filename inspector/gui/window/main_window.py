@@ -17,6 +17,7 @@ from inspector.gui.window.menus import add_panel_menus, make_menus
 from inspector.gui.window.open_at import OpenAt
 from inspector.gui.window.saving import save_script
 from inspector.gui.window.trying import try_cure
+from inspector.gui.window.waiting_notes import remember_waiting, take_waiting
 from inspector.records import Catalog, Log
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class Window(Asking):
             panel.reproducing.connect(lambda finding: save_script(self, finding))
             panel.trying.connect(lambda finding, cure: try_cure(self, finding, cure))
             panel.drawn.connect(self.read_soon)
+            take_waiting(self.settings, panel)
             self.docking.put(key, panel)
             if self.session.catalog is not None:
                 panel.know(self.session.catalog.quantities, self.session.catalog.cures)
@@ -187,4 +189,5 @@ class Window(Asking):
             self._listen.close()
         self.hide()  # a worker that hangs takes a while to end
         self.session.close()
+        remember_waiting(self.settings, self.panels.made.get("overview"))
         super().closeEvent(event)
