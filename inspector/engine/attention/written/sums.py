@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.attention.calls import WITHOUT_DROPOUT, from_weights
+from inspector.engine.attention.key_source import KeySource
 from inspector.engine.attention.projections import Projections
 from inspector.engine.attention.put_together import of_keys
 from inspector.engine.attention.selected_sample import SelectedSample
@@ -62,6 +63,7 @@ class WeightedSums:
     facts: FactTable = field(default_factory=FactTable)
     products: dict[int, tuple[weakref.ref[Tensor], Tensor, Tensor]] = field(default_factory=dict)
     pieces: Pieces = field(init=False)
+    keys: KeySource = field(default_factory=KeySource)
     linear: LinearAttention = field(default_factory=LinearAttention)
     bytes: int = 0
     of_itself: list[KeyEnds] = field(default_factory=list)
@@ -319,6 +321,7 @@ class WeightedSums:
             "; ".join(filter(None, (_note(whole, known, origin, part), place.note))),
             masked=None if masked is None else whole_part(masked, True)[..., place.keys],
             margins=None if rows is None else rows.amax(-1).double(),
+            source=self._source(layout) if part.shape[-1] == part.shape[-2] else None,
         )  # fmt: skip
         seen = place.put(seen)
         seen.ends = self._ends(layout) if windows is None else None
@@ -329,6 +332,11 @@ class WeightedSums:
             self._passed_on(seen, layout, known, origin)
         self.found(seen)
         return True
+
+    def _source(self, layout: Layout) -> str | None:
+        """Of which sequence the keys are, as the graph of the weights says it; None where they have none."""
+        weights = layout.contraction.left.tensor
+        return None if weights.grad_fn is None else self.keys.of_weights(weights)
 
     def _passed_on(self, seen: Attention, layout: Layout, known: Facts, origin: Origin) -> None:
         """Note the largest scores, and wait for what the heads' values are multiplied with."""
