@@ -52,6 +52,7 @@ def attend(
     settled = Settled() if mask is None else settle(selected, mask, below, given_mask)
     first = 0 if crosses(place) else settled.first_query
     causal = causal or settled.causal
+    asked = source is not None or q != key.shape[-2] or crosses(place) or bool(first)
     source = source_of(place, source, q == key.shape[-2])
     cross = source == CROSS
     steps = q in (selected.padded, selected.length) and not selected.over_answer(place)
@@ -66,7 +67,7 @@ def attend(
         place=place, module=module, query=_copy(query), key=_copy(match_heads(query, key)), scale=scale,
         causal=causal, mask=mask, keys_from="position" if first else keys_named(source, queries_from),
         kept=selected.sample, queries_from=queries_from, note=noted(note, source, first), first_query=first, called_with=q,
-        finite_mask=settled.finite,
+        finite_mask=settled.finite, source_asked=asked,
     )  # fmt: skip
 
 
@@ -117,6 +118,7 @@ def from_weights(
     source: SELF, CROSS or "", of which sequence the keys are by the data; None where these were not asked.
     """
     q, k = weights.shape[-2:]
+    asked = source is not None or q != k or crosses(place)
     source = source_of(place, source, q == k)
     mask = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=weights.device) if masked is None else ~masked
     steps = q in (selected.padded, selected.length) and not selected.over_answer(place)
@@ -130,7 +132,7 @@ def from_weights(
     return Attention(
         place, module, nothing, nothing, 1.0, weights=weights, kept=selected.sample, queries_from=queries_from,
         keys_from=keys_named(source, queries_from), mask=mask, margins=margins,
-        note="; ".join(filter(None, (noted(note, source), "computed by the model itself"))), called_with=q,
+        note="; ".join(filter(None, (noted(note, source), "computed by the model itself"))), called_with=q, source_asked=asked,
     )  # fmt: skip
 
 

@@ -70,8 +70,8 @@ class KeySource:
 
     def of(self, query: Tensor, key: Tensor) -> str:
         """SELF, CROSS, or "" where it cannot be known, of queries and keys with their graphs."""
-        if query is key:
-            return SELF
+        if query is key or (query.grad_fn is None and key.grad_fn is None):
+            return SELF if query is key else ""
         if _hooked():
             return ""
         return self.relation(self._tensor(query), self._tensor(key))
@@ -114,8 +114,7 @@ class KeySource:
             sides = [self.node(one) for one, _ in node.next_functions if one is not None]
             if len(sides) > 1 and (_is_product(node) or self._spreads(node)):
                 pair = sides[-2], sides[-1]
-                several = all(one.made or len(one.fixed) > 1 for one in pair)
-                if several and any(one.made for one in pair):
+                if all(one.made or len(one.fixed) > 1 for one in pair):  # one parameter alone is a projection
                     yield pair
                     continue
             waiting.extend(one for one, _ in node.next_functions if one is not None)

@@ -191,7 +191,7 @@ class AttentionRecorder:
     def _source(self, query: Tensor, key: Tensor) -> str | None:
         """Of which sequence the keys are, as their graphs say it; None where there are none."""
         if query.is_nested or query.shape[-2] != key.shape[-2] or (query.grad_fn is None and key.grad_fn is None):
-            return None
+            return SELF if self.own.facts.alike(query, key) else None
         return self.own.keys.of(query, key)
 
     def _of_module(self, bound: inspect.BoundArguments) -> str | None:

@@ -56,6 +56,7 @@ class Attention:
         ends: what the keys were put together from, where that was seen.
         highest: (b, a, q) the largest score of each query, where the model computed the weights and the run keeps it.
         heads: what the heads pass on, where the run keeps it (`Trace.passing_on`).
+        source_asked: False where nothing has shown yet whether keys, as many as queries, are of the same sequence.
         call: which call of its module it is, from 0; order: its number among the attentions of the run, as they ran.
     """
 
@@ -80,6 +81,7 @@ class Attention:
     equivalent: str = ""
     highest: Tensor | None = None
     heads: Heads | None = None
+    source_asked: bool = True
     call: int = 0
     order: int = 0
 

@@ -148,7 +148,7 @@ def recorded(trace: Trace, batch: Batch | None = None) -> tuple[Any, list[Attent
 
 def _name_keys(trace: Trace, again: list[Attention]) -> None:
     """A call without a graph does not show of which sequence keys are: it is as in the run that is shown."""
-    known = {one.place: one for one in trace.attentions}
+    known = {one.place: one for one in trace.attentions if one.source_asked}
     for one in again:
         before = known.get(one.place)
         if before is not None and one.of_itself and not one.first_query and not before.of_itself:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.attention.calls import WITHOUT_DROPOUT, from_weights
-from inspector.engine.attention.key_source import KeySource
+from inspector.engine.attention.key_source import SELF, KeySource
 from inspector.engine.attention.projections import Projections
 from inspector.engine.attention.put_together import of_keys
 from inspector.engine.attention.selected_sample import SelectedSample
@@ -80,7 +80,7 @@ class WeightedSums:
             return
         if judging.is_parameter(right) and not self._normalised(left):
             features = out.shape[-1] if out.dim() else 0
-            known = Facts(features=features, weight=id(right))
+            known = Facts(features=features, weight=id(right), given=self.facts.given(left))
             self.facts.note(out, replace(known, scored=self._additive(out, right)))
             return
         contraction = of_matmul(left, right, out)
@@ -168,7 +168,8 @@ class WeightedSums:
         known = self.facts.of(contraction.out.tensor)
         found = scores.of_product(self.selected, contraction) if known is None else None
         if found is not None:
-            self.facts.note(contraction.out.tensor, found)
+            own = self.facts.alike(contraction.left.tensor, contraction.right.tensor)
+            self.facts.note(contraction.out.tensor, replace(found, own=own))
 
     def _additive(self, out: Tensor, weight: Tensor) -> str | None:
         """Whether one number was computed for each position."""
@@ -336,7 +337,10 @@ class WeightedSums:
     def _source(self, layout: Layout) -> str | None:
         """Of which sequence the keys are, as the graph of the weights says it; None where they have none."""
         weights = layout.contraction.left.tensor
-        return None if weights.grad_fn is None else self.keys.of_weights(weights)
+        if weights.grad_fn is not None:
+            return self.keys.of_weights(weights)
+        known = self.facts.of(weights)
+        return SELF if known is not None and known.own else None
 
     def _passed_on(self, seen: Attention, layout: Layout, known: Facts, origin: Origin) -> None:
         """Note the largest scores, and wait for what the heads' values are multiplied with."""
