@@ -22,6 +22,7 @@ from inspector.engine.model.training_mode import said_of_mode
 from inspector.engine.pipeline.analyse import analyse, chosen_quantities
 from inspector.engine.pipeline.frames import begin_frame
 from inspector.engine.pipeline.kept_trace import KeptTrace
+from inspector.engine.analyses.attention.keys_again import name_sources
 from inspector.engine.pipeline.observe import Observation, observe
 from inspector.engine.pipeline.options import DEFAULTS, RunOptions
 from inspector.engine.pipeline.results import keep_output, loss_of
@@ -108,6 +109,7 @@ def _run(trace: Trace, emit: Emitter, options: RunOptions, early: Callable[[], N
             failure = fault
         except (Exception, SystemExit) as fault:  # noqa: BLE001 - the user's model may raise anything
             failure = _with_hint(model_error(fault), trace)
+    watched.between = lambda: name_sources(trace)
     watched.finish(early)
     return failure
 
