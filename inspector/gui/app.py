@@ -7,10 +7,10 @@ import signal
 import sys
 from functools import partial
 
-from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
 from inspector.gui.runtime.display import has_display
+from inspector.gui.runtime.preparing import Preparing
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.window.main_window import Window
@@ -54,11 +54,16 @@ def run(paths: list[str], demo: bool = False, python: str | None = None, at: Vie
     application.setApplicationName("inspector")
     application.setStyle("Fusion")
     window = make_window(python)
+    if not paths and not demo:
+        window.welcome.open()
     window.show()
     application.processEvents()
     signal.signal(signal.SIGINT, lambda *_: window.close())
-    QTimer.singleShot(0, lambda: begin(window, paths, demo, at))
-    return int(application.exec())
+    window.session.start_worker()  # torch loads in its process while the panels do in this one
+    preparing = Preparing(window, lambda: begin(window, paths, demo, at))
+    code = int(application.exec())
+    preparing.close()
+    return code
 
 
 def begin(window: Window, paths: list[str], demo: bool, at: ViewAt = WHOLE) -> None:

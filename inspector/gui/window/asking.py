@@ -20,13 +20,16 @@ from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.state.shown import Made
 from inspector.gui.state.step_axes import places_along
+from inspector.gui.widgets.theme import Theme
 from inspector.gui.window.model_opening import ModelOpening, is_capture
+from inspector.gui.window.open_at import OpenAt
 from inspector.gui.window.report_file import ReportFile
 from inspector.gui.window.searches import Searches
 from inspector.gui.window.showing import Showing
 from inspector.gui.window.spikes import Spikes
 from inspector.gui.window.states_choice import remembered_states
 from inspector.gui.window.sweeps import Sweeps
+from inspector.gui.window.welcome.welcome import Welcome
 from inspector.records import SEQUENCE_DOMAIN, SEQUENCES, STEP_DOMAIN, Catalog, InputSpec, Load, Log, data_spec
 
 NOT_MADE_BY_IT = (
@@ -73,6 +76,12 @@ class Asking(Showing):
         self.sweeps = Sweeps(self, self.open_capture)
         self.report = ReportFile(self)
         self.searches = Searches(self)
+        self.open_at, self.welcome = OpenAt(self), Welcome(self)
+
+    def apply_theme(self, theme: Theme) -> None:
+        """Other colours everywhere."""
+        super().apply_theme(theme)
+        self.welcome.set_theme(theme)
 
     def listen(self) -> None:
         """Listen for trainings on other machines, in a dialog that may stay open."""
@@ -186,6 +195,7 @@ class Asking(Showing):
             return
         self.settings.add_recent(str(Path(path).absolute()))
         self.opener.show_recent(self.settings.recent())
+        self.welcome.close()
         self.new_capture()
         self.show_overview()
         self.input.forget_refused()

@@ -14,8 +14,8 @@ from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.window.asking import Asking
 from inspector.gui.window.menus import add_panel_menus, make_menus
-from inspector.gui.window.open_at import OpenAt
 from inspector.gui.window.saving import save_script
+from inspector.gui.window.welcome.where_left import remember_run, remember_view
 from inspector.gui.window.trying import try_cure
 from inspector.records import Catalog, Log
 
@@ -33,7 +33,6 @@ class Window(Asking):
         self._known: Catalog | None = None
         self._menus = make_menus(self)
         self.apply_theme(self.theme)
-        self.open_at = OpenAt(self)
         self._ticker = QTimer(self, interval=TICK_MS)
         self._ticker.timeout.connect(self.tick)
 
@@ -54,6 +53,8 @@ class Window(Asking):
             self._turned(key, key in self.docking.seen)
         self.session.start_worker()
         self._ticker.start()
+        self.welcome.page.raise_()  # above the docks
+        self.welcome.look_up()
 
     def _turned(self, key: str, seen: bool) -> None:
         """A panel has become visible, or is no longer."""
@@ -99,8 +100,10 @@ class Window(Asking):
         self.damage.show_capture(self.session.capture)
         self.log.add(changes.lines, changes.begun)
         if changes.another_capture:
+            self.welcome.close()
             self.new_capture()
             self.searches.appeared()
+            remember_run(self)
         elif changes.channels:
             self.grown(changes.channels)
         self.comparing.tick()
@@ -114,6 +117,7 @@ class Window(Asking):
             self._know(self.session.catalog)
             self.runs.show_capture(self.session.capture)
         if changes.loaded is not None and not changes.loaded.needs_consent:
+            self.welcome.close()
             self.input.set_loaded(changes.loaded)
             self.input.show_spec(self.session.spec)
         if changes.state or self.session.busy or self.session.background.present:
@@ -177,7 +181,9 @@ class Window(Asking):
         """Remember the layout, end the worker; captures are on disk already."""
         self._ticker.stop()
         self._player.stop()
+        remember_view(self)
         self.docking.remember(self.settings)
+        self.welcome.end()
         self.timeline.show_capture(None, -1, follow=True)
         self.comparing.end()
         self.report.close()

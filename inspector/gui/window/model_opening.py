@@ -91,9 +91,16 @@ class OpenDialog(QFileDialog):
         kinds = " ".join(dict.fromkeys((*(f"*{suffix}" for suffix in suffixes), *logs)))
         self.setNameFilters([
             f"What can be opened ({kinds})", f"Captures (*{SUFFIX} *{PACKED_SUFFIX})",
-            f"Logs of trainings ({' '.join(logs)})", "All files (*)",
+            f"Logs of trainings ({' '.join(logs)})", name_filter("Checkpoints", known.checkpoints).split(";;")[0],
+            "All files (*)",
         ])  # fmt: skip
         self.directoryEntered.connect(self._entered)
+
+    def list_first(self, kind: str) -> None:
+        """Show only "capture"s, "log"s or "checkpoint"s at first; anything else: all that can be opened."""
+        found = [each for each in self.nameFilters() if kind and each.lower().startswith(kind)]
+        if found:
+            self.selectNameFilter(found[0])
 
     @Slot(str)
     def _entered(self, path: str) -> None:
