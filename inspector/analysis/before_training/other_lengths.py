@@ -26,8 +26,8 @@ def lengths_verdict(read: Readings) -> Iterator[Verdict]:
     _, seconds, least, most, kept = table[:, at]
     said = (
         f"A step of training with {counted(round(own), 'step')} takes {_seconds(seconds)} ({_seconds(least)} to "
-        f"{_seconds(most)}) and keeps {bytes_text(kept)} for its backward pass; parameters, gradients and Adam's moments "
-        f"take {bytes_text(read.scalar('other_lengths/fixed'))} besides."
+        f"{_seconds(most)}) and keeps {bytes_text(kept)} for its backward pass; parameters, gradients and Adam's "
+        f"moments take {bytes_text(read.scalar('other_lengths/fixed'))} besides."
     )
     if table.shape[1] > 1:
         far = round(FURTHER * own)

@@ -91,7 +91,7 @@ def last_place(settings: Settings) -> Place | None:
     told = _read(settings.text(LAST))
     if not isinstance(told, dict) or not isinstance(told.get("path"), str) or not Path(told["path"]).exists():
         return None
-    view = told.get("view")
+    view: Any = told.get("view")
     try:
         at = ViewAt(**{**view, "steps": tuple(view["steps"]) if view.get("steps") else None, "curves": ()})
     except (TypeError, KeyError, AttributeError):

@@ -101,9 +101,13 @@ def _decoder(painter: QPainter, theme: Theme) -> None:
     painter.drawPath(arc)
 
 
+WEIGHTS = ((0.9, 0.3, 0.15, 0.1), (0.2, 0.7, 0.35, 0.1), (0.6, 0.1, 0.4, 0.2), (0.1, 0.2, 0.3, 1.0))
+"""Opacities of the cells of a map of attention."""
+
+
 def _attention(painter: QPainter, theme: Theme) -> None:
     strong = QColor(theme.series[0])
-    for row, weights in enumerate(((0.9, 0.3, 0.15, 0.1), (0.2, 0.7, 0.35, 0.1), (0.6, 0.1, 0.4, 0.2), (0.1, 0.2, 0.3, 1))):
+    for row, weights in enumerate(WEIGHTS):
         for column, weight in enumerate(weights):
             strong.setAlphaF(weight)
             painter.fillRect(QRectF(3 + 8.6 * column, 3 + 8.6 * row, 7.8, 7.8), strong)
@@ -117,11 +121,17 @@ def _transformer(painter: QPainter, theme: Theme) -> None:
         painter.drawLine(QLineF(8, y + 1, 15, y + 1))
 
 
+NODES = ((4.0, 20.0), (18.0, 9.0), (18.0, 31.0), (34.0, 4.0), (34.0, 15.0), (34.0, 31.0))
+BRANCHES = ((0, 1), (0, 2), (1, 3), (1, 4), (2, 5))
+CHOSEN = (0, 1, 4)
+"""A tree of what was tried, and the way through it that was taken."""
+
+
 def _decoding(painter: QPainter, theme: Theme) -> None:
-    for start, stop in (((4, 20), (18, 9)), ((4, 20), (18, 31)), ((18, 9), (34, 4)), ((18, 9), (34, 15)), ((18, 31), (34, 31))):
-        painter.drawLine(QLineF(*start, *stop))
-    for x, y, chosen in ((4, 20, True), (18, 9, True), (18, 31, False), (34, 4, False), (34, 15, True), (34, 31, False)):
-        _box(painter, x - 3, y - 3, 6, 6, theme.series[0] if chosen else theme.muted)
+    for parent, child in BRANCHES:
+        painter.drawLine(QLineF(*NODES[parent], *NODES[child]))
+    for number, (x, y) in enumerate(NODES):
+        _box(painter, x - 3, y - 3, 6, 6, theme.series[0] if number in CHOSEN else theme.muted)
 
 
 DRAWN: Mapping[str, Draw] = {

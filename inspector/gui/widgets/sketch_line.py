@@ -11,12 +11,13 @@ from inspector.gui.widgets.theme import Theme
 
 
 def paint_line_only(sketch: Sketch, painter: QPainter, area: QRectF, theme: Theme) -> None:
-    """Draw the lines into a rectangle, from their least to their greatest number, above a line for the ground."""
+    """Draw the lines into a rectangle, from 0 (or less) to their greatest number."""
     painter.save()
     painter.setPen(QPen(QColor(theme.grid), 1))
     painter.drawLine(area.bottomLeft(), area.bottomRight())
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     left, right, low, high = limits_of(sketch)
+    low = low if sketch.log else min(low, 0.0)  # without numbers at its side a line that hardly falls must look flat
     inner = area.adjusted(0, 2, 0, -2)
     for number, line in reversed(list(enumerate(sketch.lines))):
         x = inner.left() + (line.x - left) / (right - left) * inner.width()

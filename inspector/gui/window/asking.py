@@ -49,7 +49,7 @@ class Asking(Showing):
 
     def __init__(self, session: Session, settings: Settings) -> None:
         super().__init__(session, settings)
-        self.models = ModelOpening(self, self.open_model)
+        self.models = ModelOpening(self, self.open_model, settings)
         self.offered = Offered()
         """What the worker can open and run; nothing before its catalogue has arrived."""
         self._data_set: Made | None = None

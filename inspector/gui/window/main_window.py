@@ -15,8 +15,8 @@ from inspector.gui.state.settings import Settings
 from inspector.gui.window.asking import Asking
 from inspector.gui.window.menus import add_panel_menus, make_menus
 from inspector.gui.window.saving import save_script
-from inspector.gui.window.welcome.where_left import remember_run, remember_view
 from inspector.gui.window.trying import try_cure
+from inspector.gui.window.welcome.where_left import remember_run, remember_view
 from inspector.records import Catalog, Log
 
 if TYPE_CHECKING:

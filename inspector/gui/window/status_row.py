@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtWidgets import QProgressBar, QPushButton, QStatusBar
 
 from inspector.gui.state.followed import training_sentence
@@ -17,6 +19,9 @@ class StatusRow:
     def __init__(self, status: QStatusBar, session: Session) -> None:
         self.session = session
         self.sentence, self.elapsed, self.worker = CutLabel(), plain_label(), plain_label()
+        self.what = CutLabel()
+        self.what.setAccessibleName("What is shown")
+        self.what.setEnabled(False)  # quiet: it is there to be looked up
         self.background, self.training = plain_label(), plain_label()
         self.background.setEnabled(False)  # quiet: nobody waits for it
         self.bar = QProgressBar()
@@ -28,10 +33,16 @@ class StatusRow:
         self.controls = TrainingControls(session.steering)
         for hidden in (self.bar, self.stop, self.restart):
             hidden.hide()
-        status.addWidget(self.sentence, 1)
+        status.addWidget(self.sentence, 2)
+        status.addWidget(self.what, 3)
         texts = (self.training, self.elapsed, self.background, self.worker)
         for widget in (*texts, self.bar, self.restart, self.stop, self.controls):  # buttons last: no text moves them
             status.addPermanentWidget(widget)
+
+    def show_what(self, parts: Sequence[str]) -> None:
+        """What is shown, in a line; its tooltip has one part a line."""
+        self.what.show_text(" · ".join(parts))
+        self.what.setToolTip(tooltip("\n".join(parts)))
 
     def show_state(self) -> None:
         """Show the state of the session."""

@@ -30,9 +30,7 @@ Found = Kept | tuple[str, Sketch]
 class LookUp:
     """One thread; what it found is taken from the window's."""
 
-    def __init__(
-        self, kept: Callable[[], list[tuple[Path, int]]], trainings: Sequence[Training], shown: int
-    ) -> None:
+    def __init__(self, kept: Callable[[], list[tuple[Path, int]]], trainings: Sequence[Training], shown: int) -> None:
         self._kept, self._trainings, self._shown = kept, trainings, shown
         self._found: deque[Found] = deque()
         self._ended = threading.Event()

@@ -169,9 +169,10 @@ class WelcomePage(QWidget):
     def focusNextPrevChild(self, forward: bool) -> bool:
         """Tab stays on the page: what it covers cannot be seen."""
         focus = QApplication.focusWidget() or self
-        step: Callable[[QWidget], QWidget] = QWidget.nextInFocusChain if forward else QWidget.previousInFocusChain
+        step: Callable[[QWidget], QWidget | None]
+        step = QWidget.nextInFocusChain if forward else QWidget.previousInFocusChain
         each = step(focus)
-        while each is not focus:
+        while each is not None and each is not focus:
             if self.isAncestorOf(each) and each.isVisible() and each.isEnabled() and takes_tab(each):
                 reason = Qt.FocusReason.TabFocusReason if forward else Qt.FocusReason.BacktabFocusReason
                 each.setFocus(reason)

@@ -52,6 +52,6 @@ def view_of(window: Asking) -> ViewAt:
     part = high - low < window.steps.length - 0.01
     shown = window.docking.enlarged or next((key for key in window.panels.kinds if key in window.docking.seen), "")
     return ViewAt(
-        panel=shown, frame=at.frame, place=at.place, step=at.step if at.axis == STEP_DOMAIN else None, unit=at.unit, head=at.head,
+        panel=shown, frame=at.frame, place=at.place, step=at.at(STEP_DOMAIN), unit=at.unit, head=at.head,
         steps=(max(0, round(low + 0.5)), round(high - 0.5)) if part else None,
     )  # fmt: skip
