@@ -10,15 +10,13 @@ from functools import partial
 from PySide6.QtWidgets import QApplication
 
 from inspector.gui.runtime.display import has_display
-from inspector.gui.runtime.preparing import Preparing
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.window.main_window import Window
 from inspector.gui.window.open_at import WHOLE
-from inspector.records import InputSpec, ViewAt
+from inspector.gui.window.preparing import Preparing
+from inspector.records import ViewAt
 from inspector.transport.process import WorkerProcess
-
-DEMO, DEMO_EXAMPLE = "char-lstm", "long passage"
 
 
 def refused() -> str:
@@ -60,7 +58,7 @@ def run(paths: list[str], demo: bool = False, python: str | None = None, at: Vie
     application.processEvents()
     signal.signal(signal.SIGINT, lambda *_: window.close())
     window.session.start_worker()  # torch loads in its process while the panels do in this one
-    preparing = Preparing(window, lambda: begin(window, paths, demo, at))
+    preparing = Preparing(window, lambda: begin(window, paths, demo, at) if window.isVisible() else None)
     code = int(application.exec())
     preparing.close()
     return code
@@ -78,9 +76,4 @@ def begin(window: Window, paths: list[str], demo: bool, at: ViewAt = WHOLE) -> N
     window.open_at.ask(at)
     window.open_paths(paths)
     if demo:
-        window.open_sample(DEMO, "", demo_input())
-
-
-def demo_input() -> InputSpec:
-    """The passage that the demo runs: long enough that its capture visibly grows."""
-    return InputSpec(kind="example", value=DEMO_EXAMPLE)
+        window.tour.begin()

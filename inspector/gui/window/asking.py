@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import Slot
+from PySide6.QtCore import Signal, Slot
 
 from inspector.analysis.sequence_table import command_for
 from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError, is_log
@@ -20,16 +20,13 @@ from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.state.shown import Made
 from inspector.gui.state.step_axes import places_along
-from inspector.gui.widgets.theme import Theme
 from inspector.gui.window.model_opening import ModelOpening, is_capture
-from inspector.gui.window.open_at import OpenAt
 from inspector.gui.window.report_file import ReportFile
 from inspector.gui.window.searches import Searches
 from inspector.gui.window.showing import Showing
 from inspector.gui.window.spikes import Spikes
 from inspector.gui.window.states_choice import remembered_states
 from inspector.gui.window.sweeps import Sweeps
-from inspector.gui.window.welcome.welcome import Welcome
 from inspector.records import SEQUENCE_DOMAIN, SEQUENCES, STEP_DOMAIN, Catalog, InputSpec, Load, Log, data_spec
 
 NOT_MADE_BY_IT = (
@@ -45,7 +42,13 @@ ALSO_CHECKPOINTS = "is opened as a log; for its checkpoints use File ▸ Run a f
 
 
 class Asking(Showing):
-    """A window whose lists, fields and dialogs send requests to the session."""
+    """A window whose lists, fields and dialogs send requests to the session.
+
+    `welcoming` and `touring` when the first page or the tour is asked for.
+    """
+
+    welcoming = Signal()
+    touring = Signal()
 
     def __init__(self, session: Session, settings: Settings) -> None:
         super().__init__(session, settings)
@@ -76,12 +79,6 @@ class Asking(Showing):
         self.sweeps = Sweeps(self, self.open_capture)
         self.report = ReportFile(self)
         self.searches = Searches(self)
-        self.open_at, self.welcome = OpenAt(self), Welcome(self)
-
-    def apply_theme(self, theme: Theme) -> None:
-        """Other colours everywhere."""
-        super().apply_theme(theme)
-        self.welcome.set_theme(theme)
 
     def listen(self) -> None:
         """Listen for trainings on other machines, in a dialog that may stay open."""
@@ -195,7 +192,6 @@ class Asking(Showing):
             return
         self.settings.add_recent(str(Path(path).absolute()))
         self.opener.show_recent(self.settings.recent())
-        self.welcome.close()
         self.new_capture()
         self.show_overview()
         self.input.forget_refused()

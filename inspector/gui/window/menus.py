@@ -147,7 +147,8 @@ class Menus:
     def help(self) -> None:
         """Keys, and the palette of all actions."""
         window, menu = self.window, self.bar.addMenu("&Help")
-        self.add(menu, "&Welcome", window.welcome.open, says="What can be opened, what was open, and samples")
+        self.add(menu, "&Welcome", window.welcoming.emit, says="What can be opened, what was open, and samples")
+        self.add(menu, "&Tour in three stops", window.touring.emit, says="Run a sample, and lead through what it shows")
         self.add(menu, "&Keys", lambda: show_keys(window, window.menu_actions), "F1")
         palette = "&Find any action by its name…"
         self.add(menu, palette, lambda: Palette(window.menu_actions, window).exec(), "Ctrl+Shift+P")

@@ -11,6 +11,10 @@ from inspector.gui.state.session import Session
 from inspector.gui.widgets.cut_label import CutLabel
 from inspector.gui.widgets.plain_text import clean, plain_label, tooltip
 from inspector.gui.window.training.training_controls import TrainingControls
+from inspector.records import duration
+
+TOLD_SECONDS = 2.0
+"""Less than that is not worth a word."""
 
 
 class StatusRow:
@@ -48,7 +52,8 @@ class StatusRow:
         """Show the state of the session."""
         session, progress = self.session, self.session.progress
         text = progress.text if session.running and progress is not None else session.sentence
-        self.sentence.show_text(text)
+        left = session.remaining.words() if session.running and not session.cancelling else ""
+        self.sentence.show_text(f"{text}, {left}" if left else text)
         self.elapsed.setText(f"{session.seconds:.1f} s" if session.seconds else "")
         reading = session.reading
         self.bar.setVisible(session.busy or reading is not None)
@@ -64,6 +69,7 @@ class StatusRow:
             self.bar.setRange(0, 0)
         behind = session.background
         present = f"in the background: {behind.present}, {behind.count} left" if behind.present else ""
+        present += f" (about {duration(behind.seconds)})" if present and behind.seconds >= TOLD_SECONDS else ""
         self.background.setText(clean("; ".join(text for text in (session.sweeping.short, present) if text)))
         torch = f"torch {session.catalog.torch}" if session.catalog is not None else ""
         words = {"starting": "torch is loading …", "ready": f"{torch}, ready", "ended": "worker ended"}

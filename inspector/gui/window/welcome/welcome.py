@@ -24,6 +24,7 @@ from inspector.workspace.trainings import list_trainings
 
 if TYPE_CHECKING:
     from inspector.gui.window.asking import Asking
+    from inspector.gui.window.open_at import OpenAt
 
 MOST_MODELS, MOST_FILES, MOST_KEPT = 4, 4, 3
 LOOK_MS = 60
@@ -34,9 +35,9 @@ SURE = "Remove {} that this app keeps ({})? What a window shows stays, and so do
 class Welcome(QObject):
     """Shows the page over the panels until something is open."""
 
-    def __init__(self, window: Asking) -> None:
+    def __init__(self, window: Asking, open_at: OpenAt) -> None:
         super().__init__(window)
-        self.window = window
+        self.window, self.open_at = window, open_at
         self.page = WelcomePage(window)
         self.page.hide()
         self.page.asked.connect(self._ask)
@@ -202,7 +203,7 @@ class Welcome(QObject):
     def go_on(self, place: Place) -> None:
         """Show what was shown when the window was closed, at its place; its model is opened too, and does not run."""
         window = self.window
-        window.open_at.ask(place.view)
+        self.open_at.ask(place.view)
         if not place.model.subject:
             window.open_path(place.path)
             return
