@@ -297,6 +297,7 @@ def test_a_click_at_a_known_place_puts_the_cursor_there(stage: Stage, key: str) 
         at = aim.at if isinstance(aim.at, tuple) else aim.at(panel, stage.capture)
         for go in (hover, click) if aim.hovered else (click,):
             hover(panel, QPoint(1, 1))
+            stage.cursor.fix(False)
             stage.cursor.move(step=0, unit=None, key=None, head=None, place="")
             panel.marked.clear()
             go(panel, place_of(panel, plot, *at))

@@ -15,6 +15,7 @@ from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.axes import LogAxis, StepAxis, ValueAxis, style_axis
 from inspector.gui.widgets.gap_bands import GapBands
 from inspector.gui.widgets.gaps import Gaps
+from inspector.gui.widgets.pin_lines import PinLines
 from inspector.gui.widgets.plain_text import tooltip
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.widgets.title import TITLE_POINTS, title_from_left
@@ -49,6 +50,8 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         self._line.setZValue(50)
         self._line.hide()
         self.addItem(self._line, ignoreBounds=True)
+        self._fixed = False
+        self._pins = PinLines(self)
         self._bands = GapBands(theme)
         self.addItem(self._bands, ignoreBounds=True)
         self._labels = (label, bottom)
@@ -66,7 +69,8 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         style_axis(self.getAxis("left"), theme, self._labels[0])
         style_axis(self._bottom, theme, self._labels[1])
         self.vb.setBackgroundColor(theme.base)
-        self._line.setPen(pg.mkPen(theme.cursor, width=1))
+        self.show_fixed(self._fixed)
+        self._pins.set_theme(theme)
         self._bands.theme = theme
 
     def mark_gaps(self, gaps: Gaps) -> None:
@@ -117,6 +121,15 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         else:
             self._line.setPos(step)
             self._line.show()
+
+    def show_fixed(self, fixed: bool) -> None:
+        """Whether the cursor stays where it is: its line is wider then."""
+        self._fixed = fixed
+        self._line.setPen(pg.mkPen(self.theme.cursor, width=2.5 if fixed else 1))
+
+    def show_pins(self, pins: Sequence[tuple[int, int]]) -> None:
+        """Draw the pins, (step, number) each."""
+        self._pins.show(pins)
 
     def _follow(self, low: float, high: float) -> None:
         if self.vb.viewRange()[0] != [low, high]:
