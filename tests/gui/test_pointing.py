@@ -73,6 +73,7 @@ AIMS: dict[str, tuple[Aim, ...]] = {
         Aim(lambda p: p.row.plot, (117, 5), step_unit(), ("h[117, 5]  rnn.l0", of("rnn.l0:h", 117, 5))),
         Aim(lambda p: p.trace, (44.2, 0), {"step": 44}),
     ),
+    "ask": (Aim(lambda p: p.plots[0], (31, 0.5), {"step": 31}),),
     "units": (
         Aim(lambda p: p.row.plot, (117, 2), {"step": 117, "place": L0}),
         Aim(lambda p: p.together, (31, 0.5), {"step": 31}),

@@ -270,6 +270,7 @@ class Panel(Holding):
             if not self.over.on:
                 self.follow(position, position)
             self._show_cursor(position.step)
+            self._show_matches()
             self.drawn.emit()
         except Exception as fault:  # noqa: BLE001 - a failure of one panel must not affect the window
             self._show_error(str(fault), traceback.format_exc())

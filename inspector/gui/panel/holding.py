@@ -11,6 +11,7 @@ from PySide6.QtGui import QKeyEvent
 
 from inspector.gui.panel.pointing import Marks, Pointing
 from inspector.gui.panel.signals import PanelSignals
+from inspector.gui.state.asked import asked_of
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.pins import Pin, pins_of
 from inspector.gui.widgets.stepplot import StepPlot
@@ -36,6 +37,7 @@ class Holding(PanelSignals):
         pins.added.connect(self._keep_marks)
         pins.changed.connect(self._show_pins)
         self.looking.cursor.fixing.connect(self._show_fixed)
+        asked_of(self.looking).changed.connect(self._show_matches)
 
     def pointed(self, plot: Any, x: float, y: float) -> None:
         """The mouse is over a plot, at data coordinates: the cursor goes there, or the place is marked in the plot."""
@@ -91,6 +93,14 @@ class Holding(PanelSignals):
         for plot in self.plots:
             if plot.steps is not None:
                 plot.show_pins(found)
+
+    @Slot()
+    def _show_matches(self) -> None:
+        """Mark what was looked for in the sequence."""
+        ranges = asked_of(self.looking).along(self.looking.axis)
+        for plot in self.plots:
+            if plot.steps is not None:
+                plot.show_matches(ranges)
 
     @Slot(bool)
     def _show_fixed(self, fixed: bool) -> None:

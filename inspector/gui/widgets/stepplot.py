@@ -15,6 +15,7 @@ from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.axes import LogAxis, StepAxis, ValueAxis, style_axis
 from inspector.gui.widgets.gap_bands import GapBands
 from inspector.gui.widgets.gaps import Gaps
+from inspector.gui.widgets.match_bands import MatchBands
 from inspector.gui.widgets.pin_lines import PinLines
 from inspector.gui.widgets.plain_text import tooltip
 from inspector.gui.widgets.theme import Theme
@@ -52,6 +53,8 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         self.addItem(self._line, ignoreBounds=True)
         self._fixed = False
         self._pins = PinLines(self)
+        self._matches = MatchBands(theme)
+        self.addItem(self._matches, ignoreBounds=True)
         self._bands = GapBands(theme)
         self.addItem(self._bands, ignoreBounds=True)
         self._labels = (label, bottom)
@@ -71,7 +74,7 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         self.vb.setBackgroundColor(theme.base)
         self.show_fixed(self._fixed)
         self._pins.set_theme(theme)
-        self._bands.theme = theme
+        self._bands.theme = self._matches.theme = theme
 
     def mark_gaps(self, gaps: Gaps) -> None:
         """Mark the steps of which something that is drawn here is not known."""
@@ -130,6 +133,10 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
     def show_pins(self, pins: Sequence[tuple[int, int]]) -> None:
         """Draw the pins, (step, number) each."""
         self._pins.show(pins)
+
+    def show_matches(self, ranges: tuple[tuple[int, int], ...]) -> None:
+        """Mark ranges of steps, (first, last) each."""
+        self._matches.set_ranges(ranges)
 
     def _follow(self, low: float, high: float) -> None:
         if self.vb.viewRange()[0] != [low, high]:

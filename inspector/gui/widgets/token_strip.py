@@ -47,6 +47,8 @@ class TokenStrip(QWidget):
         """Of each step the colour of ±∞ or NaN, by its number in a colour table; 0 for a finite number."""
         self._gaps = NONE
         self._noted: frozenset[int] = frozenset()
+        self._matched: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)
+        """Which steps match what was looked for."""
         self._pins: dict[int, int] = {}
         """Step → number of a pin."""
         self._left = 0
@@ -86,6 +88,13 @@ class TokenStrip(QWidget):
         if dict(pins) != self._pins:
             self._pins = dict(pins)
             self.update()
+
+    def show_matches(self, ranges: Sequence[tuple[int, int]], steps: int) -> None:
+        """Underline the steps of these ranges, (first, last) each."""
+        self._matched = np.zeros(steps, np.bool_)
+        for first, last in ranges:
+            self._matched[first : last + 1] = True
+        self.update()
 
     def set_sequence(self, names: Sequence[str], steps: int) -> None:
         """Other tokens, or more of them; without names the steps are numbered."""
@@ -169,6 +178,8 @@ class TokenStrip(QWidget):
         painter.drawText(box, self.aligned, text)
         if step in self._noted:
             self._paint_note(painter, box)
+        if step < len(self._matched) and self._matched[step]:
+            painter.fillRect(QRect(box.left(), box.bottom() - 2, box.width(), 3), QColor(self.theme.series[1]))
         if step in self._pins:
             self._paint_pin(painter, box, self._pins[step])
         if step == self.cursor_.position.step:

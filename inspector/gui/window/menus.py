@@ -40,6 +40,7 @@ COMPARE = "Compare what is shown with another capture"
 COMPARE_FRAMES = "Compare the frame that is shown with another one of this capture"
 FIRST_DIFFERENCE = "Where the two runs that are compared begin to differ by more than rounding explains"
 CANCEL = "Cancel the run, or the opening of a model"
+ASK = "Find a text, and the units, gates and heads that track it"
 FIX = "The cursor stays where it is while the mouse moves over plots; a click does the same"
 PIN = "Keep this place: its numbers stand beside those under the cursor; Shift and a click do the same"
 WHOLE = "The whole sequence, and every plot as it was"
@@ -127,6 +128,7 @@ class Menus:
         self.add(menu, "&Whole sequence", window.show_all_steps, "Ctrl+0", WHOLE)
         self.add(menu, "Zoom &in", lambda: _zoom(window, 0.5), Standard.ZoomIn)
         self.add(menu, "Zoom &out", lambda: _zoom(window, 2.0), Standard.ZoomOut)
+        self.add(menu, "&Ask the text…", lambda: _ask(window), Standard.Find, ASK)
         self._holding(menu)
         self.add(menu, "&Compare frames", window.comparing.begin_frames, "Ctrl+D", COMPARE_FRAMES)
         self.add(menu, "Fi&nd the first difference", window.comparing.find_first, "", FIRST_DIFFERENCE)
@@ -232,6 +234,16 @@ def _copy(window: Asking, panel: Panel) -> None:
     application = QApplication.instance()
     assert application is not None
     application.aboutToQuit.connect(forget_clipboard)
+
+
+def _ask(window: Asking) -> None:
+    """Ask in front, its field in focus."""
+    if "ask" in window.docks:
+        window.docking.show_panel("ask")
+        panel = window.panels.get("ask")
+        if panel is not None and hasattr(panel, "begin"):
+            panel.control_row.setVisible(panel.state != "empty")
+            panel.begin()
 
 
 def _open(window: Asking) -> None:

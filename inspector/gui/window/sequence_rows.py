@@ -8,6 +8,7 @@ from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from inspector.capture import Capture, Pair
+from inspector.gui.state.asked import asked_of
 from inspector.gui.state.cursor import Cursor
 from inspector.gui.state.pins import pins_of
 from inspector.gui.state.settings import Settings
@@ -37,6 +38,7 @@ class SequenceRows(QWidget):
         self.rows: dict[str, SequenceRow] = {}
         self._make(STEP_DOMAIN)
         pins_of(cursor).changed.connect(self.show_pins)
+        asked_of(cursor).changed.connect(self.show_matches)
 
     def __iter__(self) -> Iterator[SequenceRow]:
         return iter(self.rows.values())
@@ -106,6 +108,13 @@ class SequenceRows(QWidget):
         pins = pins_of(self.cursor_)
         for axis, row in self.rows.items():
             row.strip.show_pins(pins.along(axis))
+
+    @Slot()
+    def show_matches(self) -> None:
+        """Underline what was looked for."""
+        asked = asked_of(self.cursor_)
+        for axis, row in self.rows.items():
+            row.strip.show_matches(asked.along(axis), row.looking.length)
 
     def show_difference(self, difference: Pair | None) -> None:
         """Colour every row by a difference of two runs, or by one run."""
