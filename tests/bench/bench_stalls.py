@@ -29,7 +29,9 @@ def beat():
     last[0] = now
 """
 
-BARE = BEATS + """
+BARE = (
+    BEATS
+    + """
 from PySide6.QtWidgets import QApplication, QLabel
 application = QApplication([])
 label = QLabel("x"); label.show()
@@ -45,8 +47,11 @@ threading.Thread(target=wait, daemon=True).start()
 application.exec()
 print(json.dumps(gaps["start"]))
 """
+)
 
-WINDOW = BEATS + """
+WINDOW = (
+    BEATS
+    + """
 began = time.monotonic()
 from PySide6.QtWidgets import QApplication
 import inspector.gui.app as app
@@ -86,6 +91,7 @@ phase[0] = "closing"
 preparing.close(); timer.stop(); window.close()
 print(json.dumps({"painted": painted, "gaps": gaps}))
 """
+)
 
 
 def measured(steps: int = STEPS) -> tuple[float, dict[str, list[tuple[float, float]]], list[tuple[float, float]]]:
@@ -114,8 +120,17 @@ def rows() -> list[Row]:
         beside = max((gap for at, gap in bare if start <= at <= end), default=0.0)
         over = sum(gap > AIM for _, gap in told)
         note = f"{over} of {len(told):,} gaps above {AIM * 1000:.0f} ms"
-        found.append(Row(f"longest gap, {phase} / bare heartbeat", longest, beside, longest / max(beside, 0.005), "", note))
-    found[0] = Row(found[0].name, found[0].ours, found[0].other, found[0].ratio, "", f"{found[0].note}; painted after {painted:.2f} s")
+        found.append(
+            Row(f"longest gap, {phase} / bare heartbeat", longest, beside, longest / max(beside, 0.005), "", note)
+        )
+    found[0] = Row(
+        found[0].name,
+        found[0].ours,
+        found[0].other,
+        found[0].ratio,
+        "",
+        f"{found[0].note}; painted after {painted:.2f} s",
+    )
     return found
 
 

@@ -295,6 +295,8 @@ class Overview(Panel):
         if known:
             self._to_finding(known[0])
             return
+        if where.unit >= 0:
+            self.looking.move(unit=where.unit)
         steps = (where.step,) if where.step >= 0 else ()
         iterations = (where.iteration,) if where.iteration >= 0 else ()
         self.leading.emit(
