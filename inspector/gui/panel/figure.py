@@ -69,6 +69,7 @@ def scrolled(figure: Figure, height: int) -> QScrollArea:
     area.setFrameShape(QFrame.Shape.NoFrame)
     area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
     area.setMinimumHeight(60)
+    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # the panel is the stop; its keys move the cursor
     area.setWidget(figure)
     return area
 

@@ -41,6 +41,7 @@ COMPARE_FRAMES = "Compare the frame that is shown with another one of this captu
 FIRST_DIFFERENCE = "Where the two runs that are compared begin to differ by more than rounding explains"
 WHOLE = "The whole sequence, and every plot as it was"
 BACK = "Back to the data set from which a sequence was opened"
+NEXT_PANEL = "The next panel comes to the front, also one behind others in its tabs"
 ENLARGE = "One panel gets the room of all, or all again"
 
 
@@ -141,8 +142,16 @@ class Menus:
         """Panels and docks, filled when they exist."""
         self.bar.addMenu(self.panels)
         self.bar.addMenu(self.windows)
-        self.add(self.windows, "&Reset layout", self.window.docking.reset)
-        self.windows.addSeparator()
+        stops, menu = self.window.stops, self.windows
+        self.add(menu, "&Next part", lambda: stops.go(1), "F6", "The keyboard goes to the next part of the window")
+        self.add(menu, "&Part before", lambda: stops.go(-1), "Shift+F6", "The keyboard goes to the part before")
+        self.add(menu, "Next p&anel", lambda: stops.turn(1), "Ctrl+Tab", NEXT_PANEL)
+        self.add(
+            menu, "Panel &before", lambda: stops.turn(-1), "Ctrl+Shift+Tab", NEXT_PANEL.replace("next", "previous")
+        )
+        menu.addSeparator()
+        self.add(menu, "&Reset layout", self.window.docking.reset)
+        menu.addSeparator()
 
     def help(self) -> None:
         """Keys, and the palette of all actions."""
