@@ -173,8 +173,12 @@ def _with_hint(error: ModelError, trace: Trace) -> ModelError:
 
 
 def set_threads() -> int:
-    """Leave one core to the window: torch's default of all cores made small models 10 to 70 times slower."""
+    """Leave one core to the window: torch's default of all cores made small models 10 to 70 times slower.
+
+    INSPECTOR_THREADS says another number, at most that of the cores.
+    """
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 2
-    count = max(1, cores - 1)
+    chosen = os.environ.get("INSPECTOR_THREADS", "")
+    count = min(int(chosen), cores) if chosen.isdecimal() and int(chosen) else max(1, cores - 1)
     torch.set_num_threads(count)
     return count

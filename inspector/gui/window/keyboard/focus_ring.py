@@ -16,7 +16,7 @@ class FocusRing(QWidget):
 
     def __init__(self, around: QWidget, colour: QColor) -> None:
         super().__init__(around)
-        self._colour = colour
+        self.around, self._colour = around, colour
         self.setObjectName("focusring")
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         around.installEventFilter(self)
@@ -26,12 +26,12 @@ class FocusRing(QWidget):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """As large as the widget below it."""
-        if event.type() == QEvent.Type.Resize and watched is self.parent():
+        if event.type() == QEvent.Type.Resize and watched is self.around:
             self._lay_out()
         return False
 
     def _lay_out(self) -> None:
-        around = self.parentWidget().rect()
+        around = self.around.rect()
         self.setGeometry(around)
         inside = around.adjusted(WIDTH, WIDTH, -WIDTH, -WIDTH)
         self.setMask(QRegion(around) - QRegion(inside))  # what is below is not painted again with it

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QDockWidget, QWidget
 
 if TYPE_CHECKING:
     from inspector.gui.window.showing import Showing
@@ -29,7 +29,7 @@ class Stops:
         found = [*rows, *strips, *(dock.widget() for dock in docks), window.timeline]
         return [part for part in found if part.isVisible() and first_stop(part) is not None]
 
-    def _docks_in_view(self) -> list[QWidget]:
+    def _docks_in_view(self) -> list[QDockWidget]:
         """Docks in front of the others in their tabs; Qt moves those behind out of the window, still "visible"."""
         inside = self.window.rect()
         docks = self.window.docks.values()
@@ -96,7 +96,7 @@ def _in_order(part: QWidget) -> Iterator[QWidget]:
     """The part and what is in it, in the order of Tab."""
     yield part
     following = part.nextInFocusChain()
-    while following is not part:
+    while following is not None and following is not part:
         if part.isAncestorOf(following):
             yield following
         following = following.nextInFocusChain()
