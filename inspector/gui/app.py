@@ -12,11 +12,12 @@ from PySide6.QtWidgets import QApplication
 
 from inspector.gui.runtime.crash_file import NativeCrashes
 from inspector.gui.runtime.display import has_display
+from inspector.gui.state.preferred import runs_of, threads_of
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.window.main_window import Window
 from inspector.gui.window.open_at import WHOLE
-from inspector.gui.window.preferences import runs_of, threads_of, use_font_size
+from inspector.gui.window.preferences import use_font_size
 from inspector.records import InputSpec, Log, ViewAt
 from inspector.transport.process import WorkerProcess
 

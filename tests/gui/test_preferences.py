@@ -19,8 +19,9 @@ from inspector.gui.dialogs.about import About
 from inspector.gui.dialogs.preferences import FIELDS, Chosen, PreferencesDialog
 from inspector.gui.runtime.crash_file import KEPT, NATIVE, NativeCrashes, write
 from inspector.gui.runtime.versions import versions
+from inspector.gui.state.preferred import runs_of, threads_of
 from inspector.gui.window.main_window import Window
-from inspector.gui.window.preferences import chosen_now, runs_of, threads_of, use
+from inspector.gui.window.preferences import chosen_now, use
 from inspector.records import Catalog, Entry
 from inspector.transport.process import THREADS, WorkerProcess
 from inspector.version import __version__

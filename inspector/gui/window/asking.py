@@ -19,12 +19,12 @@ from inspector.gui.runtime.versions import versions
 from inspector.gui.state.followed_log import as_log
 from inspector.gui.state.needed import needed_for
 from inspector.gui.state.offered import Offered, is_of_transformers
+from inspector.gui.state.preferred import DEVICE
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.state.shown import Made
 from inspector.gui.state.step_axes import places_along
 from inspector.gui.window.model_opening import ModelOpening, is_capture
-from inspector.gui.window.preferences import DEVICE, show_preferences
 from inspector.gui.window.report_file import ReportFile
 from inspector.gui.window.searches import Searches
 from inspector.gui.window.showing import Showing
@@ -328,10 +328,6 @@ class Asking(Showing):
         else:
             self.models.then = None
             self.open_model(needed.load)
-
-    def show_preferences(self, name: str = "") -> None:
-        """Ask how the window looks, what models run on and what is computed; begin at the choice of a name."""
-        show_preferences(self, name)
 
     def show_about(self) -> None:
         """Versions of all that runs, and where things are kept."""

@@ -19,6 +19,7 @@ from inspector.gui.widgets.plain_text import clean
 from inspector.gui.window.asking import Asking
 from inspector.gui.window.model_opening import OpenDialog
 from inspector.gui.window.named import show_palette
+from inspector.gui.window.preferences import show_preferences
 from inspector.gui.window.saving import complete, export_all, save_panel
 from inspector.gui.window.states_choice import choose_states
 
@@ -86,7 +87,7 @@ class Menus:
         self.add(menu, "&Export all figures…", lambda: export_all(window))
         self.add(menu, "&Report…", window.report.ask, says=REPORT)
         menu.addSeparator()
-        self.add(menu, "Prefere&nces…", window.show_preferences, Standard.Preferences, PREFERENCES)
+        self.add(menu, "Prefere&nces…", lambda: show_preferences(window), Standard.Preferences, PREFERENCES)
         menu.addSeparator()
         self.add(menu, "&Close window", window.close, Standard.Close)
         self.add(menu, "&Quit", window.close, Standard.Quit)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from inspector.gui.dialogs.palette import Command, Palette, commands_of
 from inspector.gui.dialogs.preferences import FIELDS
 from inspector.gui.widgets.plain_text import token
+from inspector.gui.window.preferences import show_preferences
 from inspector.records import STEP_DOMAIN
 from inspector.workspace.samples import list_samples, step_of
 from inspector.workspace.trainings import list_trainings
@@ -36,7 +37,7 @@ def named(window: Asking) -> Iterator[Command]:
     yield from _samples(window)
     yield from _quantities(window)
     for name, about in FIELDS.items():
-        yield Command(f"Preferences: {name}", "Setting", partial(window.show_preferences, name), about)
+        yield Command(f"Preferences: {name}", "Setting", partial(show_preferences, window, name), about)
 
 
 def _panels(window: Asking) -> Iterator[Command]:

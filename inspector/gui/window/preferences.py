@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QApplication
 
 from inspector.gui.dialogs.preferences import Chosen, PreferencesDialog
+from inspector.gui.state.preferred import DEVICE, POINTS, RUNS, THREADS, whole
 from inspector.gui.state.settings import Settings
 
 if TYPE_CHECKING:
     from inspector.gui.window.asking import Asking
 
-POINTS, THREADS, DEVICE, RUNS = "font size", "threads", "device", "runs"
-"""Names of the choices in the settings that no menu has too."""
 NEXT_START = "Runs are kept there from the next start on; those that were made stay where they are."
 NEXT_WORKER = "The number of threads holds from the next start of the worker on."
 
@@ -64,23 +61,6 @@ def use(window: Asking, now: Chosen, wanted: Chosen) -> None:
     if said:
         window.session.sentence = " ".join(said)
         window.show_state()
-
-
-def whole(settings: Settings, name: str) -> int:
-    """A remembered whole number; 0 where there is none, or none that can be read."""
-    text = settings.text(name, "0")
-    return int(text) if text.isdecimal() else 0
-
-
-def threads_of(settings: Settings) -> int:
-    """Threads that a worker gets: at most as many as there are cores; 0 leaves it to the worker."""
-    return min(whole(settings, THREADS), os.cpu_count() or 1)
-
-
-def runs_of(settings: Settings) -> Path | None:
-    """Where runs are kept, or None for the usual folder."""
-    text = settings.text(RUNS)
-    return Path(text) if text else None
 
 
 def use_font_size(settings: Settings) -> None:

@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QDockWidget, QWidget
 
 if TYPE_CHECKING:
-    from inspector.gui.window.showing import Showing
+    from inspector.gui.window.parts import Parts
 
 SHORTCUT = Qt.FocusReason.ShortcutFocusReason
 
@@ -17,7 +17,7 @@ SHORTCUT = Qt.FocusReason.ShortcutFocusReason
 class Stops:
     """Parts are the rows at the top, the docks that are seen, from left to right and from the top, and the timeline."""
 
-    def __init__(self, window: Showing) -> None:
+    def __init__(self, window: Parts) -> None:
         self.window = window
 
     def parts(self) -> list[QWidget]:
