@@ -12,8 +12,10 @@ from PySide6.QtGui import QColor, QFocusEvent, QFontMetrics, QMouseEvent, QPaint
 from PySide6.QtWidgets import QWidget
 
 from inspector.gui.state.cursor import Cursor, Looking, Position
+from inspector.gui.widgets.described import InWords, Role, value_changed
 from inspector.gui.widgets.gaps import NONE, Gaps
 from inspector.gui.widgets.hatching import paint_gaps
+from inspector.gui.widgets.numbers import number, with_fewer_digits
 from inspector.gui.widgets.plain_text import clean, token, tooltip
 from inspector.gui.widgets.quantise import levels_of
 from inspector.gui.widgets.theme import INFINITE, Theme, colour_table
@@ -26,10 +28,11 @@ BESIDE = 90
 """Pixels of the sequence that stay in view before and after the cursor's step, where there are any."""
 
 
-class TokenStrip(QWidget):
+class TokenStrip(InWords, QWidget):
     """One box a step; the cursor's box is framed and kept in view. `editing()` after a double-click on a box."""
 
     editing = Signal()
+    accessible_role = Role.Slider
     aligned = Qt.AlignmentFlag.AlignCenter
     """Position of a text in its box."""
 
@@ -48,6 +51,7 @@ class TokenStrip(QWidget):
         self._noted: frozenset[int] = frozenset()
         self._left = 0
         self._caption = ""
+        self._values: npt.NDArray[Any] | None = None
         self.nothing = NO_SEQUENCE
         """What is said where there are no steps."""
         self._diverging = False
@@ -108,6 +112,7 @@ class TokenStrip(QWidget):
         definition have no number (`without`) have no colour, not that of NaN.
         """
         self._gaps = gaps if values is not None else NONE
+        self._values = values
         self._caption, self._diverging = caption, scale == "diverging"
         self._special = np.zeros(0, np.uint8)
         if values is None or not len(values):
@@ -197,6 +202,7 @@ class TokenStrip(QWidget):
     def _follow(self, new: Position, old: Position) -> None:
         if new.step != old.step:
             self._bring_into_view(new.step)
+            value_changed(self)
         self.update()
 
     def _bring_into_view(self, step: int | None) -> None:
@@ -224,6 +230,24 @@ class TokenStrip(QWidget):
         """A step as in the tooltip: "step 3 'a'"."""
         name = clean(repr(self._names[step])) if step < len(self._names) else ""
         return f"{self.word} {step} {name}".strip()
+
+    def value_in_words(self) -> str:
+        """The cursor's step, its token, and the number by which it is coloured."""
+        step = self.cursor_.position.step
+        if not self._steps:
+            return self.nothing
+        if step is None or step >= self._steps:
+            return f"{self._steps} steps, the cursor is at none"
+        values = self._values
+        known = values is not None and step < len(values)
+        coloured = (
+            f", {self._caption} {with_fewer_digits(number(values[step]))}" if known and values is not None else ""
+        )
+        return f"{self.named(step)} of {self._steps}{coloured}"
+
+    def about_in_words(self) -> str:
+        """How the cursor is moved."""
+        return "Left and right move the cursor, Home and End to the ends"
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """A click moves the cursor."""
