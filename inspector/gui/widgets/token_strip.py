@@ -18,7 +18,7 @@ from inspector.gui.widgets.hatching import paint_gaps
 from inspector.gui.widgets.numbers import number, with_fewer_digits
 from inspector.gui.widgets.plain_text import clean, token, tooltip
 from inspector.gui.widgets.quantise import levels_of
-from inspector.gui.widgets.theme import INFINITE, Theme, colour_table
+from inspector.gui.widgets.theme import INFINITE, Theme, colour_table, readable_on
 from inspector.records import STEP_DOMAIN
 
 NO_SEQUENCE = "no sequence yet"
@@ -158,8 +158,7 @@ class TokenStrip(InWords, QWidget):
         colour = _mixed(low, high, share) if share is not None else self._without(step)
         painter.fillRect(box.adjusted(gap, 0, -gap, 0), colour)
         self._cover(painter, step, QRectF(box.adjusted(gap, 0, -gap, 0)))
-        light = share is not None and share > 0.55 and not self.theme.dark
-        painter.setPen(QColor("#ffffff" if light else self.theme.text))
+        painter.setPen(readable_on(colour) if colour != QColor(self.theme.raised) else QColor(self.theme.text))
         painter.drawText(box, self.aligned, text)
         if step in self._noted:
             self._paint_note(painter, box)
