@@ -38,7 +38,7 @@ def export(
     sequences: bool, curves: bool, match: tuple[str, ...], run: str | None, to: str, damaged: bool, **figures: Any,
 ) -> None:  # fmt: skip
     """Write the numbers of a channel, of a capture or a log, or figures of panels to files."""
-    chosen_panel = panel is not None or bool(figures["all_panels"])
+    chosen_panel = panel is not None or bool(figures["all_panels"] or figures["panels"])
     if (channel is not None) + chosen_panel + sequences + curves != 1:
         raise Fault(
             "Say what to export: either --channel NAME (numbers), --panel NAME (a figure), --all-panels (figures), "

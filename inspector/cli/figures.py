@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 OPTIONS = (
     click.option("--all-panels", is_flag=True, help="A figure of every panel that shows something, into a folder."),
+    click.option("--panels", default=None, metavar="A,B", help="The same of these panels."),
     click.option("--all-frames", is_flag=True, help="With --panel or --all-panels: a figure of every frame."),
     click.option("--format", "form", type=click.Choice(["png", "svg", "pdf"]), default="png", help="Of many figures."),
     click.option("--theme", "colours", type=click.Choice(["light", "dark", "paper"]), default=None,
@@ -51,7 +52,7 @@ class Figures:
 
     look: Look
     several: bool
-    panel: str
+    panels: tuple[str, ...]
     all_frames: bool
     form: str
     numbers: str
@@ -65,23 +66,26 @@ class Figures:
         """From what was given; `others`: no figure is asked for. Raises Fault, and CaptureError."""
         from inspector.gui.export.look import Look, size_of
 
-        if panel is not None and given["all_panels"]:
-            raise Fault("Give either --panel NAME or --all-panels.")
+        if (panel is not None) + bool(given["all_panels"]) + (given["panels"] is not None) > 1:
+            raise Fault("Give one of --panel NAME, --panels A,B and --all-panels.")
         own = ("all_frames", "colours", "dark", "size", "font", "dpi", "numbers", "animate")
         if others and (strange := [name for name in own if given[name]]):
             raise Fault(f"--{strange[0].replace('_', '-')} is of figures: it needs --panel NAME or --all-panels.")
-        if given["animate"] and (given["all_panels"] or given["all_frames"] or given["numbers"]):
+        if given["animate"] and (given["all_panels"] or given["panels"] or given["all_frames"] or given["numbers"]):
             raise Fault("--animate draws one panel: it goes with --panel NAME alone.")
         if given["dark"] and given["colours"] not in (None, "dark"):
             raise Fault(f"--dark and --theme {given['colours']} contradict each other.")
+        named = tuple(name.strip() for name in (given["panels"] or "").split(",") if name.strip())
         look = Look(
             size=None if given["size"] is None else size_of(given["size"]),
             colours="dark" if given["dark"] else given["colours"] or "light",
             font=given["font"], dpi=Look().dpi if given["dpi"] is None else given["dpi"],
         )  # fmt: skip
+        names = (panel,) if panel else named
+        several = bool(given["all_panels"] or named or given["all_frames"])
         return cls(
-            look, bool(given["all_panels"] or given["all_frames"]), panel or "", given["all_frames"], given["form"],
-            given["numbers"] or "", given["animate"] or "", given["rate"], given["every"], given["progress"],
+            look, several, names, given["all_frames"], given["form"], given["numbers"] or "", given["animate"] or "",
+            given["rate"], given["every"], given["progress"],
         )  # fmt: skip
 
 
@@ -122,7 +126,7 @@ def _many(path: str, at: ViewAt, to: str, asked: Figures, told: _Lines, *, damag
     from inspector.gui.export.many import Wanted, export_many
 
     wanted = Wanted(
-        panels=(asked.panel,) if asked.panel else (), frames=None if asked.all_frames else (at.frame,), at=at,
+        panels=asked.panels, frames=None if asked.all_frames else (at.frame,), at=at,
         look=asked.look, form=asked.form, numbers=asked.numbers, damaged=damaged,
     )  # fmt: skip
     written, problems = 0, []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,10 @@ def figure_bytes(panel: Panel, target: Path, scale: float = SCALE) -> bytes:
 
     Raises CaptureError with a one-line message.
     """
-    make = {".png": partial(png_bytes, scale=scale), ".svg": svg_bytes, ".pdf": pdf_bytes}.get(target.suffix.lower())
+    made: dict[str, Callable[[Panel], bytes]] = {
+        ".png": partial(png_bytes, scale=scale), ".svg": svg_bytes, ".pdf": pdf_bytes,
+    }  # fmt: skip
+    make = made.get(target.suffix.lower())
     if make is None:
         raise CaptureError(
             f"Cannot write a figure as {target.suffix or target.name!r}; there are {', '.join(FIGURES)}."

@@ -169,10 +169,3 @@ def write_figure(panel: Panel, target: Path, *, damaged: bool, look: Look = PLAI
     if numbers:
         save_data(panel, target.with_suffix(f".{numbers}"))
     return lost
-
-
-def export_all(path: Path | str, folder: Path | str) -> list[Path]:
-    """A PNG of every panel that has something to show; the paths, in the order of the panels."""
-    from inspector.gui.export.many import Wanted, export_many
-
-    return [one.path for one in export_many(path, folder, Wanted()) if one.path is not None]

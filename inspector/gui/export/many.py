@@ -70,6 +70,11 @@ def export_many(path: Path | str, folder: Path | str, wanted: Wanted) -> Iterato
     del running
 
 
+def export_all(path: Path | str, folder: Path | str) -> list[Path]:
+    """A PNG of every panel that has something to show; the paths, in the order of the panels."""
+    return [one.path for one in export_many(path, folder, Wanted()) if one.path is not None]
+
+
 def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)

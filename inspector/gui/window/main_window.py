@@ -14,7 +14,6 @@ from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.window.asking import Asking
 from inspector.gui.window.menus import add_panel_menus, make_menus
-from inspector.gui.window.open_at import OpenAt
 from inspector.gui.window.saving import save_script
 from inspector.gui.window.trying import try_cure
 from inspector.records import Catalog, Log
@@ -33,7 +32,6 @@ class Window(Asking):
         self._known: Catalog | None = None
         self._menus = make_menus(self)
         self.apply_theme(self.theme)
-        self.open_at = OpenAt(self)
         self._ticker = QTimer(self, interval=TICK_MS)
         self._ticker.timeout.connect(self.tick)
 
@@ -78,6 +76,7 @@ class Window(Asking):
             panel.trying.connect(lambda finding, cure: try_cure(self, finding, cure))
             panel.drawn.connect(self.read_soon)
             self.docking.put(key, panel)
+            self.sessions.choose(key, panel)
             if self.session.catalog is not None:
                 panel.know(self.session.catalog.quantities, self.session.catalog.cures)
             panel.say_computed(self.has_computed(panel.extra))
@@ -123,6 +122,7 @@ class Window(Asking):
             self.docking.label_tabs()
         self._answer(changes)
         self.open_at.go()
+        self.sessions.tick()
 
     def _know(self, catalog: Catalog | None) -> None:
         """Offer the entries of the worker's catalogue, once it has arrived."""
@@ -181,6 +181,7 @@ class Window(Asking):
         self.timeline.show_capture(None, -1, follow=True)
         self.comparing.end()
         self.report.close()
+        self._menus.exporting.close()
         for panel in self.panels.made.values():
             panel.set_capture(None)
         if self._listen is not None:
