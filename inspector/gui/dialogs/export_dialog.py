@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -25,6 +26,8 @@ from inspector.gui.widgets.controls import caption, chooser
 from inspector.gui.widgets.plain_text import clean, plain_label
 
 FIGURES, STEPS, TRAINING = "Figures", "Animation over the steps", "Animation over training"
+ON_SCREEN, FOR_PRINT = 96, 192
+"""Dots an inch of an animation and of a figure, unless others are chosen."""
 NOW, EVERY = "the frame that is shown", "every frame"
 COLUMN = "85x60mm"
 SIZES = ("1200x760", "900x600", COLUMN, "180x110mm", "3.3x2.2in")
@@ -58,6 +61,7 @@ class ExportDialog(QDialog):
         self._make_fields(frames, theme)
         self._list_panels(panels, front)
         form = QFormLayout()
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         for name, field in (
             ("&What", self.what), ("Frames", self.frames), ("&Steps", self._row(self.ranged, self.first, self.last)),
             ("Si&ze", self.size_text), ("&Colours", self.theme), ("&Font", self.font_size), ("Format", self.form),
@@ -115,7 +119,7 @@ class ExportDialog(QDialog):
         self.font_size.setSuffix(" pt")
         self.font_size.setDecimals(1)
         self.form: QComboBox = chooser(list(FORMS[FIGURES]), "Format")
-        self.dpi = self._whole("Dots an inch", 192, 36, 1200)
+        self.dpi = self._whole("Dots an inch", FOR_PRINT, 36, 1200)
         self.dpi.setSuffix(" dpi")
         self.numbers: QComboBox = chooser(list(NUMBERS), "Numbers beside each figure")
         self.rate = self._whole("Pictures a second", 10, 1, 50)
@@ -145,6 +149,9 @@ class ExportDialog(QDialog):
         self.every_panel.setTristate(False)
         self.panels = QListWidget()
         self.panels.setAccessibleName("Panels")
+        edged = self.panels.palette()  # boxes have an edge in the dark too (theme.py says why they have none)
+        edged.setColor(QPalette.ColorRole.Window, edged.color(QPalette.ColorRole.PlaceholderText))
+        self.panels.setPalette(edged)
         for key, title in panels:
             item = QListWidgetItem(clean(title))
             item.setData(Qt.ItemDataRole.UserRole, key)
@@ -174,6 +181,7 @@ class ExportDialog(QDialog):
         if [self.form.itemText(i) for i in range(self.form.count())] != list(wanted):
             self.form.clear()
             self.form.addItems(list(wanted))
+            self.dpi.setValue(ON_SCREEN if moving else FOR_PRINT)
         for field in (self.frames, self.numbers):
             self._form.setRowVisible(field, not moving)
         for number in (self.rate, self.every):

@@ -20,6 +20,8 @@ FORMATS = {".gif": "GIF", ".apng": "PNG", ".webp": "WEBP"}
 OVER = ("steps", "training")
 MOST = 1_000
 """Pictures of an animation at most: a browser holds all of them in memory."""
+MOST_PIXELS = 300_000_000
+"""Of all pictures together: Pillow holds them in memory too, in three bytes each."""
 FASTEST = 50.0
 """Pictures a second: the shortest time of one in a GIF that browsers keep to is 0.02 s."""
 NO_PILLOW = "An animation is written by Pillow, which is not installed: pip install 'sequence-inspector[animation]'."
@@ -80,6 +82,14 @@ def _check_count(places: list[int], over: str) -> None:
         )
 
 
+def _check_room(pixels: int, count: int) -> None:
+    if pixels * count > MOST_PIXELS:
+        raise CaptureError(
+            f"{count:,} pictures of {pixels:,} pixels do not fit into memory, {MOST_PIXELS:,} pixels together do: "
+            "choose fewer dots an inch (--dpi), a smaller size, or fewer pictures (--every)."
+        )
+
+
 def _pillow() -> Any:
     try:
         from PIL import Image
@@ -112,6 +122,7 @@ class _Pictures:
             drawn = self._draw(place)
             if first is None:
                 first = drawn
+                _check_room(first.width * first.height, len(places))
             elif drawn.size != first.size:  # a note below the figure made it higher
                 drawn = drawn.crop((0, 0, *first.size))
             self.moved |= drawn is not first and drawn.tobytes() != first.tobytes()
@@ -142,8 +153,9 @@ def _written(pictures: Iterator[Any], form: str, rate: float, title: str) -> byt
     if form == "GIF":
         first, pictures = _with_palette(first), (_with_palette(one) for one in pictures)
     options: dict[str, Any] = {"lossless": True} if form == "WEBP" else {}
+    rest = list(pictures)  # the writer of APNG goes through them twice
     first.save(
-        out, form, save_all=True, append_images=pictures, duration=round(1000 / rate), loop=0, **options
+        out, form, save_all=True, append_images=rest, duration=round(1000 / rate), loop=0, **options
     )  # fmt: skip
     return out.getvalue()
 
