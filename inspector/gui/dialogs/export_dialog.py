@@ -91,6 +91,8 @@ class ExportDialog(QDialog):
         self.what.currentTextChanged.connect(self._arrange)
         self.panels.itemChanged.connect(self._arrange)
         self.ranged.toggled.connect(self._arrange)
+        self.first.valueChanged.connect(self._arrange)
+        self.last.valueChanged.connect(self._arrange)
         self._arrange()
         self.resize(620, 460)
 

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QProcess, Slot
+from PySide6.QtCore import QObject, QProcess, Qt, Slot
 from PySide6.QtWidgets import QFileDialog, QProgressDialog
 
 from inspector.capture import Capture, LogView
@@ -61,6 +61,7 @@ class FigureExport(QObject):
         steps = (0, window.steps.length - 1) if window.steps.length > 1 else None
         theme = "dark" if window.theme.dark else "light"
         self.dialog = ExportDialog(full, front, len(capture.frames), steps, theme, window)
+        self.dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.dialog.accepted.connect(self._chosen)
         self.dialog.open()
 
@@ -90,6 +91,7 @@ class FigureExport(QObject):
         self.progress.setMinimumDuration(0)
         self.progress.setAutoReset(False)
         self.progress.canceled.connect(self.cancel)
+        self.progress.show()
         start_command(process, self._words(chosen, to))
         self._window.say(f"Figures are being exported to {to} …")
 
