@@ -64,7 +64,7 @@ class PageAppender:
         raise CaptureError(f"{self.folder} has no free name for another page file.")
 
     def flush(self) -> None:
-        """Pass what was appended to the system, so that readers find it, and to the disk: rows are committed after it."""
+        """Pass what was appended to the system, where readers find it, and to the disk, before the rows that name it."""
         if self._file is not None and self._file.tell() != self._synced:
             self._file.flush()
             to_disk(self._file.fileno())
@@ -105,7 +105,7 @@ def to_disk(descriptor: int) -> None:
 
 
 def folder_to_disk(folder: Path) -> None:
-    """Return when the names of a folder are on the disk; systems without open folders keep them in order by themselves."""
+    """Return when the names of a folder are on the disk; nothing where a system cannot open folders."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

@@ -70,7 +70,7 @@ def certain(operations: list[Operation]) -> set[int]:
         if one.kind == "s":
             for earlier, other in enumerate(operations[:number]):
                 own = other.path == one.path and other.kind in "wt"
-                name = os.path.dirname(other.path) == one.path and other.kind in "cu"
+                name = str(Path(other.path).parent) == one.path and other.kind in "cu"
                 # a file's own name goes with its journal entry on ext4, XFS and Btrfs
                 found |= {earlier} if own or name or (other.path == one.path and other.kind == "c") else set()
     return found
