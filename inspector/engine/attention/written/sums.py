@@ -322,7 +322,7 @@ class WeightedSums:
             "; ".join(filter(None, (_note(whole, known, origin, part), place.note))),
             masked=None if masked is None else whole_part(masked, True)[..., place.keys],
             margins=None if rows is None else rows.amax(-1).double(),
-            source=self._source(layout) if part.shape[-1] == part.shape[-2] else None,
+            source=self._source(layout) if part.shape[-1] == part.shape[-2] > 1 else None,
         )  # fmt: skip
         seen = place.put(seen)
         seen.ends = self._ends(layout) if windows is None else None
