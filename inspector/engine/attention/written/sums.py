@@ -169,7 +169,7 @@ class WeightedSums:
         found = scores.of_product(self.selected, contraction) if known is None else None
         if found is not None:
             own = self.facts.alike(contraction.left.tensor, contraction.right.tensor)
-            self.facts.note(contraction.out.tensor, replace(found, own=own))
+            self.facts.note(contraction.out.tensor, replace(found, own=SELF if own else ""))
 
     def _additive(self, out: Tensor, weight: Tensor) -> str | None:
         """Whether one number was computed for each position."""
@@ -256,7 +256,9 @@ class WeightedSums:
             return False
         contraction, used = found
         used.origin.reason = ""
-        self.facts.note(contraction.left.tensor, Facts(masked=used.masked, origin=used.origin))
+        self.facts.note(
+            contraction.left.tensor, Facts(masked=used.masked, origin=used.origin, own=self._of_pair(used.pair))
+        )
         used.taken = self.weighs(contraction)
         return used.taken
 
@@ -340,7 +342,17 @@ class WeightedSums:
         if weights.grad_fn is not None:
             return self.keys.of_weights(weights)
         known = self.facts.of(weights)
-        return SELF if known is not None and known.own else None
+        return known.own or None if known is not None else None
+
+    def _of_pair(self, pair: tuple[Tensor, Tensor] | None) -> str:
+        """Of queries and keys whose product the model never computes."""
+        if pair is None:
+            return ""
+        if pair[0] is pair[1]:  # weights that the model has, before they are divided by their sum
+            known = self.facts.of(pair[0])
+            return self.keys.of_weights(pair[0]) or ("" if known is None else known.own)
+        graph = pair[0].grad_fn is not None or pair[1].grad_fn is not None
+        return self.keys.of(*pair) if graph else SELF if self.facts.alike(*pair) else ""
 
     def _passed_on(self, seen: Attention, layout: Layout, known: Facts, origin: Origin) -> None:
         """Note the largest scores, and wait for what the heads' values are multiplied with."""
