@@ -89,7 +89,7 @@ def _dead(run: Run) -> Cause | None:
     worst, *others = dead
     also = f", and nearly all of {listed(others)}" if others else ""
     said = f"{percent(dead[worst])} of the outputs of {worst} are exactly 0{also}, and pass no gradient on"
-    return Cause(said, f"{worst} has to pass something on: {ALIVE[:1].lower()}{ALIVE[1:]}", "nn.LeakyReLU(0.01)", (ZERO,))
+    return Cause(said, f"See to {worst} first. {ALIVE}", "nn.LeakyReLU(0.01)", (ZERO,))
 
 
 def _cut(run: Run) -> Cause | None:

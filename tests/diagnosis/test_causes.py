@@ -85,7 +85,7 @@ def test_behind_a_dead_layer_steps_are_tiny_and_the_layer_is_named(tmp_path: Pat
         "rnn" in one(found, "plateau").remedy and "learning rate that is too small" not in one(found, "plateau").remedy
     )
     (small,) = [told for told in of(found, "step-size") if "less" in told.message]
-    assert small.remedy.startswith("First see to rnn")
+    assert small.remedy.startswith("rnn is dead.")
     tables["modules:activation/zero"] = ones(0.1, 0.5, 0.0)
     (tmp_path / "b").mkdir()
     found = said(tmp_path / "b", tables | {"parameters:gradient/norm": ones(0, 0, 1.0)})

@@ -105,7 +105,7 @@ class ReachThroughTime:
             evidence=(one.channel, loss, *(() if cause is None else cause.evidence)),
             sure="products of the exact Jacobians of one sequence, the median over its steps",
             unless=f"the task needs no more than {one.lag} steps: influence tells whether the loss depends on more",
-            remedy=VANISHED if cause is None else f"First: {cause.remedy} Then look again how far the state reaches.",
+            remedy=VANISHED if cause is None else f"{cause.remedy} Then look again how far the state reaches.",
             code=GATES if cause is None else cause.code,
         )  # fmt: skip
 

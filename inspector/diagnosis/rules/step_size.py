@@ -56,7 +56,7 @@ class StepSize:
         large = [name for name, one in middle.items() if one > run.limit("large")]
         dead = list(dead_modules(run)) if small else []
         for names, word, remedy in (
-            (small, "less", f"First see to {dead[0]}, whose outputs are nearly all 0: {ALIVE[:1].lower()}{ALIVE[1:]}" if dead else RAISE),
+            (small, "less", f"{dead[0]} is dead. {ALIVE}" if dead else RAISE),
             (large, "more", "Lower the learning rate of their group, or begin with larger weights."),
         ):
             if names:
