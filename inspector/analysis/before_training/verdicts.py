@@ -26,8 +26,8 @@ class Verdict:
 
     Attributes:
         test: "causal", "large", "batch", "padding", "order", "repeat", "random", "cache", "query", "tied",
-            "labels"; or "initial loss",
-            "first step", "learning rate", "one batch", "reach".
+            "labels", "accumulation"; or "initial loss",
+            "first step", "learning rate", "own step", "one batch", "reach".
         word: whether that is a fault.
         sentence: with its numbers.
         number: the largest change, relative to the largest output (query: the least distance); NaN where not tested.

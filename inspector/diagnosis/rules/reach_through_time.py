@@ -11,7 +11,7 @@ from inspector.analysis.lag_norms import centre_of
 from inspector.analysis.loss_trend import is_flat, trend_of
 from inspector.diagnosis.causes import Cause, cause_of
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import GRADIENT_NORM, Floats, norms_beside_clipping, one_a_run
+from inspector.diagnosis.series import GRADIENT_NORM, Floats, clips, norms_beside_clipping, one_a_run
 from inspector.records import Finding
 
 SIGNAL = "jacobian/lag"
@@ -110,7 +110,7 @@ class ReachThroughTime:
         )  # fmt: skip
 
     def _exploded(self, one: Reach, norms: Floats) -> Finding:
-        clipped = _clips(norms)
+        clipped = clips(norms)
         return Finding(
             rule="reach-through-time", severity="info" if clipped else "warning", place=one.place,
             message=f"a change of the state is {one.value:.2g} times as large after {one.lag} steps"
@@ -120,12 +120,6 @@ class ReachThroughTime:
             unless="the loss falls as it should all the same", remedy=EXPLODED,
             code="nn.utils.clip_grad_norm_(model.parameters(), 1.0)",
         )  # fmt: skip
-
-
-def _clips(values: Floats) -> bool:
-    """Whether the norm after clipping was ever smaller than the one before."""
-    with np.errstate(invalid="ignore"):
-        return bool((values[:, 1] < 0.999 * values[:, 0]).any())
 
 
 RULES.register("reach-through-time")(ReachThroughTime())
