@@ -11,11 +11,16 @@ from inspector.analysis.clipping import percent
 from inspector.diagnosis.rule import Run
 from inspector.diagnosis.series import listed, medians_of_weights, table_of
 
-ZERO, RATIO, UPDATES = "modules:activation/zero", "parameters:update/ratio", "parameters:update/norm"
+ZERO, NORMS = "modules:activation/zero", "parameters:gradient/norm"
+RATIO, UPDATES = "parameters:update/ratio", "parameters:update/norm"
 DEAD, LAST, NOTHING = 0.9, 20, 1e-6
 """As for dead activations: the share of zeros, and how many recorded iterations count. As for plateau: an update beside
 its weight that is next to nothing."""
 ALIVE = "A smaller learning rate or initialisation, a norm before it, a leaky ReLU or GELU."
+BEFORE = (
+    "No gradient reaches a weight matrix: look for a detach(), a torch.no_grad(), .data, or an output that the loss "
+    "does not read."
+)
 LARGER = "Look for a learning rate that is too small, or 0, and take a step near the largest that works."
 
 
@@ -35,7 +40,7 @@ def cause_of(run: Run, nothing: float = NOTHING) -> Cause | None:
     A step is next to nothing where no weight matrix changes by `nothing` of its size. Counter-example: one dead layer
     beside others that can learn the task without it.
     """
-    return _tiny_steps(run, nothing) or _dead(run) or _cut(run)
+    return _dead(run) or _tiny_steps(run, nothing) or _cut(run)  # behind a dead layer steps are tiny too
 
 
 def dead_modules(run: Run, share: float = DEAD, last: int = LAST) -> dict[str, float]:
@@ -60,7 +65,13 @@ def _tiny_steps(run: Run, nothing: float) -> Cause | None:
     if not max(middles):
         moved = _moved(run)
         said = f"no step moves a weight matrix, only {listed(moved)}" if moved else "no step moves any parameter"
-    return Cause(said, LARGER, "", (RATIO,))
+    return Cause(said, LARGER if _has_gradient(run) else BEFORE, "", (RATIO,))
+
+
+def _has_gradient(run: Run) -> bool:
+    """Whether a weight matrix has a gradient in some recorded iteration; True where gradients were not recorded."""
+    table = table_of(run, NORMS)
+    return table is None or any(one > 0 for one in medians_of_weights(table).values())
 
 
 def _moved(run: Run) -> list[str]:
@@ -78,7 +89,7 @@ def _dead(run: Run) -> Cause | None:
     worst, *others = dead
     also = f", and nearly all of {listed(others)}" if others else ""
     said = f"{percent(dead[worst])} of the outputs of {worst} are exactly 0{also}, and pass no gradient on"
-    return Cause(said, f"{worst} comes first: {ALIVE}", "nn.LeakyReLU(0.01)", (ZERO,))
+    return Cause(said, f"See to {worst} first. {ALIVE}", "nn.LeakyReLU(0.01)", (ZERO,))
 
 
 def _cut(run: Run) -> Cause | None:

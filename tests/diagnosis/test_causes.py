@@ -19,10 +19,13 @@ FLAT = 2.08 + 0.01 * NOISE
 CUT = "The model cuts the gradient of rnn before {} (detach, .data or no_grad): nothing of a later loss reaches them. More."
 
 
-def probed(*, cuts: int | None, steps: int = 9, place: str = "rnn") -> list[Any]:
+LONG = (1, 1e-1, 1e-2, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
+
+
+def probed(*, cuts: int | None, steps: int = 9, place: str = "rnn", products: Sequence[float] = LONG) -> list[Any]:
     """Records of one frame of a probe: products of Jacobians that vanish, and what was noted of cuts."""
-    name, values = f"{place}:jacobian/lag", np.array([[1, 1e-1, 1e-2, 1e-4]])
-    lag = Channel(name=name, kind="lag", dims=("statistic", "lag"), shape=(1, 4), dtype="float64",
+    name, values = f"{place}:jacobian/lag", np.array([products])
+    lag = Channel(name=name, kind="lag", dims=("statistic", "lag"), shape=values.shape, dtype="float64",
                   labels={"statistic": ("median",)})  # fmt: skip
     records: list[Any] = [Frame(index=0, label="iteration 0"), lag, Page(name, 0, (0, 0), values)]
     if cuts is not None:
@@ -70,6 +73,30 @@ def test_without_a_cause_the_state_that_forgets_is_named(
 ) -> None:
     (reach,) = of(said(tmp_path, tables, probed(cuts=cuts)), "reach-through-time")
     assert reach.severity == "warning" and "forget bias" in reach.remedy
+
+
+def test_behind_a_dead_layer_steps_are_tiny_and_the_layer_is_named(tmp_path: Path) -> None:
+    tables = {
+        "modules:activation/zero": ones(0.1, 1.0, 0.0), "parameters:update/ratio": ones(1e-7, 0, 0.5),
+        "parameters:gradient/norm": ones(1e-9, 0, 1.0),
+    }  # fmt: skip
+    found = said(tmp_path, tables)
+    assert (
+        "rnn" in one(found, "plateau").remedy and "learning rate that is too small" not in one(found, "plateau").remedy
+    )
+    (small,) = [told for told in of(found, "step-size") if "less" in told.message]
+    assert small.remedy.startswith("rnn is dead.")
+    tables["modules:activation/zero"] = ones(0.1, 0.5, 0.0)
+    (tmp_path / "b").mkdir()
+    found = said(tmp_path / "b", tables | {"parameters:gradient/norm": ones(0, 0, 1.0)})
+    assert one(found, "plateau").remedy.startswith("No gradient reaches a weight matrix")
+
+
+@pytest.mark.parametrize(("lags", "severity"), [(4, "info"), (6, "info"), (7, "warning")])
+def test_a_state_that_reaches_over_most_of_the_probe_is_information(tmp_path: Path, lags: int, severity: str) -> None:
+    products = [1, 1e-1, 1e-2, *[1e-4] * (lags - 3)]
+    (reach,) = of(said(tmp_path, {}, probed(cuts=None, products=products)), "reach-through-time")
+    assert reach.severity == severity and "after 3 steps" in reach.message
 
 
 def test_a_bias_that_moves_is_not_said_to_stand_still(tmp_path: Path) -> None:

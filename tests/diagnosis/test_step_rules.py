@@ -53,7 +53,12 @@ def test_steps_too_small_or_too_large(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("products", "loss", "clipped", "said"),
     [
-        ([1, 1e-1, 1e-2, 1e-4], "flat", False, "warning: the loss does not fall, and of a change of the state 0.0001"),
+        (
+            [1, 1e-1, 1e-2, *[1e-4] * 4],
+            "flat",
+            False,
+            "warning: the loss does not fall, and of a change of the state 0.0001",
+        ),
         ([1, 1e-1, 1e-2, 1e-4], "falls", False, ""),
         ([1, 0.9, 0.8, 0.7], "flat", False, ""),
         (
@@ -86,11 +91,11 @@ def test_reach_through_time(tmp_path: Path, products: list[float], loss: str, cl
         name, statistics = "rnn.l0:jacobian/lag", ("p10", "median")
         writer.write(
             Channel(
-                name=name, kind="lag", dims=("statistic", "lag"), shape=(2, 4), dtype="float64",
+                name=name, kind="lag", dims=("statistic", "lag"), shape=(2, len(products)), dtype="float64",
                 labels={"statistic": statistics},
             )
         )  # fmt: skip
-        writer.write(Page(name, 0, (0, 0), np.array([[0.0] * 4, products])))
+        writer.write(Page(name, 0, (0, 0), np.array([[0.0] * len(products), products])))
         writer.write(RunStop("done"))
     with open_capture(tmp_path / "a.inspect") as capture:
         found = of(diagnose(capture, capture.frames), "reach-through-time")

@@ -356,3 +356,10 @@ def test_help_harm_and_nothing_are_told(asked: str, outcome: str, words: str) ->
     with inspector.run(made, torch.randn(8, 3), only=[request]) as capture:
         (one,) = tried(capture)
     assert one.outcome == outcome and words in one.sentence
+
+
+def test_data_that_can_be_read_once_are_refused_in_one_sentence(model: Net) -> None:
+    once = iter([[0, 1, 2, 3], [1, 2, 3, 0]])
+    with inspector.run(subject(model, data=once), [0, 1, 2, 3], only=["trial/cure@iterations=2@seeds=1"]) as capture:
+        (refused,) = [one.reason for one in capture.refusals if "trial/cure" in one.channel]
+    assert refused.startswith("The data of Net can be gone through once only (a list_iterator); give ")

@@ -14,7 +14,8 @@ from inspector.records import Finding
 
 REMEDY = (
     "See whether one batch can be learned, whether the gradient reaches as far back as the task needs (a probe with "
-    "influence), and whether the step size is near the largest that works."
+    "influence), whether the step size is near the largest that works, and whether masks and targets are what they are "
+    "meant to be (`inspector preflight`)."
 )
 
 

@@ -56,6 +56,7 @@ class ReachThroughTime:
     limits = (
         Limit("small", 1e-3, "A thousandth of a change is left: the app's horizon."),
         Limit("large", 1e3, "A change is a thousand times as large: the app's horizon."),
+        Limit("most", 0.5, "A state that reaches over half of the probe or more: information. A judgement."),
         Limit("share", 0.02, "As for plateau: less of a fall is none."),
         Limit("p", 0.05, "As for plateau."),
     )
@@ -78,7 +79,7 @@ class ReachThroughTime:
                 if found.value > 1 and norms is not None:
                     yield self._exploded(found, norms)
                 elif found.value < 1 and flat and loss is not None:
-                    yield self._vanished(found, loss.channel, cause_of(run))
+                    yield self._vanished(found, loss.channel, cause_of(run), run.limit("most"))
 
     def _reach(self, run: Run, name: str) -> Reach | None:
         at = run.frame_of(name)
@@ -92,17 +93,19 @@ class ReachThroughTime:
         lag = int(beyond[0])
         return Reach(name, channel.place, lag, float(row[lag]), len(row))
 
-    def _vanished(self, one: Reach, loss: str, cause: Cause | None) -> Finding:
-        """Where something else is known that keeps the loss where it is, that is named, and this is information."""
+    def _vanished(self, one: Reach, loss: str, cause: Cause | None, most: float) -> Finding:
+        """Information where something else is known that keeps the loss where it is, which is named, and where the
+        state reaches over most of the sequence: then a task that needs still more is the less likely reason."""
+        far = one.lag >= most * one.lags
         return Finding(
-            rule="reach-through-time", severity="warning" if cause is None else "info", place=one.place,
+            rule="reach-through-time", severity="info" if cause is not None or far else "warning", place=one.place,
             message=f"the loss does not fall, and of a change of the state {one.value:.1g} is left after {one.lag} "
             f"steps (the probe has {one.lags}): the gradient cannot teach what lies further back"
             + ("" if cause is None else f"; but {cause.said}"),
             evidence=(one.channel, loss, *(() if cause is None else cause.evidence)),
             sure="products of the exact Jacobians of one sequence, the median over its steps",
             unless=f"the task needs no more than {one.lag} steps: influence tells whether the loss depends on more",
-            remedy=VANISHED if cause is None else f"First: {cause.remedy} Then look again how far the state reaches.",
+            remedy=VANISHED if cause is None else f"{cause.remedy} Then look again how far the state reaches.",
             code=GATES if cause is None else cause.code,
         )  # fmt: skip
 

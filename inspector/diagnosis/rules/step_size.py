@@ -7,11 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from inspector.diagnosis.causes import ALIVE, dead_modules
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import Table, listed, medians_of_weights, table_of, the_only
 from inspector.records import Finding
 
 RATIO = "parameters:update/ratio"
+
+
+RAISE = "Raise the learning rate of their group, or see why their gradient is so small."
 
 
 class StepSize:
@@ -50,8 +54,9 @@ class StepSize:
         middle = medians_of_weights(table, int(run.limit("iterations")))
         small = [name for name, one in middle.items() if 0 < one < run.limit("small")]
         large = [name for name, one in middle.items() if one > run.limit("large")]
+        dead = list(dead_modules(run)) if small else []
         for names, word, remedy in (
-            (small, "less", "Raise the learning rate of their group, or see why their gradient is so small."),
+            (small, "less", f"{dead[0]} is dead. {ALIVE}" if dead else RAISE),
             (large, "more", "Lower the learning rate of their group, or begin with larger weights."),
         ):
             if names:
