@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from inspector.analysis import gradient_cuts
 from inspector.analysis.before_training.verdicts import Numbers, Readings, Verdict, share
 from inspector.records import counted
 
@@ -73,7 +74,9 @@ def reach_verdict(read: Readings) -> Iterator[Verdict]:
             " A training learns this slowly or not at all."
         )  # fmt: skip
         fault = alone and not trained and not few
-        yield Verdict("reach", "fault" if fault else "fact", f"{said}.{more}", float(top), name)
+        cut = next(iter(gradient_cuts.cuts_of(read.run, read.frame)), None)
+        more, remedy = (f" {cut.said}.", gradient_cuts.REMEDY) if cut is not None else (more, "")
+        yield Verdict("reach", "fault" if fault else "fact", f"{said}.{more}", float(top), name, remedy=remedy)
 
 
 def depends(needed: Numbers, lag: int) -> str:

@@ -19,6 +19,14 @@ TRIALS = tuple(
 )
 """Requests for the quantities that make them."""
 LARGE_RATIO, LOST = 0.1, 0.5
+NOT_FINITE = (
+    "No training can begin: look for the first tensor that is not finite (IN101 names it): a logarithm or root of 0, a "
+    "division by 0, a row of attention without a key, NaN in the input."
+)
+BROKE = (
+    "Clip the gradient, take a smaller rate (trial/learning_rate), and look for a logarithm or root that comes near 0 "
+    "while the loss falls."
+)
 WHEN = ("later", "on other inputs")
 """When parameters move that have no gradient in the first step on this batch."""
 NAMES = 4
@@ -152,10 +160,9 @@ class _Trials(Readings):
     def one_batch(self, losses: Numbers) -> Iterator[Verdict]:
         name = self.channel("one_batch")
         first, least = float(losses[0]), float(np.nanmin(losses))
-        count = counted(len(losses), "step")
+        count = counted(len(losses) - 1, "step")  # the first loss is that before any
         if not np.isfinite(losses).all():
-            said = f"Learning one batch by heart made the loss infinite or NaN after {count}."
-            yield Verdict("one batch", "fault", said, math.nan, name)
+            yield _broken(losses, name)
             return
         part = least / first if first > 0 else math.nan
         said = f"In {count} of Adam the loss of this one batch went from {first:.3g} to {least:.3g}"
@@ -170,6 +177,16 @@ class _Trials(Readings):
             return
         more = f" ({share(part)} of it): the model cannot learn even this by heart, or learns slowly at this rate."
         yield Verdict("one batch", "fault", f"{said}{more}", part, name)
+
+
+def _broken(losses: Numbers, name: str) -> Verdict:
+    """The verdict on losses of one batch of which the last is NaN or infinite: training ended there."""
+    done = len(losses) - 1
+    if not done:
+        said = "The loss of this one batch is infinite or NaN before any step of training."
+        return Verdict("one batch", "fault", said, math.nan, name, remedy=NOT_FINITE)
+    said = f"Learning one batch by heart made the loss infinite or NaN after {counted(done, 'step')}."
+    return Verdict("one batch", "fault", said, math.nan, name, remedy=BROKE)
 
 
 def rate_length(rate: float, critical: float) -> float:

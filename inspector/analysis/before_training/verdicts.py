@@ -34,6 +34,7 @@ class Verdict:
         channel: the numbers behind it.
         place: where it came in, or the attention; "" where that is not known.
         steps: the output's step, and the input's that moved it.
+        remedy: where it is another than that of the test's other faults; "" elsewhere.
     """
 
     test: str
@@ -43,6 +44,7 @@ class Verdict:
     channel: str = ""
     place: str = ""
     steps: tuple[int, ...] = ()
+    remedy: str = ""
 
 
 class Tested(View, Protocol):

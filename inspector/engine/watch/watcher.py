@@ -304,7 +304,7 @@ class Watcher:
             return
         self._closed = True
         atexit.unregister(self._at_exit)
-        self._core.guarded(self._core.settle)
+        self._core.guarded(self._core.finish)
         self._core.leave()
         self._attachment.remove()
         if self._reading is not None:

@@ -19,6 +19,7 @@ from inspector.analysis.cures import KIND, Tried, tried
 from inspector.capture import Capture, CaptureError, Pair, Side, add_note, notes, open_capture
 from inspector.capture.noted import is_being_written, is_written_at, why_read_only
 from inspector.diagnosis import RULES
+from inspector.diagnosis.scarce import scarce
 from inspector.diagnosis.words import by_reason, in_a_sentence, not_looked, told_once
 from inspector.gui.panel.base import Panel
 from inspector.gui.panel.overview.finding_cards import lead_to
@@ -151,7 +152,8 @@ class Overview(Panel):
         said = self.look.diagnosis
         lacking = not_looked(said, view, self.look.asked, again=self.look.busy)
         labels = {frame.index: frame.label or f"frame {frame.index}" for frame in view.frames}
-        self.page.show_summary(f"{in_a_sentence(said, lacking)}. {self.look.problem}".strip())
+        few = "" if self.look.busy else scarce(view, said)
+        self.page.show_summary(" ".join(filter(None, [f"{in_a_sentence(said, lacking)}.", few, self.look.problem])))
         self.page.findings.show_findings(told_once(said.findings), labels if len(labels) > 1 else {}, _tried(view))
         titles = [RULES[key].title for key in said.asked]
         lines = [f"Looked for ({len(titles)}): {'; '.join(titles)}."] if titles else []

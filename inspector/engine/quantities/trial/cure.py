@@ -12,7 +12,7 @@ import torch
 
 from inspector.engine.analyses.trial.trial_steps import Trial
 from inspector.engine.analyses.trial.trial_training import Copy, Loop, trained
-from inspector.engine.errors import Unsupported
+from inspector.engine.errors import InputError, Unsupported
 from inspector.engine.model.batch import Batch
 from inspector.engine.model.joining import joined, shape_key
 from inspector.engine.registries import CURES, QUANTITIES
@@ -67,7 +67,7 @@ def cure(
             told[1] = CURES[cure].apply(copy) if cured else told[1]
             tell = partial(_tell, emit, cure, turn * iterations, 2 * seeds * iterations)
             losses[cured, seed], after[cured, seed] = trained(copy, batches, iterations, seed, tell)
-    except Unsupported as reason:
+    except (Unsupported, InputError) as reason:  # data that can be read once only, say
         emit.refuse(name, str(reason))
         return
     sequences = sum(batch.size for batch in batches)
