@@ -2,6 +2,7 @@
 many times as much. The cure divides the sum of each pass by the targets of both."""
 
 import sys
+import tempfile
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -71,6 +72,8 @@ def train(version: str, seed: int, folder: Path) -> float:
 
 
 if __name__ == "__main__":
-    print("loss", train(sys.argv[1], 0, to := Path(*sys.argv[2:])))
-    for finding in inspector.diagnose(to / "run.inspect").findings:
-        print(f"{finding.severity}: {finding.message} [{finding.id}]")
+    for version in [one for one in ("ill", "healthy", "cured") if one in sys.argv] or sys.exit("ill, healthy, cured?"):
+        to = Path(tempfile.mkdtemp(prefix=f"{version}-"))
+        print(version, "loss", train(version, 0, to), "in", to)
+        for finding in inspector.diagnose(to / "run.inspect").findings:
+            print(f"{finding.severity}: {finding.message} [{finding.id}]")
