@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 import math
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,13 +17,14 @@ from opened import finish, opened
 from panel_captures import channel, shown, write_frames
 from PySide6.QtWidgets import QLabel
 
-from inspector.capture import open_capture
+from inspector.capture import Writer, open_capture
 from inspector.diagnosis import untried
 from inspector.diagnosis.words import Repeated
 from inspector.gui.panel.overview.finding_cards import FindingCards
 from inspector.gui.panel.overview.finding_menu import CANNOT, LATER, NOTHING
 from inspector.gui.panels.cures import over_seeds
 from inspector.gui.panels.overview import _tried
+from inspector.gui.window.training_trials import GOING
 from inspector.gui.window.trying import try_cure
 from inspector.records import Entry, Finding, InputSpec, Load
 
@@ -225,3 +228,44 @@ def test_a_trial_can_be_cancelled(window: Any, qtbot: Any, monkeypatch: pytest.M
     with open_capture(path) as capture:
         assert NAME.format("clip_gradient") not in capture.channels and capture.stop.status == "done"
     assert window.session.can_run_again
+
+
+WATCHED = """
+import sys
+import inspector, torch
+sys.path.insert(0, sys.argv[1])
+import net
+subject = net.make()
+optimizer = torch.optim.Adam(subject.model.parameters())
+x = torch.ones(1, 5, 2)
+with inspector.watch(subject.model, optimizer, sys.argv[2], probe=x, every=1) as watcher:
+    for step in range(3):
+        optimizer.zero_grad()
+        loss = (subject.model(x)[..., 0] - 1).square().mean()
+        loss.backward()
+        optimizer.step()
+        watcher.log(loss=loss)
+"""
+
+
+def test_a_cure_for_a_training_is_kept_in_its_capture(window: Any, qtbot: Any, tmp_path: Path) -> None:
+    path, failed = tmp_path / "t.inspect", list[str]()
+    subprocess.run([sys.executable, "-c", WATCHED, str(tmp_path), str(path)], check=True, capture_output=True)
+    window.fail = failed.append
+    window.open_capture(str(path))
+    with Writer(path, window.session.capture.start, again=True):  # it is still being written
+        window.panels.get("overview").trying.emit(FOUND, "clip_gradient")
+    assert "being written" in failed.pop() and not window.trials.busy
+    window.panels.get("overview").trying.emit(FOUND, "smaller_rate")
+    assert window.trials.busy
+    window.panels.get("overview").trying.emit(FOUND, "clip_gradient")
+    assert failed.pop() == GOING
+    qtbot.waitUntil(lambda: not window.trials.busy, timeout=120_000)
+    assert not failed
+    panel = window.panels.get("cures")
+    qtbot.waitUntil(lambda: panel.state == "figure" and panel.shown().cure == "smaller_rate", timeout=10_000)
+    with open_capture(path) as again:
+        assert _tried(again)[-1][0].cure == "smaller_rate" and "training" in again.start.meta
+    window.panels.get("overview").trying.emit(FOUND, "clip_gradient")
+    window.cancel()
+    assert not window.trials.busy and "cancelled" in window.session.sentence

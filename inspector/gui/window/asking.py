@@ -27,6 +27,7 @@ from inspector.gui.window.showing import Showing
 from inspector.gui.window.spikes import Spikes
 from inspector.gui.window.states_choice import remembered_states
 from inspector.gui.window.sweeps import Sweeps
+from inspector.gui.window.training_trials import TrainingTrials
 from inspector.records import SEQUENCE_DOMAIN, SEQUENCES, STEP_DOMAIN, Catalog, InputSpec, Load, Log, data_spec
 
 NOT_MADE_BY_IT = (
@@ -72,7 +73,13 @@ class Asking(Showing):
         self.timeline.opened.connect(self.spikes.open)
         self.sweeps = Sweeps(self, self.open_capture)
         self.report = ReportFile(self)
+        self.trials = TrainingTrials(self)
         self.searches = Searches(self)
+
+    def cancel(self) -> None:
+        """Stop trying a cure on a training, else the run, or the opening of a model."""
+        if not self.trials.cancel():
+            self.session.cancel()
 
     def listen(self) -> None:
         """Listen for trainings on other machines, in a dialog that may stay open."""

@@ -3,17 +3,17 @@ line: the rules may read all of a large capture, and the window goes on."""
 
 from __future__ import annotations
 
-import os
 import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, QUrl, Slot
+from PySide6.QtCore import QObject, QProcess, QUrl, Slot
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog
 
 from inspector.gui.state.followed_log import as_log
+from inspector.gui.window.own_command import end, own_command, said, start
 from inspector.records.plain_text import plain_sentence
 
 if TYPE_CHECKING:
@@ -51,13 +51,10 @@ class ReportFile(QObject):
         assert shown is not None
         log = as_log(shown)
         run = ["--run", str(log.view.run)] if log is not None and log.view.run is not None else []
-        process = self._process = QProcess(self)
-        environment = QProcessEnvironment.systemEnvironment()
-        environment.insert("PYTHONPATH", os.pathsep.join(map(str, sys.path)))
-        process.setProcessEnvironment(environment)
+        process = self._process = own_command(self)
         process.finished.connect(partial(self._ended, to))
         process.errorOccurred.connect(partial(self._failed, to))
-        process.start(sys.executable, ["-P", "-m", "inspector", "diagnose", str(shown.path), *run, DAMAGED, "--to", to])
+        start(process, ["diagnose", str(shown.path), *run, DAMAGED, "--to", to])
         self._say(f"The report is being written to {to} …")
 
     @property
@@ -69,14 +66,13 @@ class ReportFile(QObject):
         """End what is being written; a file that is written is complete or absent."""
         if self._process is not None:
             process, self._process = self._process, None
-            process.kill()
-            process.waitForFinished(1_000)
+            end(process)
 
     @Slot()
     def _ended(self, to: str, code: int, _how: QProcess.ExitStatus) -> None:
         if self._process is None:
             return
-        told = bytes(self._process.readAllStandardError().data()).decode("utf-8", "replace")
+        told = said(self._process)
         self._process = None
         if code != 0:
             self._window.fail(plain_sentence(told.strip() or f"The report could not be written: code {code}."))
