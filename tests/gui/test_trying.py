@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import html
 import math
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,10 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from opened import finish, opened
 from panel_captures import channel, shown, write_frames
 from PySide6.QtWidgets import QLabel
 
+import inspector
 from inspector.capture import Writer, open_capture
 from inspector.diagnosis import untried
 from inspector.diagnosis.words import Repeated
@@ -24,7 +24,7 @@ from inspector.gui.panel.overview.finding_cards import FindingCards
 from inspector.gui.panel.overview.finding_menu import CANNOT, LATER, NOTHING
 from inspector.gui.panels.cures import over_seeds
 from inspector.gui.panels.overview import _tried
-from inspector.gui.window.training_trials import GOING
+from inspector.gui.window.training_trials import GOING, words_of
 from inspector.gui.window.trying import try_cure
 from inspector.records import Entry, Finding, InputSpec, Load
 
@@ -230,27 +230,29 @@ def test_a_trial_can_be_cancelled(window: Any, qtbot: Any, monkeypatch: pytest.M
     assert window.session.can_run_again
 
 
-WATCHED = """
-import sys
-import inspector, torch
-sys.path.insert(0, sys.argv[1])
-import net
-subject = net.make()
-optimizer = torch.optim.Adam(subject.model.parameters())
-x = torch.ones(1, 5, 2)
-with inspector.watch(subject.model, optimizer, sys.argv[2], probe=x, every=1) as watcher:
-    for step in range(3):
-        optimizer.zero_grad()
-        loss = (subject.model(x)[..., 0] - 1).square().mean()
-        loss.backward()
-        optimizer.step()
-        watcher.log(loss=loss)
-"""
+def watched(path: Path) -> None:
+    """Three steps of training of a net like that of the window, watched."""
+    namespace: dict[str, Any] = {}
+    exec(MODEL, namespace)
+    subject, x = namespace["make"](), torch.ones(1, 5, 2)
+    optimizer = torch.optim.Adam(subject.model.parameters())
+    with inspector.watch(subject.model, optimizer, path, probe=x, every=1) as watcher:
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = (subject.model(x)[..., 0] - 1).square().mean()
+            loss.backward()
+            optimizer.step()
+            watcher.log(loss=loss)
 
 
-def test_a_cure_for_a_training_is_kept_in_its_capture(window: Any, qtbot: Any, tmp_path: Path) -> None:
+def test_a_cure_for_a_training_is_kept_in_its_capture(
+    window: Any, qtbot: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, failed = tmp_path / "t.inspect", list[str]()
-    subprocess.run([sys.executable, "-c", WATCHED, str(tmp_path), str(path)], check=True, capture_output=True)
+    with torch.random.fork_rng():  # the net is made with a seed
+        watched(path)
+    few = "inspector.gui.window.training_trials.words_of"
+    monkeypatch.setattr(few, lambda *given: [*words_of(*given), "--steps", "3", "--seeds", "1"])
     window.fail = failed.append
     window.open_capture(str(path))
     with Writer(path, window.session.capture.start, again=True):  # it is still being written
