@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -356,3 +357,13 @@ def test_help_harm_and_nothing_are_told(asked: str, outcome: str, words: str) ->
     with inspector.run(made, torch.randn(8, 3), only=[request]) as capture:
         (one,) = tried(capture)
     assert one.outcome == outcome and words in one.sentence
+
+
+def test_the_manual_lists_every_cure_and_what_can_be_tried_for_every_rule() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "diagnosis.md").read_text(encoding="utf-8")
+    table = page.partition("<!-- what can be tried: begin -->")[2].partition("<!-- what can be tried: end -->")[0]
+    for key, rule in RULES.items():
+        named = [f"`{name}`" for name, cure in CURES.items() if rule.id in cure.rules]
+        assert f"| {rule.id} {key} | {', '.join(named) or f'cannot be tried: {untried(key)}'} |" in table
+    assert table.count("\n| IN") == len(RULES)
+    assert all(f"| `{key}` | {cure.summary} |" in page for key, cure in CURES.items())
