@@ -101,6 +101,13 @@ def is_flat(trend: Trend, share: float, p: float) -> bool:
     return gained <= max(share * abs(trend.first), trend.spread) and stays and (not falling or gained <= 0)
 
 
+def has_risen(trend: Trend, share: float, p: float) -> bool:
+    """Whether a loss rose for good: blocks since the lowest rise in an order that chance makes with a probability up to
+    `p`, and more than a share of what had been gained is lost again."""
+    gained, lost = trend.first - trend.best, trend.last - trend.best
+    return trend.rises <= p and lost > max(4 * trend.spread, share * max(gained, 0.0))
+
+
 @dataclass(frozen=True, slots=True)
 class Jump:
     """A point far above those before it: where (index and x), its value, the median before, how many median absolute

@@ -28,6 +28,8 @@ from inspector.diagnosis import (
     untried,
 )
 from inspector.diagnosis.diagnose import SEVERITIES
+from inspector.diagnosis.scarce import scarce
+from inspector.diagnosis.words import in_frames, told_once
 from inspector.records import Finding, counted
 from inspector.transport.run_client import ask_catalog
 from inspector.transport.terminal import complain, say
@@ -62,7 +64,8 @@ def diagnose_(
         told = as_data(found, Evidence(opened, capture, run)) if as_json else {}
         if to is not None:
             notes = write_report(opened, found, capture, run, to)
-        labels = {frame.index: frame.label for frame in opened.frames}
+        few = scarce(opened, found)
+        labels = {frame.index: frame.label or f"frame {frame.index}" for frame in opened.frames}
         lacking = "" if isinstance(opened, LogView) else not_computed(opened)
     if sarif_file is not None:
         _write(Path(sarif_file), json.dumps(sarif(found, capture), indent=1, ensure_ascii=False))
@@ -70,8 +73,10 @@ def diagnose_(
         click.echo(json.dumps(told, indent=1))
     elif to is None:
         _tell(found, labels if len(labels) > 1 else {})
+        if few:
+            say(few)
     else:
-        say(f"{counted(len(found.findings), 'finding')}: {to}")
+        say(f"{counted(len(told_once(found.findings)), 'finding')}: {to}")
     for line in notes:
         complain(line)
     for line in found.broken:
@@ -165,13 +170,16 @@ def _end(found: Diagnosis, fail_on: str | None, *, damaged: bool) -> None:
 
 def _tell(found: Diagnosis, labels: dict[int, str]) -> None:
     lost = [damage for one in found.unjudged for damage in one.damage if not damage.anywhere]
-    for finding in found.findings:
+    for one in told_once(found.findings):
+        finding = one.finding
         say(f"{finding.severity}: {_where(finding, labels)}{finding.message} [{finding.id} {finding.rule}]")
         names = [
-            f"{name} (damaged)" if any(one.concerns(name, finding.frame) for one in lost) else name
+            f"{name} (damaged)" if any(bad.concerns(name, finding.frame) for bad in lost) else name
             for name in finding.evidence
         ]
         say(f"  evidence: {', '.join(names) or 'none'}")
+        if len(one.frames) > 1:
+            say(f"  frames: {in_frames(one, labels)}; the numbers are of {labels[finding.frame]}")
         for word in ("sure", "unless", "remedy", "code", "reference"):
             if text := getattr(finding, word):
                 say(f"  {word}: {text}")

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 from inspector.capture.damage import Damage
 from inspector.capture.view import View
-from inspector.records import Finding, Scalar
+from inspector.records import Finding, Refusal, Scalar
 from inspector.registry import Registry
 
 Trust = Literal["exact", "counterfactual", "statistical", "descriptive"]
@@ -39,6 +39,10 @@ class Captured(View, Protocol):
     @property
     def scalars(self) -> Sequence[Scalar]:
         """Single numbers, as written: name, frame, value."""
+
+    @property
+    def refusals(self) -> Sequence[Refusal]:
+        """What was not written, and why; remarks on what was."""
 
     @property
     def damage(self) -> Sequence[Damage]:

@@ -65,5 +65,6 @@ class VerdictRule:
                 yield Finding(
                     rule=self.key, severity=self.severity if fault else "info", place=verdict.place or self.place,
                     message=verdict.sentence, evidence=(verdict.channel,) if verdict.channel else (),
-                    steps=verdict.steps, sure=self.sure, unless=self.unless, remedy=self.remedy, code=self.code,
+                    steps=verdict.steps, sure=self.sure,
+                    unless="" if verdict.remedy else self.unless, remedy=verdict.remedy or self.remedy, code=self.code,
                 )  # fmt: skip

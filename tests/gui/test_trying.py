@@ -269,5 +269,5 @@ def test_a_cure_for_a_training_is_kept_in_its_capture(
     with open_capture(path) as again:
         assert _tried(again)[-1][0].cure == "smaller_rate" and "training" in again.start.meta
     window.panels.get("overview").trying.emit(FOUND, "clip_gradient")
-    window.cancel()
+    window.trials.stop()
     assert not window.trials.busy and "cancelled" in window.session.sentence

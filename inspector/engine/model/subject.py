@@ -65,6 +65,10 @@ class Subject:
     (n, t + 1, v) of what may follow each of its beginnings. None: a model of next tokens continues what it reads."""
     end_token: int | None = None
     """The id with which an answer ends."""
+    optimizer: Any = None
+    """The torch.optim.Optimizer that trains the model, or several: with what a next step would be made."""
+    backward: Callable[[nn.Module, Batch, int], object] | None = None
+    """(model, batch, passes): the backward of one step of training, accumulated over so many passes; steps nothing."""
     examples: Mapping[str, Any] = field(default_factory=dict)
     data: Any = None
     """Many sequences, written as examples are: a sequence of them, or a function that returns an iterable."""

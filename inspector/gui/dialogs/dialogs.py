@@ -1,4 +1,4 @@
-"""Questions to the user: a checkpoint that does not fit; every action by name, the keys."""
+"""Questions to the user: a checkpoint that does not fit; what actions are called, and the keys."""
 
 from __future__ import annotations
 
@@ -10,22 +10,17 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
-    QHeaderView,
-    QLineEdit,
-    QListWidget,
-    QListWidgetItem,
     QTableWidget,
     QTableWidgetItem,
     QVBoxLayout,
     QWidget,
 )
 
-from inspector.gui.widgets.plain_text import clean, plain_box, plain_label, tooltip
+from inspector.gui.widgets.plain_text import clean, plain_box, plain_label
 from inspector.records import CheckpointReport, counted
 
 NAME = "name"
 """The property of an action that says what it is called outside of its menu."""
-ACTION = Qt.ItemDataRole.UserRole
 
 
 class ReportDialog(QDialog):
@@ -45,61 +40,33 @@ class ReportDialog(QDialog):
         table = QTableWidget(len(report.mismatches), 3)
         table.setHorizontalHeaderLabels(["tensor", "problem", "detail"])
         table.verticalHeader().hide()
-        table.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        table.horizontalHeader().setStretchLastSection(True)
         for i, mismatch in enumerate(report.mismatches):
             for j, text in enumerate((mismatch.name, mismatch.problem, mismatch.detail)):
                 table.setItem(i, j, QTableWidgetItem(clean(text)))
+        table.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
+        table.setTextElideMode(Qt.TextElideMode.ElideNone)
+        table.setHorizontalScrollMode(QTableWidget.ScrollMode.ScrollPerPixel)
+        table.setAccessibleName("What does not fit")
+        table.resizeColumnsToContents()
         layout.addWidget(table)
         buttons = QDialogButtonBox()
-        buttons.addButton("Load what fits", QDialogButtonBox.ButtonRole.AcceptRole)
-        buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
+        load = buttons.addButton("Load what fits", QDialogButtonBox.ButtonRole.AcceptRole)
+        cancel = buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
+        load.setAutoDefault(False)
+        cancel.setDefault(True)
+        cancel.setFocus()
         buttons.accepted.connect(self.accept)
         buttons.rejected.connect(self.reject)
         layout.addWidget(buttons)
-        self.resize(640, 360)
+        self.resize(self._width(table), 360)
 
-
-class Palette(QDialog):
-    """Every action by name: type a part of it, Enter does it."""
-
-    def __init__(self, actions: list[QAction], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Do …")
-        self.line, self.list = QLineEdit(), QListWidget()
-        self.line.setPlaceholderText("Type what you want to do")
-        self._actions = [action for action in actions if action.isEnabled()]
-        layout = QVBoxLayout(self)
-        layout.addWidget(self.line)
-        layout.addWidget(self.list)
-        self.line.textChanged.connect(self._filter)
-        self.line.returnPressed.connect(self._do)
-        self.list.itemActivated.connect(lambda _item: self._do())
-        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)  # a long name ends in …
-        self._filter("")
-        self.resize(560, 380)
-
-    def _filter(self, text: str) -> None:
-        self.list.clear()
-        for action in self._actions:
-            name = name_of(action)
-            if all(word in name.lower() for word in text.lower().split()):
-                keys = action.shortcut().toString()
-                item = QListWidgetItem(clean(f"{name}    {keys}" if keys else name))
-                item.setData(ACTION, action)
-                item.setToolTip(tooltip(name))
-                self.list.addItem(item)
-        if not self.list.count():
-            nothing = QListWidgetItem("Nothing of that name")
-            nothing.setFlags(Qt.ItemFlag.NoItemFlags)
-            self.list.addItem(nothing)
-        self.list.setCurrentRow(0)
-
-    def _do(self) -> None:
-        item = self.list.currentItem()
-        action = item.data(ACTION) if item is not None else None
-        if action is not None:
-            self.accept()
-            action.trigger()
+    def _width(self, table: QTableWidget) -> int:
+        """Wide enough for names and shapes, as far as the screen is."""
+        wanted = sum(table.columnWidth(i) for i in range(3)) + table.verticalScrollBar().sizeHint().width() + 48
+        screen = self.screen()
+        most = 0.9 * screen.availableGeometry().width() if screen is not None else wanted
+        return int(max(640, min(wanted, most)))
 
 
 def name_of(action: QAction) -> str:

@@ -19,6 +19,7 @@ from inspector.analysis.cures import KIND, Tried, tried
 from inspector.capture import Capture, CaptureError, Pair, Side, add_note, change_note, notes, open_capture
 from inspector.capture.noted import is_being_written, is_written_at, why_read_only
 from inspector.diagnosis import RULES
+from inspector.diagnosis.scarce import scarce
 from inspector.diagnosis.words import by_reason, in_a_sentence, not_looked, told_once
 from inspector.gui.panel.base import Panel
 from inspector.gui.panel.overview.finding_cards import lead_to
@@ -152,7 +153,8 @@ class Overview(Panel):
         said = self.look.diagnosis
         lacking = not_looked(said, view, self.look.asked, again=self.look.busy)
         labels = {frame.index: frame.label or f"frame {frame.index}" for frame in view.frames}
-        self.page.show_summary(f"{in_a_sentence(said, lacking)}. {self.look.problem}".strip())
+        few = "" if self.look.busy else scarce(view, said)
+        self.page.show_summary(" ".join(filter(None, [f"{in_a_sentence(said, lacking)}.", few, self.look.problem])))
         self.page.findings.show_findings(told_once(said.findings), labels if len(labels) > 1 else {}, _tried(view))
         titles = [RULES[key].title for key in said.asked]
         lines = [f"Looked for ({len(titles)}): {'; '.join(titles)}."] if titles else []
@@ -293,6 +295,8 @@ class Overview(Panel):
         if known:
             self._to_finding(known[0])
             return
+        if where.unit >= 0:
+            self.looking.move(unit=where.unit)
         steps = (where.step,) if where.step >= 0 else ()
         iterations = (where.iteration,) if where.iteration >= 0 else ()
         self.leading.emit(
@@ -342,13 +346,16 @@ class Overview(Panel):
 
 
 def _tried(view: Any) -> dict[int, list[Tried]]:
-    """What cures did that were tried, by frame; -1 is the newest. What cannot be read is told in its panel."""
+    """What cures did that were tried, by frame; -1 is the newest. What cannot be read is told in its panel.
+
+    Of a training that was watched they are tried once for all frames, and so told with findings of any.
+    """
     if not any(channel.kind == KIND for channel in view.channels.values()):
         return {}
     found: dict[int, list[Tried]] = {}
     for frame in (-1, *(one.index for one in view.frames)):
         with suppress(CaptureError):
-            found[frame] = tried(view, frame)
+            found[frame] = tried(view, -1 if "training" in view.start.meta else frame)
     return found
 
 

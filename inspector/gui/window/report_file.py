@@ -13,7 +13,7 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog
 
 from inspector.gui.state.followed_log import as_log
-from inspector.gui.window.own_command import end, own_command, said, start
+from inspector.gui.window.own_command import start_command, told_by
 from inspector.records.plain_text import plain_sentence
 
 if TYPE_CHECKING:
@@ -51,11 +51,11 @@ class ReportFile(QObject):
         assert shown is not None
         log = as_log(shown)
         run = ["--run", str(log.view.run)] if log is not None and log.view.run is not None else []
-        process = self._process = own_command(self)
+        process = self._process = QProcess(self)
         process.finished.connect(partial(self._ended, to))
         process.errorOccurred.connect(partial(self._failed, to))
-        start(process, ["diagnose", str(shown.path), *run, DAMAGED, "--to", to])
-        self._say(f"The report is being written to {to} …")
+        start_command(process, ["diagnose", str(shown.path), *run, DAMAGED, "--to", to])
+        self._window.say(f"The report is being written to {to} …")
 
     @property
     def busy(self) -> bool:
@@ -66,18 +66,19 @@ class ReportFile(QObject):
         """End what is being written; a file that is written is complete or absent."""
         if self._process is not None:
             process, self._process = self._process, None
-            end(process)
+            process.kill()
+            process.waitForFinished(1_000)
 
     @Slot()
     def _ended(self, to: str, code: int, _how: QProcess.ExitStatus) -> None:
         if self._process is None:
             return
-        told = said(self._process)
+        told = told_by(self._process)
         self._process = None
         if code != 0:
-            self._window.fail(plain_sentence(told.strip() or f"The report could not be written: code {code}."))
+            self._window.fail(plain_sentence(told or f"The report could not be written: code {code}."))
             return
-        self._say(f"The report is in {to}.")
+        self._window.say_saved(f"The report is in {to}.", Path(to))
         QDesktopServices.openUrl(QUrl.fromLocalFile(to))
 
     @Slot()
@@ -85,7 +86,3 @@ class ReportFile(QObject):
         if error == QProcess.ProcessError.FailedToStart:
             self._process = None
             self._window.fail(f"The report could not be written to {to}: {sys.executable} did not start.")
-
-    def _say(self, sentence: str) -> None:
-        self._window.session.sentence = sentence
-        self._window.show_state()

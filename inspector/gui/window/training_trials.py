@@ -12,7 +12,7 @@ from PySide6.QtCore import QObject, QProcess, Slot
 from inspector.capture import Capture
 from inspector.capture.noted import why_not_added
 from inspector.gui.panel.signals import Lead
-from inspector.gui.window.own_command import end, own_command, said, start
+from inspector.gui.window.own_command import start_command, told_by
 from inspector.records import Finding, Load
 from inspector.records.plain_text import plain_sentence
 
@@ -57,33 +57,35 @@ class TrainingTrials(QObject):
         if why or load is None:
             self._window.fail(why)
             return
-        self._path, process = capture.path, own_command(self)
+        self._path, process = capture.path, QProcess(self)
         self._process = process
         process.finished.connect(self._ended)
         process.errorOccurred.connect(self._failed)
         show_cure(self._window, finding, cure)
-        start(process, words_of(capture.path, load, cure))
+        start_command(process, words_of(capture.path, load, cure))
         self._say(f"{cure} is being tried on {Path(load.subject).name} …")
 
-    def cancel(self) -> bool:
-        """End it; whether there was one."""
-        going = self.busy
+    @Slot()
+    def stop(self) -> None:
+        """End it; where there is none, the run of the window, or the opening of a model, is cancelled."""
+        if not self.busy:
+            self._window.session.cancel()
+            return
         self.close()
-        if going:
-            self._say("Trying the cure was cancelled.")
-        return going
+        self._say("Trying the cure was cancelled.")
 
     def close(self) -> None:
         """End it without a word; what is in the capture stays as it was."""
         if self._process is not None:
             process, self._process = self._process, None
-            end(process)
+            process.kill()
+            process.waitForFinished(1_000)
 
     @Slot()
     def _ended(self, code: int, _how: QProcess.ExitStatus) -> None:
         if self._process is None:
             return
-        told, self._process = said(self._process).strip(), None
+        told, self._process = told_by(self._process), None
         shown = self._window.session.capture
         if isinstance(shown, Capture) and shown.path == self._path:
             shown.refresh()

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from inspector.engine.analyses.trial.lessons import Lessons, own_training
-from inspector.engine.analyses.trial.own_step import own_gradients, own_step
+from inspector.engine.analyses.trial.subject_step import own_gradients, subject_step
 from inspector.engine.analyses.trial.trial_steps import Trial, stand_ins
 from inspector.engine.errors import Unsupported
 from inspector.engine.model.batch import Batch
@@ -156,7 +156,7 @@ def _by_the_subject(copy: Copy) -> Callable[[float], float]:
 
     def step(share: float) -> float:
         _warm(copy, stepper, share)
-        loss, after = own_step(trial, stepper, [one.data for one in copy.held.values()])
+        loss, after = subject_step(trial, stepper, [one.data for one in copy.held.values()])
         for one, value in zip(copy.held.values(), after, strict=True):
             one.data = value
         return loss

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from inspector.engine.analyses.trial.lessons import Lessons, lessons, own_training
 from inspector.engine.analyses.trial.trial_steps import Trial
 from inspector.engine.analyses.trial.trial_training import Copy, Loop, trained
-from inspector.engine.errors import Unsupported
+from inspector.engine.errors import InputError, Unsupported
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.registries import CURES, QUANTITIES
 from inspector.engine.sources import EXAMPLES, OWN, items
@@ -78,14 +78,14 @@ def cure(
             trial, lessons(trial, partial(_sequences, trace)), loop, iterations, seeds, emit, (1 + len(known)) * seeds
         )
         plain = trying.of_all_seeds(None)
-    except Unsupported as reason:
+    except (Unsupported, InputError) as reason:  # data that can be read once only, say
         for key in known:
             emit.refuse(f"{PLACE}:trial/cure/{key}", str(reason))
         return
     for key in known:
         try:
             _write(trying, key, plain, trying.of_all_seeds(key))
-        except Unsupported as reason:
+        except (Unsupported, InputError) as reason:  # data that can be read once only, say
             emit.refuse(f"{PLACE}:trial/cure/{key}", str(reason))
 
 
