@@ -366,8 +366,8 @@ def test_the_manual_lists_every_cure_and_what_can_be_tried_for_every_rule() -> N
     table = page.partition("<!-- what can be tried: begin -->")[2].partition("<!-- what can be tried: end -->")[0]
     for key, rule in RULES.items():
         named = [f"`{name}`" for name, cure in CURES.items() if rule.id in cure.rules]
-        assert f"| {rule.id} {key} | {', '.join(named) or f'cannot be tried: {untried(key)}'} |" in table
-    assert table.count("\n| IN") == len(RULES)
+        assert f"| {key} ({rule.id}) | {', '.join(named) or f'cannot be tried: {untried(key)}'} |" in table
+    assert table.count("\n| ") == len(RULES) + 1
     assert all(f"| `{key}` | {cure.summary} |" in page for key, cure in CURES.items())
 
 
