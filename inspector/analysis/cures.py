@@ -52,7 +52,8 @@ class Tried:
 
 def tried(run: Tested, frame: int = -1) -> list[Tried]:
     """Every cure that was tried in a frame, by name. Raises CaptureError."""
-    found = [one for one in run.channels.values() if one.kind == KIND and one.dims == AFTER]
+    every = [one for one in run.channels.values() if one.kind == KIND and one.dims == AFTER]
+    found = [one for one in every if run.revision(one.name, frame)]
     return [_judged(one, _known(run.array(one.name, frame)), run, frame) for one in found]
 
 

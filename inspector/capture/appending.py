@@ -64,7 +64,7 @@ class PageAppender:
         raise CaptureError(f"{self.folder} has no free name for another page file.")
 
     def flush(self) -> None:
-        """Pass what was appended to the system, where readers find it, and to the disk, before the rows that name it."""
+        """Pass what was appended to the system, where readers find it, and to the disk before its rows."""
         if self._file is not None and self._file.tell() != self._synced:
             self._file.flush()
             to_disk(self._file.fileno())

@@ -11,15 +11,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import commands
 import numpy as np
 import pytest
+import torch
 from commands import Done
 from foreign_package import GROUPS, PAGES, environment, examples, install_broken, install_examples
 
 import inspector
+from inspector.analysis.cures import tried
 
 SHELL = """
 import json, sys
@@ -89,7 +92,7 @@ def test_the_catalogue_and_the_samples_list_them(shell: Shell) -> None:
     keys = {kind: {entry["key"] for entry in entries} for kind, entries in told.items()}
     for kind, key in {
         "quantities": "largest_state", "cells": "leaky", "probes": "linear-outputs", "loaders": "weights-text", "inputs": "ramp",
-        "panels": "largest", "rules": "quiet-state", "samples": "leaky", "logs": "printed",
+        "panels": "largest", "rules": "quiet-state", "samples": "leaky", "logs": "printed", "cures": "double_weights",
     }.items():  # fmt: skip
         assert key in keys[kind], kind
     (ramp,) = [entry for entry in told["inputs"] if entry["key"] == "ramp"]
@@ -127,6 +130,53 @@ def test_the_panel_is_drawn_and_the_rule_is_asked(site: Path, shell: Shell) -> N
     out = shell("diagnose", "quiet.inspect").stdout
     assert "info: rnn.l0: the largest entry of all steps is" in out and "[QS401 quiet-state]" in out
     assert shell("diagnose", "quiet.inspect", "--fail-on", "info", expect=1).stderr
+
+
+def test_the_cure_is_tried_for_the_finding_of_the_rule(site: Path, shell: Shell) -> None:
+    shell("run", "leaky", "--as", "ramp", "0 1e-3", "--with", "largest_state", "--out", "still.inspect")
+    said = shell("try", "still.inspect", "--steps", "3", "--seeds", "2", "--rate", "0").stdout
+    assert said.startswith("double_weights  Double the weights: it did harm. After 3 steps, the cured loss is ")
+    assert "learning rate 0; 3 weight matrices are doubled; 1 sequence in 1 call" in said
+    with inspector.open_capture(site.parent / "still.inspect") as capture:
+        (one,) = tried(capture)
+        assert (one.cure, one.outcome, one.lower, one.seeds) == ("double_weights", "did harm", 0, 2)
+        assert capture.status == "done" and "rnn.l0:largest" in capture.channels and not capture.damage
+    listed = {rule["id"]: rule for rule in json.loads(shell("rules", "--json").stdout)}
+    assert listed["QS401"]["cures"] == ["double_weights"] and "the model's code" in listed["IN103"]["untried"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("leaky", "--subject", "leaky"), "--subject gives the model of a capture; leaky is none.\n"),
+        (("training-healthy",), "--subject file.py:callable names it.\n"),
+        (("a.inspect",), "--cure tries one of "),
+        (("leaky", "--cure", "open_memory"), "Nothing could be tried.\n"),
+    ],
+)
+def test_what_cannot_be_tried_ends_with_a_sentence(shell: Shell, words: tuple[str, ...], sentence: str) -> None:
+    code = 1 if "open_memory" in words else 2
+    done = shell("try", *words, "--steps", "1", "--seeds", "1", expect=code)
+    assert sentence in done.stderr
+    if code == 1:
+        assert "not tried: The model has no nn.LSTM" in done.stdout
+
+
+def test_python_tries_it_on_an_object_and_for_a_capture(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    loss = lambda output, batch: output[..., 0].square()  # noqa: E731
+    made = SimpleNamespace(model=torch.nn.Linear(3, 1), width=3, loss=loss)
+    with inspector.run(made, torch.ones(4, 3), out=tmp_path / "a.inspect") as capture:
+        found = inspector.try_cure(capture, "smaller_rate", torch.ones(4, 3), steps=5, subject=made, rate=0.1)
+        assert [one.cure for one in found.tried] == ["smaller_rate"] and not found.refused
+        assert found.capture is capture and "model:trial/cure/smaller_rate" in capture.channels
+        with pytest.raises(inspector.capture.CaptureError, match="is only in"):
+            inspector.try_cure(
+                capture, "smaller_rate", torch.ones(4, 3), steps=1, subject=torch.nn.Sequential(made.model)
+            )
+    found = inspector.try_cure(made, ["open_memory", "clip_gradient"], torch.ones(4, 3), steps=2, seeds=1)
+    assert [one.cure for one in found.tried] == ["clip_gradient"] and set(found.refused) == {"open_memory"}
+    found.capture.close()
 
 
 def test_the_input_has_its_options_and_its_files(site: Path, shell: Shell) -> None:

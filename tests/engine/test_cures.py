@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,10 +14,12 @@ from torch import nn
 
 import inspector
 from inspector.analysis.cures import tried
+from inspector.capture import Writer
 from inspector.diagnosis import RULES, untried
 from inspector.engine.analyses.trial.trial_training import Copy, Loop
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import CURES
+from inspector.records import Channel, Frame, Page, RunStart, RunStop
 
 
 class Net(nn.Module):
@@ -363,3 +366,31 @@ def test_data_that_can_be_read_once_are_refused_in_one_sentence(model: Net) -> N
     with inspector.run(subject(model, data=once), [0, 1, 2, 3], only=["trial/cure@iterations=2@seeds=1"]) as capture:
         (refused,) = [one.reason for one in capture.refusals if "trial/cure" in one.channel]
     assert refused.startswith("The data of Net can be gone through once only (a list_iterator); give ")
+
+
+def test_the_manual_lists_every_cure_and_what_can_be_tried_for_every_rule() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "diagnosis.md").read_text(encoding="utf-8")
+    table = page.partition("<!-- what can be tried: begin -->")[2].partition("<!-- what can be tried: end -->")[0]
+    for key, rule in RULES.items():
+        named = [f"`{name}`" for name, cure in CURES.items() if rule.id in cure.rules]
+        assert f"| {key} ({rule.id}) | {', '.join(named) or f'cannot be tried: {untried(key)}'} |" in table
+    assert table.count("\n| ") == len(RULES) + 1
+    assert all(f"| `{key}` | {cure.summary} |" in page for key, cure in CURES.items())
+
+
+def test_a_frame_in_which_nothing_was_tried_has_no_verdicts(tmp_path: Path) -> None:
+    named: dict[str, Any] = {"name": "model:trial/cure/x", "kind": "cure", "dtype": "float64", "title": "X: loss"}
+    parts = (
+        ("", ("version", "seed", "iteration"), np.ones((2, 3, 4))),
+        ("/after", ("version", "seed"), np.ones((2, 3))),
+    )
+    with Writer(tmp_path / "a.inspect", RunStart(run="r", title="t")) as writer:
+        for index in (0, 1):
+            writer.write(Frame(index=index))
+        for end, dims, values in parts:
+            about = {**named, "name": named["name"] + end}
+            writer.write(Channel(dims=dims, shape=values.shape, **about))
+            writer.write(Page(about["name"], 1, (0,) * values.ndim, values))
+        writer.write(RunStop("done"))
+    with inspector.open_capture(tmp_path / "a.inspect") as capture:
+        assert tried(capture, 0) == [] and [one.cure for one in tried(capture)] == ["x"] == [tried(capture, 1)[0].cure]

@@ -11,17 +11,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from opened import finish, opened
 from panel_captures import channel, shown, write_frames
 from PySide6.QtWidgets import QLabel
 
-from inspector.capture import open_capture
+import inspector
+from inspector.capture import Writer, open_capture
 from inspector.diagnosis import untried
 from inspector.diagnosis.words import Repeated
 from inspector.gui.panel.overview.finding_cards import FindingCards
 from inspector.gui.panel.overview.finding_menu import CANNOT, LATER, NOTHING
 from inspector.gui.panels.cures import over_seeds
 from inspector.gui.panels.overview import _tried
+from inspector.gui.window.training_trials import GOING, words_of
 from inspector.gui.window.trying import try_cure
 from inspector.records import Entry, Finding, InputSpec, Load
 
@@ -225,3 +228,46 @@ def test_a_trial_can_be_cancelled(window: Any, qtbot: Any, monkeypatch: pytest.M
     with open_capture(path) as capture:
         assert NAME.format("clip_gradient") not in capture.channels and capture.stop.status == "done"
     assert window.session.can_run_again
+
+
+def watched(path: Path) -> None:
+    """Three steps of training of a net like that of the window, watched."""
+    namespace: dict[str, Any] = {}
+    exec(MODEL, namespace)
+    subject, x = namespace["make"](), torch.ones(1, 5, 2)
+    optimizer = torch.optim.Adam(subject.model.parameters())
+    with inspector.watch(subject.model, optimizer, path, probe=x, every=1) as watcher:
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = (subject.model(x)[..., 0] - 1).square().mean()
+            loss.backward()
+            optimizer.step()
+            watcher.log(loss=loss)
+
+
+def test_a_cure_for_a_training_is_kept_in_its_capture(
+    window: Any, qtbot: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, failed = tmp_path / "t.inspect", list[str]()
+    with torch.random.fork_rng():  # the net is made with a seed
+        watched(path)
+    few = "inspector.gui.window.training_trials.words_of"
+    monkeypatch.setattr(few, lambda *given: [*words_of(*given), "--steps", "3", "--seeds", "1"])
+    window.fail = failed.append
+    window.open_capture(str(path))
+    with Writer(path, window.session.capture.start, again=True):  # it is still being written
+        window.panels.get("overview").trying.emit(FOUND, "clip_gradient")
+    assert "being written" in failed.pop() and not window.trials.busy
+    window.panels.get("overview").trying.emit(FOUND, "smaller_rate")
+    assert window.trials.busy
+    window.panels.get("overview").trying.emit(FOUND, "clip_gradient")
+    assert failed.pop() == GOING
+    qtbot.waitUntil(lambda: not window.trials.busy, timeout=120_000)
+    assert not failed
+    panel = window.panels.get("cures")
+    qtbot.waitUntil(lambda: panel.state == "figure" and panel.shown().cure == "smaller_rate", timeout=10_000)
+    with open_capture(path) as again:
+        assert _tried(again)[-1][0].cure == "smaller_rate" and "training" in again.start.meta
+    window.panels.get("overview").trying.emit(FOUND, "clip_gradient")
+    window.trials.stop()
+    assert not window.trials.busy and "cancelled" in window.session.sentence

@@ -12,7 +12,7 @@ PAGES = ROOT / "docs" / "adding"
 _FILE = re.compile(r"<!-- file: (?P<name>\w+)\.py -->\n```python\n(?P<code>.*?)```", re.DOTALL)
 GROUPS = {
     "quantity": "quantities", "cells": "cells", "probe": "probes", "loader": "loaders", "input": "inputs", "panel": "panels",
-    "rule": "rules", "sample": "samples", "log": "logs",
+    "rule": "rules", "sample": "samples", "log": "logs", "cure": "cures",
 }  # fmt: skip
 """Page of docs/adding → the entry-point group that its example belongs to."""
 
@@ -42,7 +42,7 @@ def install(site: Path, package: str, files: Mapping[str, str], points: Mapping[
 
 
 def install_examples(site: Path) -> None:
-    """The nine examples of docs/adding as the package `other`."""
+    """The ten examples of docs/adding as the package `other`."""
     found = examples()
     points = {GROUPS[page]: {page: f"other.{name}"} for page, (name, _) in found.items()}
     install(site, "other", dict(found.values()), points)

@@ -7,6 +7,7 @@ RULES.register("accumulation")(
     StructureRule(
         key="accumulation",
         id="IN123",
+        untried="how the gradients of several passes are added up is in your training loop",
         title="Accumulated gradients that are not those of the batch",
         summary="The training's own backward gives another gradient in several passes than in one.",
         reference="huggingface/transformers#34191 (a mean over each pass weighs its tokens by how few it has)",

@@ -19,6 +19,7 @@ class DetachedState:
     """
 
     id = "IN124"
+    untried = "what cuts the gradient is in the model's code"
     title = "The state is detached between steps"
     summary = "The model cuts the gradient of a recurrence, so that a loss teaches nothing before the cut."
     trust: Trust = "exact"

@@ -35,6 +35,7 @@ class Truncation:
     """
 
     id = "IN208"
+    untried = "how far back a loss is propagated is in your training loop"
     title = "Truncation against the lag that the data need"
     summary = "Losses are propagated back over fewer steps than the data need, or over many times as many."
     trust: Trust = "counterfactual"

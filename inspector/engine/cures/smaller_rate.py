@@ -13,7 +13,21 @@ class SmallerRate:
 
     title = "A smaller learning rate"
     summary = "The learning rate is a tenth of what it is."
-    rules = ("IN102", "IN301", "IN302", "IN401", "IN402", "IN403", "IN404", "IN405", "IN408", "IN413", "IN417")
+    rules = (
+        "IN102",
+        "IN301",
+        "IN302",
+        "IN306",
+        "IN307",
+        "IN401",
+        "IN402",
+        "IN403",
+        "IN404",
+        "IN405",
+        "IN408",
+        "IN413",
+        "IN417",
+    )
 
     def apply(self, copy: Copy) -> str:
         """Set it."""

@@ -346,13 +346,16 @@ class Overview(Panel):
 
 
 def _tried(view: Any) -> dict[int, list[Tried]]:
-    """What cures did that were tried, by frame; -1 is the newest. What cannot be read is told in its panel."""
+    """What cures did that were tried, by frame; -1 is the newest. What cannot be read is told in its panel.
+
+    Of a training that was watched they are tried once for all frames, and so told with findings of any.
+    """
     if not any(channel.kind == KIND for channel in view.channels.values()):
         return {}
     found: dict[int, list[Tried]] = {}
     for frame in (-1, *(one.index for one in view.frames)):
         with suppress(CaptureError):
-            found[frame] = tried(view, frame)
+            found[frame] = tried(view, -1 if "training" in view.start.meta else frame)
     return found
 
 

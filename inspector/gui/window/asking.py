@@ -33,6 +33,7 @@ from inspector.gui.window.showing import Showing
 from inspector.gui.window.spikes import Spikes
 from inspector.gui.window.states_choice import remembered_states
 from inspector.gui.window.sweeps import Sweeps
+from inspector.gui.window.training_trials import TrainingTrials
 from inspector.records import SEQUENCE_DOMAIN, SEQUENCES, STEP_DOMAIN, Catalog, InputSpec, Load, Log, data_spec
 from inspector.workspace.session_files import is_session
 
@@ -86,6 +87,7 @@ class Asking(Showing):
         self.timeline.opened.connect(self.spikes.open)
         self.sweeps = Sweeps(self, self.open_capture)
         self.report = ReportFile(self)
+        self.trials = TrainingTrials(self)
         self.open_at = OpenAt(self, self.show_run)
         self.sessions = Sessions(self, self.open_at, self.open_path)
         self.searches = Searches(self)

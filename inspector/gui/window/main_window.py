@@ -213,6 +213,7 @@ class Window(Asking):
         self.timeline.show_capture(None, -1, follow=True)
         self.comparing.end()
         self.report.close()
+        self.trials.close()
         self._menus.exporting.close()
         for panel in self.panels.made.values():
             panel.set_capture(None)

@@ -113,7 +113,7 @@ class Menus:
         self._budget(menu.addMenu("Compute by &itself"))
         self.add(menu, "&States of hand-written cells…", lambda: choose_states(window))
         self.cancel = self.add(
-            menu, "&Cancel", window.session.cancel, "Esc", "Cancel the run, or the opening of a model"
+            menu, "&Cancel", window.trials.stop, "Esc", "Cancel the run, the opening of a model, or trying a cure"
         )
         self.add(menu, "&Back to the sequences", window.back_to_sequences, "Alt+Left", BACK)
         self.add(menu, "&Play the steps", window.play)
