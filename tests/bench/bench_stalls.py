@@ -29,14 +29,13 @@ def beat():
     last[0] = now
 """
 
-BARE = BEATS + """
+BARE = (
+    BEATS
+    + """
 from PySide6.QtWidgets import QApplication, QLabel
 application = QApplication([])
 label = QLabel("x"); label.show()
 timer = QTimer(interval=5); timer.timeout.connect(beat); last[0] = time.monotonic(); timer.start()
-def look():
-    if sys.stdin.readline():
-        pass
 import threading
 def wait():
     sys.stdin.read()
@@ -45,8 +44,11 @@ threading.Thread(target=wait, daemon=True).start()
 application.exec()
 print(json.dumps(gaps["start"]))
 """
+)
 
-WINDOW = BEATS + """
+WINDOW = (
+    BEATS
+    + """
 began = time.monotonic()
 from PySide6.QtWidgets import QApplication
 import inspector.gui.app as app
@@ -58,7 +60,7 @@ painted = time.monotonic() - began
 timer = QTimer(interval=5); timer.timeout.connect(beat); last[0] = time.monotonic(); timer.start()
 window.session.start_worker()
 ready = []
-preparing = Preparing(window, lambda: (app.begin(window, [], False), ready.append(1)))
+preparing = Preparing(window, window.loading(), lambda: (app.begin(window, [], False), ready.append(1)))
 def until(done, seconds):
     end = time.monotonic() + seconds
     while not done() and time.monotonic() < end:
@@ -74,7 +76,9 @@ window.open_sample("char-lstm", "", InputSpec(kind="text", value=text))
 def over():
     session = window.session
     return session.capture is not None and not session.busy and session.capture.stop is not None
-until(over, 300); rest(2.0)
+end = time.monotonic() + 40
+until(lambda: over() or time.monotonic() > end, 60)
+window.session.cancel(); rest(3.0)
 phase[0] = "switching panels"
 for key in list(window.panels.kinds):
     window.docking.show_panel(key); rest(0.25)
@@ -86,6 +90,7 @@ phase[0] = "closing"
 preparing.close(); timer.stop(); window.close()
 print(json.dumps({"painted": painted, "gaps": gaps}))
 """
+)
 
 
 def measured(steps: int = STEPS) -> tuple[float, dict[str, list[tuple[float, float]]], list[tuple[float, float]]]:
@@ -114,8 +119,17 @@ def rows() -> list[Row]:
         beside = max((gap for at, gap in bare if start <= at <= end), default=0.0)
         over = sum(gap > AIM for _, gap in told)
         note = f"{over} of {len(told):,} gaps above {AIM * 1000:.0f} ms"
-        found.append(Row(f"longest gap, {phase} / bare heartbeat", longest, beside, longest / max(beside, 0.005), "", note))
-    found[0] = Row(found[0].name, found[0].ours, found[0].other, found[0].ratio, "", f"{found[0].note}; painted after {painted:.2f} s")
+        found.append(
+            Row(f"longest gap, {phase} / bare heartbeat", longest, beside, longest / max(beside, 0.005), "", note)
+        )
+    found[0] = Row(
+        found[0].name,
+        found[0].ours,
+        found[0].other,
+        found[0].ratio,
+        "",
+        f"{found[0].note}; painted after {painted:.2f} s",
+    )
     return found
 
 
