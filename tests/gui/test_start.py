@@ -74,7 +74,7 @@ def test_checkpoints_beside_the_model_are_listed_newest_first_and_fill_the_field
 def test_a_misfit_is_shown_whole_and_cancel_is_the_default(qtbot: object) -> None:
     name, detail = "encoder.layers.11." + "x" * 90, "checkpoint (1024, 4096), model (1024, 2048)"
     report = CheckpointReport(
-        path="a.pt", matched=1, total=2, fits=False, mismatches=(Mismatch(name, "shape", detail),)
+        path="a.pt", matched=1, total=2, fits=False, mismatches=(Mismatch(name=name, problem="shape", detail=detail),)
     )
     dialog = ReportDialog(report)
     qtbot.addWidget(dialog)

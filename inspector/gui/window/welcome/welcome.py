@@ -42,6 +42,7 @@ class Welcome(QObject):
         self.page.hide()
         self.page.asked.connect(self._ask)
         self.page.closed.connect(self.close)
+        self.page.escaped.connect(self._escape)
         self.kept: Kept | None = None
         self._ready = False
         self._look: LookUp | None = None
@@ -70,6 +71,13 @@ class Welcome(QObject):
     def close(self) -> None:
         """Show the panels."""
         self.page.hide()
+
+    def _escape(self) -> None:
+        """Cancel what is being opened; where nothing is, show the panels."""
+        if self.window.session.waited_for or self.window.session.reading is not None:
+            self.window.session.cancel()
+        else:
+            self.close()
 
     @property
     def seen(self) -> bool:
