@@ -7,16 +7,19 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFocusEvent, QFontMetrics, QMouseEvent, QPainter, QPaintEvent, QWheelEvent
+from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt, Signal, Slot
+from PySide6.QtGui import QColor, QFocusEvent, QFontMetrics, QMouseEvent, QPainter, QPaintEvent, QPen, QWheelEvent
 from PySide6.QtWidgets import QWidget
 
 from inspector.gui.state.cursor import Cursor, Looking, Position
+from inspector.gui.state.pins import pins_of
+from inspector.gui.widgets.described import InWords, Role, value_changed
 from inspector.gui.widgets.gaps import NONE, Gaps
 from inspector.gui.widgets.hatching import paint_gaps
+from inspector.gui.widgets.numbers import number, with_fewer_digits
 from inspector.gui.widgets.plain_text import clean, token, tooltip
 from inspector.gui.widgets.quantise import levels_of
-from inspector.gui.widgets.theme import INFINITE, Theme, colour_table
+from inspector.gui.widgets.theme import INFINITE, Theme, colour_table, readable_on
 from inspector.records import STEP_DOMAIN
 
 NO_SEQUENCE = "no sequence yet"
@@ -26,10 +29,11 @@ BESIDE = 90
 """Pixels of the sequence that stay in view before and after the cursor's step, where there are any."""
 
 
-class TokenStrip(QWidget):
+class TokenStrip(InWords, QWidget):
     """One box a step; the cursor's box is framed and kept in view. `editing()` after a double-click on a box."""
 
     editing = Signal()
+    accessible_role = Role.Slider
     aligned = Qt.AlignmentFlag.AlignCenter
     """Position of a text in its box."""
 
@@ -46,8 +50,13 @@ class TokenStrip(QWidget):
         """Of each step the colour of ±∞ or NaN, by its number in a colour table; 0 for a finite number."""
         self._gaps = NONE
         self._noted: frozenset[int] = frozenset()
+        self._matched: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)
+        """Which steps match what was looked for."""
+        self._pins: dict[int, int] = {}
+        """Step → number of a pin."""
         self._left = 0
         self._caption = ""
+        self._values: npt.NDArray[Any] | None = None
         self.nothing = NO_SEQUENCE
         """What is said where there are no steps."""
         self._diverging = False
@@ -58,6 +67,8 @@ class TokenStrip(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("The sequence, step by step")
         cursor.moved.connect(self._follow)
+        shared = cursor.cursor if isinstance(cursor, Looking) else cursor
+        shared.fixing.connect(self._show_fixed)
 
     def sizeHint(self) -> QSize:
         """One line of text and its frame."""
@@ -75,6 +86,19 @@ class TokenStrip(QWidget):
         if frozenset(noted) != self._noted:
             self._noted = frozenset(noted)
             self.update()
+
+    def show_pins(self, pins: Sequence[tuple[int, int]]) -> None:
+        """Frame these steps, (step, number of the pin) each."""
+        if dict(pins) != self._pins:
+            self._pins = dict(pins)
+            self.update()
+
+    def show_matches(self, ranges: Sequence[tuple[int, int]], steps: int) -> None:
+        """Underline the steps of these ranges, (first, last) each."""
+        self._matched = np.zeros(steps, np.bool_)
+        for first, last in ranges:
+            self._matched[first : last + 1] = True
+        self.update()
 
     def set_sequence(self, names: Sequence[str], steps: int) -> None:
         """Other tokens, or more of them; without names the steps are numbered."""
@@ -108,6 +132,7 @@ class TokenStrip(QWidget):
         definition have no number (`without`) have no colour, not that of NaN.
         """
         self._gaps = gaps if values is not None else NONE
+        self._values = values
         self._caption, self._diverging = caption, scale == "diverging"
         self._special = np.zeros(0, np.uint8)
         if values is None or not len(values):
@@ -153,14 +178,38 @@ class TokenStrip(QWidget):
         colour = _mixed(low, high, share) if share is not None else self._without(step)
         painter.fillRect(box.adjusted(gap, 0, -gap, 0), colour)
         self._cover(painter, step, QRectF(box.adjusted(gap, 0, -gap, 0)))
-        light = share is not None and share > 0.55 and not self.theme.dark
-        painter.setPen(QColor("#ffffff" if light else self.theme.text))
+        painter.setPen(readable_on(colour) if colour != QColor(self.theme.raised) else QColor(self.theme.text))
         painter.drawText(box, self.aligned, text)
         if step in self._noted:
             self._paint_note(painter, box)
+        if step < len(self._matched) and self._matched[step]:
+            painter.fillRect(QRect(box.left(), box.bottom() - 2, box.width(), 3), QColor(self.theme.series[1]))
+        if step in self._pins:
+            self._paint_pin(painter, box, self._pins[step])
         if step == self.cursor_.position.step:
-            painter.setPen(QColor(self.theme.cursor))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(QColor(self.theme.cursor), 3 if self.fixed else 1))
             painter.drawRect(box.adjusted(0, 0, -1, -1))
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the cursor stays where it is when the mouse moves over a plot."""
+        shared = self.cursor_.cursor if isinstance(self.cursor_, Looking) else self.cursor_
+        return shared.fixed
+
+    def _paint_pin(self, painter: QPainter, box: QRect, number: int) -> None:
+        """A dashed frame, with the number in a corner where there is room for it."""
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(QColor(self.theme.accent), 1, Qt.PenStyle.DashLine))
+        painter.drawRect(box.adjusted(0, 0, -1, -1))
+        if min(box.width(), box.height()) >= 10:
+            usual, small = painter.font(), painter.font()
+            small.setPixelSize(9)
+            painter.setFont(small)
+            painter.setPen(QColor(self.theme.text))
+            corner = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop
+            painter.drawText(box.adjusted(1, -1, 0, 0), corner, str(number))
+            painter.setFont(usual)
 
     def _paint_note(self, painter: QPainter, box: QRect) -> None:
         """A corner that is folded."""
@@ -197,6 +246,11 @@ class TokenStrip(QWidget):
     def _follow(self, new: Position, old: Position) -> None:
         if new.step != old.step:
             self._bring_into_view(new.step)
+            value_changed(self)
+        self.update()
+
+    @Slot(bool)
+    def _show_fixed(self, _fixed: bool) -> None:
         self.update()
 
     def _bring_into_view(self, step: int | None) -> None:
@@ -225,11 +279,35 @@ class TokenStrip(QWidget):
         name = clean(repr(self._names[step])) if step < len(self._names) else ""
         return f"{self.word} {step} {name}".strip()
 
+    def value_in_words(self) -> str:
+        """The cursor's step, its token, and the number by which it is coloured."""
+        step = self.cursor_.position.step
+        if not self._steps:
+            return self.nothing
+        if step is None or step >= self._steps:
+            return f"{self._steps} steps, the cursor is at none"
+        values = self._values
+        known = values is not None and step < len(values)
+        coloured = (
+            f", {self._caption} {with_fewer_digits(number(values[step]))}" if known and values is not None else ""
+        )
+        return f"{self.named(step)} of {self._steps}{coloured}"
+
+    def about_in_words(self) -> str:
+        """How the cursor is moved."""
+        return "Left and right move the cursor, Home and End to the ends"
+
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """A click moves the cursor."""
+        """A click moves the cursor and fixes it there; with Shift it pins the step."""
         step = self.at(event.position().toPoint())
-        if step is not None:
-            self._go_to(step)
+        if step is None:
+            return
+        shared = self.cursor_.cursor if isinstance(self.cursor_, Looking) else self.cursor_
+        self._go_to(step)
+        if event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
+            pins_of(shared).add(shared.position)
+        else:
+            shared.fix(True)  # else it would be gone as soon as the mouse passes over a plot
 
     def _go_to(self, step: int) -> None:
         """The cursor goes to the step under the mouse, without scrolling."""

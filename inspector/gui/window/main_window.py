@@ -16,10 +16,10 @@ from inspector.gui.state.settings import Settings
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.window.asking import Asking
 from inspector.gui.window.menus import add_panel_menus, make_menus
-from inspector.gui.window.open_at import OpenAt
 from inspector.gui.window.saving import save_script
 from inspector.gui.window.tour import Tour
 from inspector.gui.window.trying import try_cure
+from inspector.gui.window.waiting_notes import remember_waiting, take_waiting
 from inspector.gui.window.welcome.welcome import Welcome
 from inspector.gui.window.welcome.where_left import remember_run, remember_view
 from inspector.records import Catalog, Log
@@ -40,7 +40,7 @@ class Window(Asking):
         self._known: Catalog | None = None
         self._loaded = False
         self._menus = make_menus(self)
-        self.open_at, self.tour = OpenAt(self), Tour(self)
+        self.tour = Tour(self)
         self.welcome = Welcome(self, self.open_at)
         self.welcoming.connect(self.welcome.open)
         self.touring.connect(self.tour.begin)
@@ -115,7 +115,9 @@ class Window(Asking):
             panel.reproducing.connect(lambda finding: save_script(self, finding))
             panel.trying.connect(lambda finding, cure: try_cure(self, finding, cure))
             panel.drawn.connect(self.read_soon)
+            take_waiting(self.settings, panel)
             self.docking.put(key, panel)
+            self.sessions.choose(key, panel)
             if self.session.catalog is not None:
                 panel.know(self.session.catalog.quantities, self.session.catalog.cures)
             panel.say_computed(self.has_computed(panel.extra))
@@ -163,6 +165,7 @@ class Window(Asking):
             self.docking.label_tabs()
         self._answer(changes)
         self.open_at.go()
+        self.sessions.tick()
 
     def _know(self, catalog: Catalog | None) -> None:
         """Offer the entries of the worker's catalogue, once it has arrived."""
@@ -210,6 +213,10 @@ class Window(Asking):
         elif event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right):
             many = 10 if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 1
             self.looking.advance(many if event.key() == Qt.Key.Key_Right else -many, self.looking.focused)
+        elif event.key() in (Qt.Key.Key_Home, Qt.Key.Key_End):
+            axis = self.looking.focused
+            last = max(0, self.looking.length_of(axis) - 1)
+            self.looking.move(steps={axis: last if event.key() == Qt.Key.Key_End else 0})
         else:
             super().keyPressEvent(event)
 
@@ -225,10 +232,12 @@ class Window(Asking):
         self.timeline.show_capture(None, -1, follow=True)
         self.comparing.end()
         self.report.close()
+        self._menus.exporting.close()
         for panel in self.panels.made.values():
             panel.set_capture(None)
         if self._listen is not None:
             self._listen.close()
         self.hide()  # a worker that hangs takes a while to end
         self.session.close()
+        remember_waiting(self.settings, self.panels.made.get("overview"))
         super().closeEvent(event)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QSizePolicy, QToolBar, QVBoxLayout, QWidget
@@ -10,6 +12,7 @@ from inspector.gui.state.cursor import Cursor
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_range import StepRange
+from inspector.gui.widgets.described import describe_widgets
 from inspector.gui.widgets.plain_text import plain_box
 from inspector.gui.widgets.theme import DARK, LIGHT, Theme, system_theme
 from inspector.gui.window.comparing.compare_bar import CompareBar
@@ -36,6 +39,7 @@ class Parts(QMainWindow):
     """A window with all its parts, not yet connected; no panel is loaded."""
 
     def __init__(self, session: Session, settings: Settings) -> None:
+        describe_widgets()  # before the first: Qt keeps the interface that it has given once
         super().__init__()
         self.session, self.settings = session, settings
         self.looking, self.steps = Cursor(self), StepRange(self)
@@ -124,6 +128,16 @@ class Parts(QMainWindow):
         self.status.show_state()
         self.input.set_busy(self.session.waited_for, self.session.cancelling)
         self.input.say_whose(self.session.runs_another)
+
+    def say(self, sentence: str) -> None:
+        """Show a sentence in the status row, at once."""
+        self.session.sentence = sentence
+        self.show_state()
+
+    def say_saved(self, sentence: str, path: Path) -> None:
+        """Say what was written where, with a button that shows it in its folder."""
+        self.status.offer_folder(sentence, path)
+        self.say(sentence)
 
     def fail(self, sentence: str, details: str = "") -> None:
         """Show what went wrong, in one line, in a dialog or the status row."""

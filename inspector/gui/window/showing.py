@@ -13,6 +13,7 @@ from inspector.capture import Difference, Pair, Side, notes
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.followed_log import as_log
 from inspector.gui.state.needed import needed_for
+from inspector.gui.state.pins import pins_of
 from inspector.gui.state.player import Player
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
@@ -20,6 +21,9 @@ from inspector.gui.state.step_axes import places_along
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.window.frame_bar import DIFFERENCE
+from inspector.gui.window.holding import Holding
+from inspector.gui.window.keyboard.focus_ring import FocusFollower
+from inspector.gui.window.keyboard.stops import Stops
 from inspector.gui.window.parts import Parts
 from inspector.gui.window.shown_comparison import Comparing
 from inspector.gui.window.what_is_shown import status_of, title_of
@@ -48,9 +52,11 @@ class Showing(Parts):
         self._alone = False
         """Whether Training was given the room of all panels."""
         self._player = Player(self.looking, self)
+        self.stops, self.focus_follower = Stops(self), FocusFollower(self)
         self.comparing = Comparing(self, self.show_frame)
         session.background.looked_at = self.looked_at
         self.looking.moved.connect(self._moved)
+        self.holding = Holding(self, self.show_notes, self.read_soon)
         self.frames.chosen.connect(self._choose_frame)
         self.timeline.chosen.connect(self.frames.choose)
         self.timeline.following.connect(self.frames.follow)
@@ -71,6 +77,8 @@ class Showing(Parts):
         capture = self.session.capture
         places = capture.start.places if capture is not None else ()
         another = {} if places and places == self._places else {"place": "", "unit": None, "head": None}
+        if another:
+            self.holding.release()
         self._places = places
         self.looking.move(frame=-1, key=None, **another, steps=dict.fromkeys(self.looking.position.elsewhere))
         self.steps.set_lengths({})
@@ -328,7 +336,9 @@ class Showing(Parts):
 
         capture = self.session.capture
         shown = None if capture is None else self.comparing.seen(capture)
-        rows = rows_of(shown, self.panels.made, self.docking.seen, self.sequences)
+        pins = pins_of(self.looking).all
+        rows = rows_of(shown, self.panels.made, self.docking.seen, self.sequences, pins)
+        self.readout.show_pins(pins, fixed=self.looking.fixed)
         self.readout.show_rows([*rows, *self.comparing.beside.readouts(self.docking.seen)])
 
     def show_all_steps(self) -> None:

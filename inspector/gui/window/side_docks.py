@@ -19,7 +19,9 @@ from PySide6.QtWidgets import (
 )
 
 from inspector.capture import Capture
+from inspector.gui.state.pins import Pin
 from inspector.gui.widgets.line_field import LineField
+from inspector.gui.widgets.numbers import with_fewer_digits
 from inspector.gui.widgets.plain_text import clean, tooltip
 from inspector.workspace.sample_kinds import by_kind
 from inspector.workspace.samples import Sample, step_of
@@ -32,6 +34,8 @@ WIDEST = 150
 """Most pixels of the column of numbers, so that their names can be read too."""
 
 
+BESIDE_PINS = 90
+"""Least pixels of the column of names where pins have columns too; the table scrolls then."""
 INDENT = 14
 """Pixels by which checkpoints are indented below their sample: names should not be cut in a narrow dock."""
 
@@ -218,30 +222,50 @@ class Readout(QTableWidget):
         self.setShowGrid(False)
         self.verticalHeader().setMinimumSectionSize(22)
 
-    def show_rows(self, rows: Sequence[tuple[str, str]]) -> None:
+    def show_pins(self, pins: Sequence[Pin], *, fixed: bool) -> None:
+        """A column for each pin, right of that of the cursor."""
+        self.setColumnCount(2 + len(pins))
+        now = ("fixed" if fixed else "cursor") if pins else "value, fixed" if fixed else "value"
+        self.setHorizontalHeaderLabels(["quantity", now, *(f"pin {pin.number}" for pin in pins)])
+        for at, pin in enumerate(pins, start=2):
+            if (item := self.horizontalHeaderItem(at)) is not None:
+                item.setToolTip(tooltip(f"Pin {pin.number}: {pin.words}"))
+        mode = QHeaderView.ResizeMode
+        self.horizontalHeader().setSectionResizeMode(0, mode.Interactive if pins else mode.Stretch)
+
+    def show_rows(self, rows: Sequence[tuple[str, ...]]) -> None:
         """Fill the table; a row without a value is a heading."""
         self.clearSpans()
         self.setRowCount(len(rows))
         plain, bold = QFont(self.font()), QFont(self.font())
         bold.setBold(True)
-        for i, (what, value) in enumerate(rows):
+        for i, row in enumerate(rows):
+            what, value = row[0], row[1]
             if not value:
-                self.setSpan(i, 0, 1, 2)
-            for j, text in enumerate((what, value)):
+                self.setSpan(i, 0, 1, self.columnCount())
+            for j, text in enumerate((what, value, *row[2:], *[""] * (self.columnCount() - max(2, len(row))))):
                 item = self.item(i, j)
                 if item is None:
                     item = QTableWidgetItem()
                     if j:
                         item.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
                     self.setItem(i, j, item)
-                item.setText(clean(text))
+                item.setText(clean(with_fewer_digits(text) if j else text))
+                item.setData(DATA, text)
                 item.setToolTip(tooltip(text))
                 item.setFont(plain if value else bold)
-        self.horizontalHeader().resizeSection(1, min(WIDEST, self.sizeHintForColumn(1) + 6))
+        widths = [min(WIDEST, max(50, self.sizeHintForColumn(at) + 6)) for at in range(1, self.columnCount())]
+        for column, width in enumerate(widths, start=1):
+            self.horizontalHeader().resizeSection(column, width)
+        if len(widths) > 1:
+            self.horizontalHeader().resizeSection(0, max(BESIDE_PINS, self.viewport().width() - sum(widths)))
         self.resizeRowsToContents()
 
     def selected_text(self) -> str:
-        """The selected cells as tab-separated text; rows that compare two runs come with the heading that says so."""
+        """The selected cells as tab-separated text, with all digits.
+
+        Rows that compare two runs come with the heading that says so.
+        """
         rows: dict[int, list[str]] = {}
         for item in sorted(self.selectedItems(), key=lambda cell: (cell.row(), cell.column())):
             top = self._heading(item.row())
@@ -249,7 +273,7 @@ class Readout(QTableWidget):
             if top is not None and heading is not None and COMPARED in heading.text():
                 rows.setdefault(top, [heading.text()])
             if item is not heading or top not in rows:
-                rows.setdefault(item.row(), []).append(item.text())
+                rows.setdefault(item.row(), []).append(clean(item.data(DATA) or ""))
         return "\n".join("\t".join(row) for row in rows.values())
 
     def _heading(self, row: int) -> int | None:
