@@ -10,6 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
+from inspector.gui.app import make_window
 from inspector.gui.state.remembered import Opened, last_place, recent_models, remember_model
 from inspector.gui.window.main_window import Window
 from inspector.gui.window.welcome.cards import OpenCard
@@ -99,3 +100,17 @@ def test_what_was_remembered_badly_is_left_out(window: Window, tmp_path: Path) -
     for told in ("", "[]", '{"path": 3}', f'{{"path": "{tmp_path / "gone"}"}}'):
         window.settings.set_text("last", told)
         assert last_place(window.settings) is None
+
+
+def test_a_window_that_loads_in_steps_keeps_its_size(qtbot: object, qapp: QApplication) -> None:
+    window = make_window()
+    qtbot.addWidget(window)
+    window.session.start_worker = lambda: None
+    window.show()
+    qapp.processEvents()
+    before, steps = window.size(), 0
+    for _ in window.loading():
+        qapp.processEvents()
+        steps += 1
+    assert steps >= 2 and window.size() == before, "docks that have no place yet do not widen it"
+    window.close()

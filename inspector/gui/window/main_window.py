@@ -61,18 +61,15 @@ class Window(Asking):
         from inspector.gui.panel.registry import PANELS, ordered
 
         self.panels.begin(dict(ordered()), self._made)
-        self.setUpdatesEnabled(False)  # docks without their places are not worth looking at
         for key, kind in self.panels.kinds.items():
             self.docking.add_panel(key, kind)
         for bad in PANELS.broken:
             self.session.note(Log(f"Broken: {bad.origin}: {bad.reason}", "warning"))
+        self.docking.set_theme(self.theme)
+        self.docking.settle(self.panels, self.settings)  # at once: docks that stand side by side widen the window
+        self.welcome.page.raise_()  # above the docks
         yield
         add_panel_menus(self, self._menus)
-        self.docking.set_theme(self.theme)
-        yield
-        self.setUpdatesEnabled(True)
-        self.docking.settle(self.panels, self.settings)
-        self.welcome.page.raise_()  # above the docks
         for key in self.panels.kinds:  # while docks are arranged, each of them is visible for a moment
             self.docks[key].visibilityChanged.connect(lambda seen, key=key: self._turned(key, seen))
             if key in self.docking.seen:
