@@ -75,7 +75,8 @@ def run(paths: list[str], demo: bool = False, python: str | None = None, at: Vie
     application.processEvents()
     signal.signal(signal.SIGINT, lambda *_: window.close())
     window.session.start_worker()  # torch loads in its process while the panels do in this one
-    preparing = Preparing(window, lambda: begin(window, paths, demo, at) if window.isVisible() else None)
+    preparing = Preparing(window, window.loading(), lambda: begin(window, paths, demo, at))
+    window.closed.connect(preparing.stop)
     try:
         return int(application.exec())
     finally:

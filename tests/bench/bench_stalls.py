@@ -36,9 +36,6 @@ from PySide6.QtWidgets import QApplication, QLabel
 application = QApplication([])
 label = QLabel("x"); label.show()
 timer = QTimer(interval=5); timer.timeout.connect(beat); last[0] = time.monotonic(); timer.start()
-def look():
-    if sys.stdin.readline():
-        pass
 import threading
 def wait():
     sys.stdin.read()
@@ -63,7 +60,7 @@ painted = time.monotonic() - began
 timer = QTimer(interval=5); timer.timeout.connect(beat); last[0] = time.monotonic(); timer.start()
 window.session.start_worker()
 ready = []
-preparing = Preparing(window, lambda: (app.begin(window, [], False), ready.append(1)))
+preparing = Preparing(window, window.loading(), lambda: (app.begin(window, [], False), ready.append(1)))
 def until(done, seconds):
     end = time.monotonic() + seconds
     while not done() and time.monotonic() < end:
@@ -79,7 +76,9 @@ window.open_sample("char-lstm", "", InputSpec(kind="text", value=text))
 def over():
     session = window.session
     return session.capture is not None and not session.busy and session.capture.stop is not None
-until(over, 300); rest(2.0)
+end = time.monotonic() + 40
+until(lambda: over() or time.monotonic() > end, 60)
+window.session.cancel(); rest(3.0)
 phase[0] = "switching panels"
 for key in list(window.panels.kinds):
     window.docking.show_panel(key); rest(0.25)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from traceback import format_exc
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QTimer, Slot
+from PySide6.QtCore import Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent, QResizeEvent
 
 from inspector.gui.dialogs.trust_dialog import ask_trust
@@ -30,11 +31,14 @@ TICK_MS = 16
 
 
 class Window(Asking):
-    """One session on screen."""
+    """One session on screen. `closed` when it closes."""
+
+    closed = Signal()
 
     def __init__(self, session: Session, settings: Settings) -> None:
         super().__init__(session, settings)
         self._known: Catalog | None = None
+        self._loaded = False
         self._menus = make_menus(self)
         self.tour = Tour(self)
         self.welcome = Welcome(self, self.open_at)
@@ -46,6 +50,14 @@ class Window(Asking):
 
     def load_panels(self) -> None:
         """Import the panels (and the plotting library) now that the window is shown; then start the worker."""
+        for _ in self.loading():
+            pass
+
+    def loading(self) -> Iterator[None]:
+        """The same in steps, between which events may be answered; once only."""
+        if self._loaded:
+            return
+        self._loaded = True
         from inspector.gui.panel.registry import PANELS, ordered
 
         self.panels.begin(dict(ordered()), self._made)
@@ -53,16 +65,19 @@ class Window(Asking):
             self.docking.add_panel(key, kind)
         for bad in PANELS.broken:
             self.session.note(Log(f"Broken: {bad.origin}: {bad.reason}", "warning"))
-        add_panel_menus(self, self._menus)
         self.docking.set_theme(self.theme)
-        self.docking.settle(self.panels, self.settings)
+        self.docking.settle(self.panels, self.settings)  # at once: docks that stand side by side widen the window
+        self.welcome.page.raise_()  # above the docks
+        yield
+        add_panel_menus(self, self._menus)
         for key in self.panels.kinds:  # while docks are arranged, each of them is visible for a moment
             self.docks[key].visibilityChanged.connect(lambda seen, key=key: self._turned(key, seen))
+            if key in self.docking.seen:
+                yield  # making a panel takes long
             self._turned(key, key in self.docking.seen)
         self.session.start_worker()
         self._ticker.start()
-        self.welcome.page.raise_()  # above the docks
-        self.welcome.look_up()
+        self.welcome.may_look_up()
 
     def new_capture(self) -> None:
         """Another capture is shown, or none."""
@@ -204,6 +219,7 @@ class Window(Asking):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Remember the layout, end the worker; captures are on disk already."""
+        self.closed.emit()
         self._ticker.stop()
         self._player.stop()
         remember_view(self)

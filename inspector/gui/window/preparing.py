@@ -4,21 +4,24 @@ is painted and answers meanwhile; what needs them begins when they are there."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from PySide6.QtCore import QObject, QTimer, Slot
 
 from inspector.gui.state.aside import giving_way
 
 LOOK_MS = 10
+OVER = object()
 
 
 class Preparing(QObject):
-    """`then()` is called once, in the window's thread, when all was imported."""
+    """`then()` is called once, in the window's thread, when all was imported and the steps of `loading` were taken,
+    each of them after the events that had come by then."""
 
-    def __init__(self, parent: QObject, then: Callable[[], object]) -> None:
+    def __init__(self, parent: QObject, loading: Iterable[None], then: Callable[[], object]) -> None:
         super().__init__(parent)
-        self._then = then
+        self._steps, self._then = iter(loading), then
+        self._stopped = False
         self._thread = threading.Thread(target=import_panels, name="inspector-imports", daemon=True)
         self._thread.start()
         self._timer = QTimer(self, interval=LOOK_MS)
@@ -27,9 +30,22 @@ class Preparing(QObject):
 
     @Slot()
     def _look(self) -> None:
-        if not self._thread.is_alive():
-            self._timer.stop()
+        if self._thread.is_alive():
+            return
+        self._timer.stop()  # a step may answer events itself, and no step begins inside another
+        over = next(self._steps, OVER) is OVER
+        if self._stopped:
+            return
+        if over:
             self._then()
+        else:
+            self._timer.start(0)
+
+    @Slot()
+    def stop(self) -> None:
+        """Nothing more is begun: the window closes."""
+        self._stopped = True
+        self._timer.stop()
 
     def close(self) -> None:
         """Wait for the thread: an interpreter that ends while modules are imported may crash."""

@@ -46,8 +46,8 @@ STOPS = (
     Stop(
         "char-transformer", "attention", "3 of 3: attention",
         "The same passage, read by a transformer. It keeps no state, it looks back: each row is a character, and "
-        "bright cells are those it looks at.\n\nClick a row to see them; choose layer and head above the map.",
-        "Open a model of mine…",
+        "bright cells are those it looks at.\n\nClick a row to see which; a click at the left chooses a head.",
+        "My model…",
     ),
 )  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import (
     QApplication,
@@ -34,10 +34,11 @@ KINDS = {
 
 
 class WelcomePage(QWidget):
-    """Covers the panels. `asked(kind)` for one of KINDS; `closed` where the panels are wanted instead."""
+    """Covers the panels. `asked(kind)` for one of KINDS; `closed` where the panels are wanted; `escaped` by Esc."""
 
     asked = Signal(str)
     closed = Signal()
+    escaped = Signal()
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -180,10 +181,18 @@ class WelcomePage(QWidget):
             each = step(each)
         return False
 
+    def event(self, event: QEvent) -> bool:
+        """Escape is the page's own key, before the shortcuts of the window it covers."""
+        mine = isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape
+        if mine and event.type() == QEvent.Type.ShortcutOverride:
+            event.accept()
+            return True
+        return bool(super().event(event))
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Escape leaves the page."""
+        """Escape leaves the page, or what it waits for."""
         if event.key() == Qt.Key.Key_Escape:
-            self.closed.emit()
+            self.escaped.emit()
         else:
             super().keyPressEvent(event)
 

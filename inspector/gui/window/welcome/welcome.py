@@ -42,7 +42,9 @@ class Welcome(QObject):
         self.page.hide()
         self.page.asked.connect(self._ask)
         self.page.closed.connect(self.close)
+        self.page.escaped.connect(self._escape)
         self.kept: Kept | None = None
+        self._ready = False
         self._look: LookUp | None = None
         self._trainings: dict[str, OpenCard] = {}
         self._timer = QTimer(self, interval=LOOK_MS)
@@ -64,10 +66,18 @@ class Welcome(QObject):
         self.page.show()
         self.page.raise_()
         next(iter(self.page.buttons.values())).setFocus()
+        self.look_up()
 
     def close(self) -> None:
         """Show the panels."""
         self.page.hide()
+
+    def _escape(self) -> None:
+        """Cancel what is being opened; where nothing is, show the panels."""
+        if self.window.session.waited_for or self.window.session.reading is not None:
+            self.window.session.cancel()
+        else:
+            self.close()
 
     @property
     def seen(self) -> bool:
@@ -100,10 +110,16 @@ class Welcome(QObject):
 
     # -- what is looked up beside the window
 
+    def may_look_up(self) -> None:
+        """The panels are loaded, whose readers are used."""
+        self._ready = True
+        self.look_up()
+
     def look_up(self) -> None:
-        """Read titles, sizes and curves in a thread; once the panels are loaded, whose readers it uses."""
-        if self._look is None:
-            self._look = LookUp(self.window.session.shown.kept, list_trainings(), MOST_KEPT)
+        """Read titles and sizes, and curves that are not known yet, in a thread, for a page that is seen."""
+        if self._ready and self.seen and self._look is None:
+            without = [one for one in list_trainings() if self._trainings[one.name].sketch is None]
+            self._look = LookUp(self.window.session.shown.kept, without, MOST_KEPT)
             self._timer.start()
 
     def _take(self) -> None:
