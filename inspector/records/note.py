@@ -50,8 +50,10 @@ class Note:
         where: what it is about.
         text: as it was typed, plain text of any number of lines.
         written: when, in seconds since 1970.
+        of: when the note was written in whose place this one stands, 0 for a new one; without text, that is removed.
     """
 
     where: Noted
     text: str
     written: float = 0.0
+    of: float = 0.0

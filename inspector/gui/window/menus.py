@@ -73,7 +73,7 @@ class Menus:
     def file(self) -> None:
         """Opening and writing."""
         window, menu = self.window, self.bar.addMenu("&File")
-        self.add(menu, "&Open…", lambda: _open(window), Standard.Open, "Open " + OPENS)
+        self.add(menu, "&Open…", lambda: open_file(window), Standard.Open, "Open " + OPENS)
         self.add(menu, "Open &model…", window.open_model, "Ctrl+M")
         self.add(menu, "Run a &folder of checkpoints…", window.sweeps.ask, says=SWEEP)
         self.add(menu, "&Listen for trainings…", window.listen, says="Show trainings on other machines as they arrive")
@@ -171,6 +171,8 @@ class Menus:
     def help(self) -> None:
         """Keys, and the palette of all actions."""
         window, menu = self.window, self.bar.addMenu("&Help")
+        self.add(menu, "&Welcome", window.welcoming.emit, says="What can be opened, what was open, and samples")
+        self.add(menu, "&Tour in three stops", window.touring.emit, says="Run a sample, and lead through what it shows")
         self.add(menu, "&Keys", lambda: show_keys(window, window.menu_actions), "F1")
         palette = "&Find any action by its name…"
         self.add(menu, palette, lambda: Palette(window.menu_actions, window).exec(), "Ctrl+Shift+P")
@@ -246,8 +248,10 @@ def _ask(window: Asking) -> None:
             panel.begin()
 
 
-def _open(window: Asking) -> None:
+def open_file(window: Asking, kind: str = "") -> None:
+    """Ask which file or capture to open; `kind` ("capture", "checkpoint", "log") chooses what is listed first."""
     dialog = OpenDialog(window, window.offered)
+    dialog.list_first(kind)
     if dialog.exec() and dialog.chosen:
         window.open_path(dialog.chosen)
 

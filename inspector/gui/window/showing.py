@@ -24,6 +24,7 @@ from inspector.gui.window.frame_bar import DIFFERENCE
 from inspector.gui.window.holding import Holding
 from inspector.gui.window.parts import Parts
 from inspector.gui.window.shown_comparison import Comparing
+from inspector.gui.window.what_is_shown import status_of, title_of
 from inspector.gui.window.where_shown import OVERVIEW, panel_for
 from inspector.records import STEP_DOMAIN, Place, split_request
 
@@ -82,8 +83,7 @@ class Showing(Parts):
         self.frames.begin()
         self._show_alone(as_log(capture) is not None)
         self.comparing.another(capture)
-        if capture is not None:
-            self.setWindowTitle(f"{clean(capture.start.title)} — inspector")
+        self._say_what_is_shown()
         if capture is not None and "spike" in capture.start.meta and "spike" in self.docks:
             self.docking.show_panel("spike")
         self.panels.source = capture
@@ -108,6 +108,16 @@ class Showing(Parts):
             self._alone = False
             if self.docking.enlarged == "training":
                 self.docking.restore()
+
+    def _say_what_is_shown(self) -> None:
+        """The title and the status row name what is shown; of what is named too often nothing is drawn again."""
+        capture = self.session.capture
+        if capture is None:
+            return
+        title = f"{clean(title_of(capture, self.frames.current))} — inspector"
+        if title != self.windowTitle():
+            self.setWindowTitle(title)
+        self.status.show_what(status_of(capture, self.frames.current))
 
     def show_overview(self) -> None:
         """The overview in front: the first thing that is seen of what was opened."""
@@ -171,6 +181,7 @@ class Showing(Parts):
         self.comparing.more()
         self.tree.show_capture(capture)
         self._show_timeline()
+        self._say_what_is_shown()
         self.sequences.grown(self.comparing.seen(capture), lengths, changed)
         self.sequences.mark(notes(capture))
         for panel in self.panels.made.values():
@@ -189,6 +200,7 @@ class Showing(Parts):
             shown = self.comparing.source(capture, frame) or capture
         self._show_source(shown)
         self.looking.move(frame=frame if frame >= 0 else -1)
+        self._say_what_is_shown()
         self.sequences.show_difference(shown if isinstance(shown, Pair) else None)
         self.comparing.settle()
         self._show_timeline()

@@ -22,6 +22,7 @@ from inspector.capture import Capture
 from inspector.gui.state.pins import Pin
 from inspector.gui.widgets.line_field import LineField
 from inspector.gui.widgets.plain_text import clean, tooltip
+from inspector.workspace.sample_kinds import by_kind
 from inspector.workspace.samples import Sample, step_of
 from inspector.workspace.trainings import Training
 
@@ -62,18 +63,16 @@ class Opener(QTreeWidget):
         return QSize(self.sizeHintForColumn(0) + frame + 4, super().sizeHint().height())
 
     def fill(self, samples: Sequence[Sample], recent: Sequence[str], trainings: Sequence[Training] = ()) -> None:
-        """List recorded trainings, samples by their row, then recent files."""
+        """List recorded trainings, samples by what they are, then recent files."""
         self.clear()
         self._list_trainings(trainings)
         top = QTreeWidgetItem(self, ["Samples"])
-        for sample in samples:
-            item = QTreeWidgetItem(top, [clean(f"{sample.row}  {sample.name}")])
-            item.setToolTip(0, tooltip(f"{sample.name}: {sample.title}: {sample.task}. Look for: {sample.shows}"))
-            item.setData(0, DATA, ("sample", sample.name, ""))
-            for path in sample.checkpoints:
-                step = step_of(path)
-                child = QTreeWidgetItem(item, [f"step {step:,}" if step is not None else path.name])
-                child.setData(0, DATA, ("sample", sample.name, path.name))
+        for kind, some in by_kind(samples):
+            group = QTreeWidgetItem(top, [kind.title])
+            group.setFlags(Qt.ItemFlag.ItemIsEnabled)
+            for sample in some:
+                _list_sample(group, sample)
+            group.setExpanded(True)
         top.setExpanded(True)
         self._recent = None
         self.show_recent(recent)
@@ -112,6 +111,17 @@ class Opener(QTreeWidget):
             self.sample_chosen.emit(name, checkpoint)
         else:
             self.path_chosen.emit(name)
+
+
+def _list_sample(group: QTreeWidgetItem, sample: Sample) -> None:
+    """A sample with its checkpoints below it."""
+    item = QTreeWidgetItem(group, [clean(sample.name)])
+    item.setToolTip(0, tooltip(f"{sample.name}: {sample.title}: {sample.task}. Look for: {sample.shows}"))
+    item.setData(0, DATA, ("sample", sample.name, ""))
+    for path in sample.checkpoints:
+        step = step_of(path)
+        child = QTreeWidgetItem(item, [f"step {step:,}" if step is not None else path.name])
+        child.setData(0, DATA, ("sample", sample.name, path.name))
 
 
 class ModelTree(QWidget):
