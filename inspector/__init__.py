@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from inspector.engine.pipeline.own_operations import RecordedOperations
     from inspector.engine.session.trying import Trials
     from inspector.engine.watch import Watcher
+    from inspector.gui.export.notebook import ShownFigure
     from inspector.records import Finding, InputSpec
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "reproduce",
     "run",
     "sequence",
+    "show",
     "sweep",
     "try_cure",
     "watch",
@@ -48,6 +50,45 @@ def open_capture(path: Path | str, *, run: str | None = None) -> Capture | LogVi
     from inspector.capture import open_any
 
     return open_any(path, run)
+
+
+def show(
+    opened: Any, panel: str, *, frame: int = -1, place: str = "", step: int | None = None,
+    steps: tuple[int, int] | None = None, unit: int | None = None, head: int | None = None, curves: Sequence[str] = (),
+    size: tuple[int, int] = (900, 520), theme: str = "light", font: float = 0.0, dpi: int = 192,
+) -> ShownFigure:  # fmt: skip
+    """A panel's figure, which a notebook shows as the result of its cell: `capture.show("lags")`.
+
+    Args:
+        opened: an open capture or log, or the path of one. panel: its key or title (`inspector list PATH --panels`).
+        frame, place, step, unit, head, curves: what it shows, as the options of `inspector export --panel`.
+        steps: from the first in view to the one before the second.
+        size: (width, height) in pixels of 1/96 inch. theme: "light", "dark" or "paper". font: points of its texts.
+
+    `.save("x.png")` or `.svg` writes it, `.numbers` has the arrays that it draws. Needs Qt, but no display.
+    Raises CaptureError with a one-line message, also where Qt cannot be loaded.
+    """
+    from contextlib import ExitStack
+
+    from inspector.capture import CaptureError
+    from inspector.records import ViewAt
+
+    try:
+        from inspector.gui.export.look import Look
+        from inspector.gui.export.notebook import shown_figure
+
+        in_view = None if steps is None else (steps[0], steps[1] - 1)
+        at = ViewAt(
+            panel=panel, frame=frame, place=place, step=step, steps=in_view, unit=unit, head=head, curves=tuple(curves)
+        )
+        with ExitStack() as opening:
+            view: Any = opening.enter_context(open_capture(opened)) if isinstance(opened, (str, Path)) else opened
+            return shown_figure(view, at, Look(size=size, colours=theme, font=font, dpi=dpi))
+    except ImportError as problem:
+        if "PySide6" not in f"{problem.name} {problem}":
+            raise
+        why = " ".join(str(problem).split())[:200].rstrip(".")
+        raise CaptureError(f"A figure is drawn by Qt, which cannot be loaded ({why}); see docs/install.md.") from None
 
 
 def compare(first: Any, second: Any, *, align: bool = True) -> Comparison:

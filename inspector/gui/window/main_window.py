@@ -15,7 +15,6 @@ from inspector.gui.state.settings import Settings
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.window.asking import Asking
 from inspector.gui.window.menus import add_panel_menus, make_menus
-from inspector.gui.window.open_at import OpenAt
 from inspector.gui.window.saving import save_script
 from inspector.gui.window.tour import Tour
 from inspector.gui.window.trying import try_cure
@@ -37,7 +36,7 @@ class Window(Asking):
         super().__init__(session, settings)
         self._known: Catalog | None = None
         self._menus = make_menus(self)
-        self.open_at, self.tour = OpenAt(self), Tour(self)
+        self.tour = Tour(self)
         self.welcome = Welcome(self, self.open_at)
         self.welcoming.connect(self.welcome.open)
         self.touring.connect(self.tour.begin)
@@ -100,6 +99,7 @@ class Window(Asking):
             panel.drawn.connect(self.read_soon)
             take_waiting(self.settings, panel)
             self.docking.put(key, panel)
+            self.sessions.choose(key, panel)
             if self.session.catalog is not None:
                 panel.know(self.session.catalog.quantities, self.session.catalog.cures)
             panel.say_computed(self.has_computed(panel.extra))
@@ -147,6 +147,7 @@ class Window(Asking):
             self.docking.label_tabs()
         self._answer(changes)
         self.open_at.go()
+        self.sessions.tick()
 
     def _know(self, catalog: Catalog | None) -> None:
         """Offer the entries of the worker's catalogue, once it has arrived."""
@@ -212,6 +213,7 @@ class Window(Asking):
         self.timeline.show_capture(None, -1, follow=True)
         self.comparing.end()
         self.report.close()
+        self._menus.exporting.close()
         for panel in self.panels.made.values():
             panel.set_capture(None)
         if self._listen is not None:

@@ -17,17 +17,19 @@ from inspector.gui.dialogs.dialogs import NAME, show_keys
 from inspector.gui.state.followed_log import as_log
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.window.asking import Asking
+from inspector.gui.window.figure_export import FigureExport
 from inspector.gui.window.model_opening import OpenDialog
 from inspector.gui.window.named import show_palette
+from inspector.gui.window.named_layouts import NamedLayouts
 from inspector.gui.window.preferences import show_preferences
-from inspector.gui.window.saving import complete, export_all, save_panel
+from inspector.gui.window.saving import complete, save_panel
 from inspector.gui.window.states_choice import choose_states
 
 if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
 
 Standard = QKeySequence.StandardKey
-OPENS = "a capture, a packed one, a model, a checkpoint, a sequence or a log"
+OPENS = "a capture, a packed one, a session, a model, a checkpoint, a sequence or a log"
 OF_ANOTHER = (
     "This is a log that another tool wrote, not a capture: it stays where it is, and Training saves its numbers."
 )
@@ -38,6 +40,8 @@ BUDGETS = {
 DECODE = "Search for the answer to this sequence token by token, and show the tree of what was tried"
 SWEEP = "Run a model at every checkpoint of a folder, each as a frame of one capture"
 ADD_RUN = "Draw the curves of another run together with those that are shown"
+SESSION = "Write the model, its run, the layout and where you look into one small text file, to be opened again"
+EXPORT = "Figures of some or all panels, of one frame or all, or an animation, in a size and colours of your choice"
 REPORT = "Write what the rules find, with figures and numbers, as one HTML file"
 COMPARE = "Compare what is shown with another capture"
 COMPARE_FRAMES = "Compare the frame that is shown with another one of this capture"
@@ -62,6 +66,7 @@ class Menus:
         self.window, self.bar = window, window.menuBar()
         self.cancel = QAction(window)
         self.panels, self.windows = QMenu("&Panels", window), QMenu("&Window", window)
+        self.layouts, self.exporting = NamedLayouts(window), FigureExport(window)
 
     def add(
         self, menu: QMenu, text: str, do: Callable[[], object], key: QKeySequence | Standard | str = "", says: str = ""
@@ -89,7 +94,8 @@ class Menus:
         menu.addSeparator()
         self.add(menu, "&Save capture as…", lambda: save_as(window), Standard.SaveAs)
         self.add(menu, "&Pack capture into one file…", lambda: pack_as(window))
-        self.add(menu, "&Export all figures…", lambda: export_all(window))
+        self.add(menu, "Save sess&ion…", window.sessions.ask, says=SESSION)
+        self.add(menu, "&Export figures…", self.exporting.ask, says=EXPORT)
         self.add(menu, "&Report…", window.report.ask, says=REPORT)
         menu.addSeparator()
         self.add(menu, "Prefere&nces…", lambda: show_preferences(window), Standard.Preferences, PREFERENCES)
@@ -183,6 +189,7 @@ class Menus:
         )
         menu.addSeparator()
         self.add(menu, "&Reset layout", self.window.docking.reset)
+        menu.addMenu(self.layouts.menu)
         menu.addSeparator()
 
     def help(self) -> None:
@@ -209,7 +216,7 @@ def add_panel_menus(window: Asking, menus: Menus) -> None:
     """A menu for each panel for its exports, and the list of docks to show or hide."""
     from inspector.gui.export import figure_files as export
 
-    pictures, numbers = "PNG (*.png);;SVG (*.svg);;PDF (*.pdf)", "NPZ (*.npz);;CSV (*.csv)"
+    pictures, numbers = "PNG (*.png);;SVG (*.svg);;PDF (*.pdf)", "NPZ (*.npz);;CSV (*.csv);;JSON (*.json)"
     exports: dict[str, Callable[[str, Panel], None]] = {
         "Copy figure": lambda _key, panel: _copy(window, panel),
         "Save figure…": lambda key, panel: save_panel(window, panel, key, export.save_figure, pictures),
@@ -305,6 +312,7 @@ def save_as(window: Asking) -> None:
             window.fail(f"Cannot save to {target}: {problem.strerror or problem}.")
             return
         window.settings.add_recent(str(target))
+        window.say_saved(f"Saved the capture to {target}.", target)
 
 
 def pack_as(window: Asking) -> None:
@@ -320,9 +328,11 @@ def pack_as(window: Asking) -> None:
     path, _ = QFileDialog.getSaveFileName(window, "Pack capture", "run.inspect.zip", "Packed capture (*.inspect.zip)")
     if path:
         try:
-            pack(capture.path, path)
+            packed = pack(capture.path, path)
         except CaptureError as problem:
             window.fail(str(problem))
+            return
+        window.say_saved(f"Packed the capture into {packed}.", Path(packed))
 
 
 def _zoom(window: Asking, factor: float) -> None:

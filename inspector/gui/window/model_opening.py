@@ -17,6 +17,7 @@ from inspector.gui.state.exchange import Changes
 from inspector.gui.state.offered import Offered, name_filter
 from inspector.gui.state.settings import Settings
 from inspector.records import CheckpointReport, InputSpec, Load
+from inspector.workspace.session_files import SUFFIX as SESSION
 
 INDEX = "index.sqlite"
 FIELDS = "open model"
@@ -110,7 +111,7 @@ class OpenDialog(QFileDialog):
         if columns is not None:
             columns.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)  # so that dates are not cut
         known = offered if offered is not None else Offered()
-        suffixes = (PACKED_SUFFIX, SUFFIX, ".py", *known.checkpoints, *known.sequences)
+        suffixes = (PACKED_SUFFIX, SUFFIX, SESSION, ".py", *known.checkpoints, *known.sequences)
         logs = dict.fromkeys(name for _, reader in LOGS.items() for name in reader.names)
         kinds = " ".join(dict.fromkeys((*(f"*{suffix}" for suffix in suffixes), *logs)))
         self.setNameFilters([
