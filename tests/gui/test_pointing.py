@@ -74,6 +74,7 @@ AIMS: dict[str, tuple[Aim, ...]] = {
         Aim(lambda p: p.trace, (44.2, 0), {"step": 44}),
     ),
     "ask": (Aim(lambda p: p.plots[0], (31, 0.5), {"step": 31}),),
+    "lens": tuple(Aim(lambda p, n=n: p.plots[n], (31, y), {"step": 31}) for n, y in enumerate((0.005, -1, 0, 0.55))),
     "units": (
         Aim(lambda p: p.row.plot, (117, 2), {"step": 117, "place": L0}),
         Aim(lambda p: p.together, (31, 0.5), {"step": 31}),

@@ -201,6 +201,9 @@ class Ask(Panel):
 
     def update_contents(self) -> None:
         """What was found so far."""
+        assert self.capture is not None
+        for channel in self.channels():  # it is read by a thread that opens the file once more: damage is told here
+            self.capture.block(channel.name, self.frame, (slice(0, 1),) * len(channel.dims))
         self._request()
         asked_of(self.looking).show(self.job.ranges, self.looking.axis)
         self.listed = best_of(list(self.job.found))[:LISTED]

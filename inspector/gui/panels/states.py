@@ -12,11 +12,14 @@ from inspector.gui.panel.base import Panel, caption, chooser, measured, set_opti
 from inspector.gui.panel.exact import exact_at
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
+from inspector.gui.state.pins import MOST, pins_of
+from inspector.gui.widgets.bands import bands, crowded
 from inspector.gui.widgets.centred import DIFFERENCE, is_centred
 from inspector.gui.widgets.gaps import gaps_of
+from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.ordering import ORDERS, order_units
-from inspector.gui.widgets.source import changes_of, glance, overview_of
+from inspector.gui.widgets.source import changes_of, drawable, glance, overview_of
 from inspector.gui.widgets.stepplot import StepPlot, curve
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
@@ -56,8 +59,17 @@ class States(Panel):
         self.figure.addItem(self.trace, row=1, col=0)
         self.figure.ci.layout.setRowStretchFactor(0, 3)
         self.figure.ci.layout.setRowStretchFactor(1, 1)
-        self.line = curve(self.theme, 0)
-        self.trace.addItem(self.line)
+        self.lines = [curve(self.theme, n) for n in range(1 + MOST)]
+        self.line = self.lines[0]
+        """Of the unit under the cursor; the others are of pinned units."""
+        self.edges = [(curve(self.theme, n, width=0.6), curve(self.theme, n, width=0.6)) for n in range(1 + MOST)]
+        for one in (*(edge for pair in self.edges for edge in pair), *self.lines):
+            self.trace.addItem(one)
+        self.legend = Legend(self.trace)
+        self._traced: list[tuple[int, Array]] = []
+        """(unit, its values) of what is drawn."""
+        pins_of(self.looking).changed.connect(self.draw_if_seen)
+        self.steps.changed.connect(self._in_view)
         self.trace.addItem(pg.InfiniteLine(0, angle=0, pen=pg.mkPen(self.theme.grid)), ignoreBounds=True)
         self.plots = [self.row.plot, self.trace]
         self._order: npt.NDArray[np.intp] | None = None
@@ -66,7 +78,12 @@ class States(Panel):
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
         self.row.set_theme(theme)
-        self.line.setPen(pg.mkPen(theme.series[0], width=1.4))
+        self.legend.set_theme(theme)
+        for n, line in enumerate(self.lines):
+            colour = theme.series[n % len(theme.series)]
+            line.setPen(pg.mkPen(colour, width=1.4))
+            for edge in self.edges[n]:
+                edge.setPen(pg.mkPen(colour + "70", width=0.6))
         super().set_theme(theme)
 
     def _chosen(self, name: str) -> None:
@@ -129,16 +146,53 @@ class States(Panel):
     def _draw_trace(self, channel: Channel) -> None:
         assert self.capture is not None
         unit = self.looking.position.unit
-        steps, units = self.capture.extent(channel.name, self.frame)
+        units = self.capture.extent(channel.name, self.frame)[1]
         unit = min(unit if unit is not None else self.unit_at(0), units - 1)
-        stride = max(1, steps // 4000)
-        values = self.capture.block(channel.name, self.frame, (slice(None), slice(unit, unit + 1)))[::stride, 0]
-        self.line.setData(np.arange(0, steps, stride), values)
+        pinned = [pin.position for pin in pins_of(self.looking).all if pin.position.place in ("", channel.place)]
+        others = [at.unit for at in pinned if at.unit is not None and at.unit < units and at.unit != unit]
+        drawn = list(dict.fromkeys((unit, *others)))[: len(self.lines)]
+        self._traced = [(one, self._values_of(channel, one)) for one in drawn]
+        self._show_traces()
+        values = np.concatenate([values for _, values in self._traced])
         self.trace.label_left(DIFFERENCE if self.differs else "value")
         self.trace.fit_left(values, centred=is_centred([channel]) and self.differs)
         self.trace.mark_gaps(gaps_of(self.capture, channel.name, self.frame, y=None, at={1: unit}))
-        self.trace.set_title(f"unit {unit}")
         self.row.show_row(self.row_of(unit) if self.looking.position.unit is not None else None)
+
+    def _values_of(self, channel: Channel, unit: int) -> Array:
+        """(steps,) of one unit, NaN where nothing is known."""
+        assert self.capture is not None
+        cut = (slice(None), slice(unit, unit + 1))
+        return drawable(self.capture.block(channel.name, self.frame, cut)).reshape(-1)
+
+    def _show_traces(self) -> None:
+        """The part in view of the unit under the cursor, and of pinned units; mean and extremes where it is crowded."""
+        low, high = self.steps.bounds
+        pixels, many = self.trace.vb.width(), len(self._traced) > 1
+        dense = crowded(min(high - low, len(self._traced[0][1])), pixels)
+        self.legend.clear()
+        for n, line in enumerate(self.lines):
+            edges = self.edges[n]
+            if n >= len(self._traced):
+                for one in (line, *edges):
+                    one.setData([], [])
+                continue
+            unit, values = self._traced[n]
+            first, stop = max(0, int(low)), min(len(values), int(high) + 2)
+            cells = max(1, int(pixels / 2)) if dense else max(1, stop - first)
+            x, least, mean, largest = bands(values[first:stop], first, cells)
+            line.setData(x, mean)
+            for edge, extreme in zip(edges, (least, largest), strict=True):
+                edge.setData(*((x, extreme) if dense else ([], [])))
+            if many:
+                self.legend.addItem(line, f"unit {unit}")
+        how = ", mean and extremes of the steps of two pixels" if dense else ""
+        units = ", ".join(str(unit) for unit, _ in self._traced)
+        self.trace.set_title(f"{'units' if many else 'unit'} {units}{how}")
+
+    def _in_view(self, _low: float, _high: float) -> None:
+        if self.state == "figure" and self._traced and not self.over.on:
+            self._show_traces()
 
     def follow(self, new: Position, old: Position) -> None:
         """Another place shows its state; another unit its trace."""
