@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from inspector.capture import Capture, Comparison, LogView
     from inspector.diagnosis import Diagnosis, Settings
     from inspector.engine.pipeline.own_operations import RecordedOperations
+    from inspector.engine.session.trying import Trials
     from inspector.engine.watch import Watcher
     from inspector.gui.export.notebook import ShownFigure
     from inspector.records import Finding, InputSpec
@@ -35,6 +36,7 @@ __all__ = [
     "sequence",
     "show",
     "sweep",
+    "try_cure",
     "watch",
 ]
 
@@ -261,6 +263,28 @@ def preflight(subject: Any, sequence: Any = None, **options: Any) -> list[Verdic
     wanted = asked(quick=bool(options.pop("quick", False)))
     with run(subject, sequence, only=wanted, **options) as capture:
         return found(capture)
+
+
+def try_cure(
+    target: Any, cures: str | Sequence[str] = (), sequence: Any = None, *, steps: int = 100, seeds: int = 3,
+    subject: Any = None, **options: Any,
+) -> Trials:  # fmt: skip
+    """Train copies of a model as it is and with a cure, on the same batches, and compare them: `inspector try`.
+
+    Args:
+        target: a subject as in `run`; or a capture (open, or its path), which keeps the result beside its findings.
+        cures: the key of one or several (`inspector catalogue cures` lists them); without it all are tried.
+        sequence: as in `run`; it decides what a loss is of where the subject has no data and no examples.
+        steps, seeds: of training of each copy; copies of each kind.
+        subject: the model of a capture that names none which can be opened.
+        options: optimizer ("adam", "adamw", "sgd"), rate, decay; others as in `run`.
+
+    The model, its gradients and the random state are afterwards what they were. `.tried` has the verdicts, `.refused`
+    why others could not be tried, `.capture` the losses. Raises InputError, ModelError or CaptureError.
+    """
+    from inspector.engine.session.trying import try_here
+
+    return try_here(target, cures, sequence, steps, seeds, subject, options)
 
 
 def sweep(

@@ -201,7 +201,10 @@ def test_notes_stand_with_their_finding_and_findings_of_several_frames_once(tmp_
         add_note(capture, Noted(step=4), "Here it begins.")
     call("diagnose", "n.inspect", "--to", "n.html", cwd=tmp_path)
     page = read(tmp_path / "n.html")
-    assert len(page.all("article")) == 1 and "rnn, moment 2 and 2 other frames" in page.text
+    assert (
+        len(page.all("article")) == 1
+        and "rnn; 3 of 3 frames, moment 0 to moment 2; the numbers are of moment 2" in page.text
+    )
     source = (tmp_path / "n.html").read_text(encoding="utf-8")
     own, _, others = source.partition('<section id="notes">')
     assert "IN101 rnn" in own and "<p>The batch of &lt;Tuesday&gt;.</p><p>Ask Ada.</p>" in own

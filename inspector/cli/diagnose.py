@@ -17,9 +17,21 @@ from inspector.cli.fault import Fault, opened_any
 from inspector.cli.findings_data import as_data
 from inspector.cli.report import check_target, write_report
 from inspector.cli.sarif import sarif
-from inspector.diagnosis import RULES, Diagnosis, Settings, SettingsError, diagnose, project_file, read_settings
+from inspector.diagnosis import (
+    RULES,
+    Diagnosis,
+    Settings,
+    SettingsError,
+    diagnose,
+    project_file,
+    read_settings,
+    untried,
+)
 from inspector.diagnosis.diagnose import SEVERITIES
+from inspector.diagnosis.scarce import scarce
+from inspector.diagnosis.words import in_frames, told_once
 from inspector.records import Finding, counted
+from inspector.transport.run_client import ask_catalog
 from inspector.transport.terminal import complain, say
 
 
@@ -52,7 +64,8 @@ def diagnose_(
         told = as_data(found, Evidence(opened, capture, run)) if as_json else {}
         if to is not None:
             notes = write_report(opened, found, capture, run, to)
-        labels = {frame.index: frame.label for frame in opened.frames}
+        few = scarce(opened, found)
+        labels = {frame.index: frame.label or f"frame {frame.index}" for frame in opened.frames}
         lacking = "" if isinstance(opened, LogView) else not_computed(opened)
     if sarif_file is not None:
         _write(Path(sarif_file), json.dumps(sarif(found, capture), indent=1, ensure_ascii=False))
@@ -60,8 +73,10 @@ def diagnose_(
         click.echo(json.dumps(told, indent=1))
     elif to is None:
         _tell(found, labels if len(labels) > 1 else {})
+        if few:
+            say(few)
     else:
-        say(f"{counted(len(found.findings), 'finding')}: {to}")
+        say(f"{counted(len(told_once(found.findings)), 'finding')}: {to}")
     for line in notes:
         complain(line)
     for line in found.broken:
@@ -77,8 +92,9 @@ def diagnose_(
 @click.command("rules")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def rules(as_json: bool) -> None:
-    """List the rules: number, key, why a finding can be believed, what they say, their limits with the sources."""
-    known = sorted(RULES.items(), key=lambda item: item[1].id)
+    """List the rules: number, key, why a finding can be believed, what they say, their limits with the sources, and
+    which cures can be tried for them (inspector try), or why none."""
+    known, cures = sorted(RULES.items(), key=lambda item: item[1].id), cures_by_rule()
     if as_json:
         words = ("id", "title", "summary", "trust", "scope", "reads", "needs", "reference")
         told = [
@@ -86,6 +102,8 @@ def rules(as_json: bool) -> None:
                 "key": key,
                 **{word: getattr(rule, word) for word in words},
                 "limits": [asdict(one) for one in rule.limits],
+                "cures": cures.get(rule.id, []),
+                "untried": untried(key),
             }
             for key, rule in known
         ]
@@ -95,6 +113,21 @@ def rules(as_json: bool) -> None:
         say(f"{rule.id}  {key} ({rule.trust}): {rule.summary}")
         for limit in rule.limits:
             say(f"  {key}.{limit.name} = {limit.value:g}{f' {limit.unit}' if limit.unit else ''}: {limit.source}")
+        if cures:
+            named = ", ".join(cures.get(rule.id, []))
+            say(f"  can be tried: {named}" if named else f"  cannot be tried: {untried(key) or 'no cure names it'}")
+
+
+def cures_by_rule() -> dict[str, list[str]]:
+    """{number of a rule: keys of the cures for it}, as the worker knows them; empty, and said, where none starts."""
+    catalog, found = ask_catalog(), dict[str, list[str]]()
+    if catalog is None:
+        complain("The worker, which knows the cures, did not start.")
+        return {}
+    for cure in catalog.cures:
+        for rule in cure.rules:
+            found.setdefault(rule, []).append(cure.key)
+    return found
 
 
 def _settings(project: str | None) -> Settings:
@@ -137,13 +170,16 @@ def _end(found: Diagnosis, fail_on: str | None, *, damaged: bool) -> None:
 
 def _tell(found: Diagnosis, labels: dict[int, str]) -> None:
     lost = [damage for one in found.unjudged for damage in one.damage if not damage.anywhere]
-    for finding in found.findings:
+    for one in told_once(found.findings):
+        finding = one.finding
         say(f"{finding.severity}: {_where(finding, labels)}{finding.message} [{finding.id} {finding.rule}]")
         names = [
-            f"{name} (damaged)" if any(one.concerns(name, finding.frame) for one in lost) else name
+            f"{name} (damaged)" if any(bad.concerns(name, finding.frame) for bad in lost) else name
             for name in finding.evidence
         ]
         say(f"  evidence: {', '.join(names) or 'none'}")
+        if len(one.frames) > 1:
+            say(f"  frames: {in_frames(one, labels)}; the numbers are of {labels[finding.frame]}")
         for word in ("sure", "unless", "remedy", "code", "reference"):
             if text := getattr(finding, word):
                 say(f"  {word}: {text}")

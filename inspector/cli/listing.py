@@ -104,6 +104,8 @@ def _say(opened: Capture) -> None:
     checkpoint = report.from_meta(opened.start.meta)
     if checkpoint is not None:
         say(f"checkpoint: {report.line(checkpoint)}")
+        if checkpoint.sha256:
+            say(f"SHA-256 of the checkpoint: {checkpoint.sha256}")
     for frame in opened.frames:
         say(f"frame {frame.index}: {frame.label}" + _step_of(frame))
     width = width_of([str(name) for name in opened.channels])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from inspector.cli.findings_data import frames_data
 from inspector.diagnosis import RULES, Diagnosis
-from inspector.records import Finding
+from inspector.diagnosis.words import Repeated, told_once
 from inspector.version import __version__
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -15,8 +16,8 @@ LEVELS = {"info": "note", "warning": "warning", "error": "error"}
 def sarif(found: Diagnosis, source: str) -> dict[str, Any]:
     """One run of the tool over a capture or log; muted findings are suppressed results, as the standard has it."""
     rules = [_rule(key) for key in sorted(RULES, key=lambda key: RULES[key].id)]
-    results = [_result(one, source) for one in found.findings]
-    results += [{**_result(one, source), "suppressions": [{"kind": "external"}]} for one in found.muted]
+    results = [_result(one, source) for one in told_once(found.findings)]
+    results += [{**_result(one, source), "suppressions": [{"kind": "external"}]} for one in told_once(found.muted)]
     failed = [{"level": "error", "message": {"text": line}} for line in found.broken]
     driver = {"name": "inspector", "version": __version__, "rules": rules}
     run: dict[str, Any] = {"tool": {"driver": driver}, "results": results}
@@ -35,7 +36,8 @@ def _rule(key: str) -> dict[str, Any]:
     }
 
 
-def _result(finding: Finding, source: str) -> dict[str, Any]:
+def _result(one: Repeated, source: str) -> dict[str, Any]:
+    finding = one.finding
     place = finding.place or "model"
     return {
         "ruleId": finding.id,
@@ -47,9 +49,11 @@ def _result(finding: Finding, source: str) -> dict[str, Any]:
                 "logicalLocations": [{"fullyQualifiedName": place, "kind": "member"}],
             }
         ],
+        "partialFingerprints": {"inspectorFinding/v1": one.name},
         "properties": {
             "evidence": list(finding.evidence),
             "frame": finding.frame,
+            "frames": frames_data(one),
             "steps": list(finding.steps),
             "iterations": list(finding.iterations),
             "sure": finding.sure,

@@ -22,7 +22,8 @@ MOST = 5
 """Findings whose sentences are written; of others their number."""
 HEAD = (
     "# A small training with one fault, beside the same training without it and with the remedy.\n"
-    "# Run it as: python THIS_FILE ill|healthy|cured [FOLDER], which needs torch and sequence-inspector.\n"
+    "# Run it as: python THIS_FILE ill healthy cured (or one of them), which needs torch and sequence-inspector.\n"
+    "# Each version writes its capture into a new temporary folder, which it prints.\n"
 )
 
 

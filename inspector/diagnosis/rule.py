@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 from inspector.capture.damage import Damage
 from inspector.capture.view import View
-from inspector.records import Finding, Scalar
+from inspector.records import Finding, Refusal, Scalar
 from inspector.registry import Registry
 
 Trust = Literal["exact", "counterfactual", "statistical", "descriptive"]
@@ -41,6 +41,10 @@ class Captured(View, Protocol):
         """Single numbers, as written: name, frame, value."""
 
     @property
+    def refusals(self) -> Sequence[Refusal]:
+        """What was not written, and why; remarks on what was."""
+
+    @property
     def damage(self) -> Sequence[Damage]:
         """What is known to be lost, or may be. `diagnose` looks at it for every rule."""
 
@@ -71,6 +75,8 @@ class Rule(Protocol):
         reads: kinds of the channels that it reads; it is not applied to a run without any of them.
         needs: quantities that have to be computed for it (`--with`); "" stands for none.
         limits: the numbers that decide. reference: where the claim comes from.
+
+    A rule that no cure names also has `untried`: why nothing can be tried for it, the end of a sentence.
     """
 
     id: str
@@ -98,3 +104,8 @@ def scalar(run: Captured, name: str, frame: int) -> float:
     """The value of a scalar in a frame, NaN where there is none."""
     values = [one.value for one in run.scalars if one.name == name and one.frame == frame]
     return values[-1] if values else float("nan")
+
+
+def untried(key: str) -> str:
+    """Why nothing can be tried for what a rule finds, as the end of a sentence; "" where it does not say so."""
+    return str(getattr(RULES[key], "untried", "")) if key in RULES else ""

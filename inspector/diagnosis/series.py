@@ -67,6 +67,12 @@ def norms_beside_clipping(run: Captured) -> Floats | None:
     return norms
 
 
+def clips(norms: Floats) -> bool:
+    """Whether the norm after clipping was ever smaller than the one before, of (n, 2)."""
+    with np.errstate(invalid="ignore"):
+        return bool((norms[:, 1] < 0.999 * norms[:, 0]).any())
+
+
 def _with_nan(array: Array) -> Array:
     """Floats as they are stored: a table of a long training has millions, which are not copied without need."""
     plain = np.ma.asarray(array)

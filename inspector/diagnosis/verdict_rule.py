@@ -22,6 +22,7 @@ class VerdictRule:
         remedy, code, unless: what to change, and what would make it wrong.
         severity: of a fault. trust, reads: as of every rule. sure: how sure a finding is.
         place: of a finding whose verdict names none.
+        untried: why nothing can be tried, where no cure is for it.
     """
 
     key: str
@@ -41,6 +42,7 @@ class VerdictRule:
     place: str = ""
     scope: Scope = "frame"
     limits: tuple[Limit, ...] = ()
+    untried: str = ""
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -63,5 +65,6 @@ class VerdictRule:
                 yield Finding(
                     rule=self.key, severity=self.severity if fault else "info", place=verdict.place or self.place,
                     message=verdict.sentence, evidence=(verdict.channel,) if verdict.channel else (),
-                    steps=verdict.steps, sure=self.sure, unless=self.unless, remedy=self.remedy, code=self.code,
+                    steps=verdict.steps, sure=self.sure,
+                    unless="" if verdict.remedy else self.unless, remedy=verdict.remedy or self.remedy, code=self.code,
                 )  # fmt: skip

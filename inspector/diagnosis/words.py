@@ -3,6 +3,7 @@ and why."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,10 +25,18 @@ class Repeated:
     Attributes:
         finding: that one.
         frames: all in which there is one, in order; () for a training as a whole.
+        turn: which of the rule's findings at that place it is, from 0: a rule may say several things of one place.
     """
 
     finding: Finding
     frames: tuple[int, ...]
+    turn: int = 0
+
+    @property
+    def name(self) -> str:
+        """What it is called in all files about captures of one model: "IN406@rnn.l0", "IN303@#2"."""
+        more = f"#{self.turn + 1}" if self.turn else ""
+        return f"{self.finding.id or self.finding.rule}@{self.finding.place}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +55,30 @@ class NotLooked:
 
 
 def told_once(findings: Sequence[Finding]) -> list[Repeated]:
-    """Findings of one rule at one place as one, the worst first."""
-    groups: dict[tuple[str, str], list[Finding]] = {}
+    """Findings of one rule at one place that repeat from frame to frame as one, the worst first. Several in one frame
+    stay several: the first of each frame is one finding, the second another."""
+    groups: dict[tuple[str, str, int], list[Finding]] = {}
+    turns = Counter[tuple[str, str, int]]()
     for finding in findings:
-        groups.setdefault((finding.id or finding.rule, finding.place), []).append(finding)
+        what = finding.id or finding.rule, finding.place
+        turn = turns[(*what, finding.frame)]
+        turns[(*what, finding.frame)] += 1
+        groups.setdefault((*what, turn), []).append(finding)
     found = []
-    for group in groups.values():
+    for (_rule, _place, turn), group in groups.items():
         worst = max(group, key=lambda one: (SEVERITIES.index(one.severity), one.frame))
         frames = sorted({one.frame for one in group if one.frame >= 0})
-        found.append(Repeated(worst, tuple(frames)))
+        found.append(Repeated(worst, tuple(frames), turn))
     return sorted(found, key=lambda one: (-SEVERITIES.index(one.finding.severity), one.finding.id))
+
+
+def in_frames(one: Repeated, labels: Mapping[int, str]) -> str:
+    """In which of several frames a finding is: "iteration 8", "3 of 9 frames, iteration 2 to iteration 8"; "" where it
+    belongs to none, or `labels`, the names of all frames, says that there is one only."""
+    if not one.frames or len(labels) < 2:
+        return ""
+    first, last = (labels.get(frame) or f"frame {frame}" for frame in (one.frames[0], one.frames[-1]))
+    return first if len(one.frames) == 1 else f"{len(one.frames)} of {len(labels)} frames, {first} to {last}"
 
 
 def not_looked(diagnosis: Diagnosis, view: Any, asked: Collection[str], *, again: bool = False) -> list[NotLooked]:

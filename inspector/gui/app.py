@@ -7,7 +7,6 @@ import signal
 import sys
 from functools import partial
 
-from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
 from inspector.gui.runtime.display import has_display
@@ -15,10 +14,9 @@ from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.window.main_window import Window
 from inspector.gui.window.open_at import WHOLE
-from inspector.records import InputSpec, ViewAt
+from inspector.gui.window.preparing import Preparing
+from inspector.records import ViewAt
 from inspector.transport.process import WorkerProcess
-
-DEMO, DEMO_EXAMPLE = "char-lstm", "long passage"
 
 
 def refused() -> str:
@@ -54,11 +52,16 @@ def run(paths: list[str], demo: bool = False, python: str | None = None, at: Vie
     application.setApplicationName("inspector")
     application.setStyle("Fusion")
     window = make_window(python)
+    if not paths and not demo:
+        window.welcome.open()
     window.show()
     application.processEvents()
     signal.signal(signal.SIGINT, lambda *_: window.close())
-    QTimer.singleShot(0, lambda: begin(window, paths, demo, at))
-    return int(application.exec())
+    window.session.start_worker()  # torch loads in its process while the panels do in this one
+    preparing = Preparing(window, lambda: begin(window, paths, demo, at) if window.isVisible() else None)
+    code = int(application.exec())
+    preparing.close()
+    return code
 
 
 def begin(window: Window, paths: list[str], demo: bool, at: ViewAt = WHOLE) -> None:
@@ -73,9 +76,4 @@ def begin(window: Window, paths: list[str], demo: bool, at: ViewAt = WHOLE) -> N
     window.open_at.ask(at)
     window.open_paths(paths)
     if demo:
-        window.open_sample(DEMO, "", demo_input())
-
-
-def demo_input() -> InputSpec:
-    """The passage that the demo runs: long enough that its capture visibly grows."""
-    return InputSpec(kind="example", value=DEMO_EXAMPLE)
+        window.tour.begin()

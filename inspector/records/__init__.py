@@ -47,6 +47,7 @@ from inspector.records.labels import (
     SEQUENCE_DOMAIN,
     STATE,
     STEP_DOMAIN,
+    TRAINED,
     VOCABULARY_DOMAIN,
 )
 from inspector.records.naming import channel_name, place_name
@@ -111,6 +112,7 @@ __all__ = [
     "SEQUENCE_DOMAIN",
     "STATE",
     "STEP_DOMAIN",
+    "TRAINED",
     "VOCABULARY_DOMAIN",
     "Analyse",
     "Axis",

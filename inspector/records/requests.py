@@ -144,7 +144,7 @@ class CheckpointReport:
 
     `fits` is False when tensors are missing, unexpected or of another shape: loading then needs the user's
     confirmation. `folded`: weights that were parametrised in the file; `others`: dicts of tensors that were
-    not chosen.
+    not chosen. `sha256`: of the bytes that were read, as `sha256sum` prints it; of several files, of what it prints.
     """
 
     path: str
@@ -157,6 +157,7 @@ class CheckpointReport:
     step: int | None = None
     folded: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
+    sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

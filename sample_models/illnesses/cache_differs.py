@@ -2,6 +2,7 @@
 position. The cure goes on counting where the cache ends."""
 
 import sys
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,13 +24,11 @@ class Cached(nn.Module):
         super().__init__()
         self.embed, self.positions = nn.Embedding(SYMBOLS, 16), nn.Embedding(32, 16)
         self.query, self.key, self.value = (nn.Linear(16, 16) for _ in range(3))
-        self.read = nn.Linear(16, SYMBOLS)
-        self.counts_on = counts_on
+        self.read, self.counts_on = nn.Linear(16, SYMBOLS), counts_on
 
     def forward(self, ids: Tensor, cache: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         before = 0 if cache is None else cache[0].shape[1]
-        first = before if self.counts_on else 0
-        x = self.embed(ids) + self.positions(torch.arange(first, first + ids.shape[1]))
+        x = self.embed(ids) + self.positions(before * self.counts_on + torch.arange(ids.shape[1]))
         keys, values = self.key(x), self.value(x)
         if cache is not None:
             keys, values = torch.cat((cache[0], keys), 1), torch.cat((cache[1], values), 1)
@@ -74,6 +73,8 @@ def train(version: str, seed: int, folder: Path) -> float:
 
 
 if __name__ == "__main__":
-    print("loss", train(sys.argv[1], 0, to := Path(*sys.argv[2:])))
-    for finding in inspector.diagnose(to / "run.inspect").findings:
-        print(f"{finding.severity}: {finding.message} [{finding.id}]")
+    for version in [one for one in ("ill", "healthy", "cured") if one in sys.argv] or sys.exit("ill, healthy, cured?"):
+        to = Path(tempfile.mkdtemp(prefix=f"{version}-"))
+        print(version, "loss", train(version, 0, to), "in", to)
+        for finding in inspector.diagnose(to / "run.inspect").findings:
+            print(f"{finding.severity}: {finding.message} [{finding.id}]")

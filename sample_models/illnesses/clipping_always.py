@@ -2,6 +2,7 @@
 written. The cure is a threshold at the 90th percentile of the norm."""
 
 import sys
+import tempfile
 from pathlib import Path
 
 import torch
@@ -48,8 +49,8 @@ def train(version: str, seed: int, folder: Path) -> float:
 
 
 if __name__ == "__main__":
-    to = Path(sys.argv[2] if len(sys.argv) > 2 else "clipping-always")
-    print(sys.argv[1], "loss", train(sys.argv[1], 0, to))
-    for path in to.glob("*.inspect"):
-        for finding in inspector.diagnose(path).findings:
+    for version in [one for one in ("ill", "healthy", "cured") if one in sys.argv] or sys.exit("ill, healthy, cured?"):
+        to = Path(tempfile.mkdtemp(prefix=f"{version}-"))
+        print(version, "loss", train(version, 0, to), "in", to)
+        for finding in inspector.diagnose(to / "run.inspect").findings:
             print(f"{finding.severity}: {finding.message} [{finding.id}]")

@@ -2,6 +2,7 @@
 spread as far: later keys keep weight, and are read. The cure masks with minus infinity."""
 
 import sys
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,8 +22,7 @@ class Block(nn.Module):
 
     def __init__(self, forbidden: float) -> None:
         super().__init__()
-        self.embed = nn.Embedding(SYMBOLS, 16)
-        self.positions = nn.Embedding(32, 16)
+        self.embed, self.positions = nn.Embedding(SYMBOLS, 16), nn.Embedding(32, 16)
         nn.init.normal_(self.embed.weight, std=15.0)
         nn.init.normal_(self.positions.weight, std=15.0)
         self.inward, self.outward = nn.Linear(16, 48, bias=False), nn.Linear(16, 16)
@@ -33,8 +33,7 @@ class Block(nn.Module):
         steps = ids.shape[1]
         x = self.embed(ids) + self.positions(torch.arange(steps))
         q, k, v = self.inward(x).view(len(ids), steps, 3, 2, 8).permute(2, 0, 3, 1, 4)
-        later = torch.ones(steps, steps, dtype=torch.bool).triu(1)
-        mask = torch.zeros(steps, steps).masked_fill(later, self.forbidden)
+        mask = torch.full((steps, steps), self.forbidden).triu(1)
         mixed = torch.softmax(q @ k.transpose(2, 3) + mask, -1) @ v
         return self.read(x + self.outward(mixed.transpose(1, 2).flatten(2)))
 
@@ -74,6 +73,8 @@ def train(version: str, seed: int, folder: Path) -> float:
 
 
 if __name__ == "__main__":
-    print("loss", train(sys.argv[1], 0, to := Path(*sys.argv[2:])))
-    for finding in inspector.diagnose(to / "run.inspect").findings:
-        print(f"{finding.severity}: {finding.message} [{finding.id}]")
+    for version in [one for one in ("ill", "healthy", "cured") if one in sys.argv] or sys.exit("ill, healthy, cured?"):
+        to = Path(tempfile.mkdtemp(prefix=f"{version}-"))
+        print(version, "loss", train(version, 0, to), "in", to)
+        for finding in inspector.diagnose(to / "run.inspect").findings:
+            print(f"{finding.severity}: {finding.message} [{finding.id}]")

@@ -2,6 +2,7 @@
 the source at every step. The cure is a larger learning rate for attention."""
 
 import sys
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,11 +27,10 @@ class Decoder(nn.Module):
         self.attention = nn.MultiheadAttention(24, 1, batch_first=True)
         self.read = nn.Linear(24, SYMBOLS)
 
-    def forward(self, source: Tensor, answer: Tensor) -> Tensor:
+    def forward(self, source: Tensor, answer: Tensor) -> Any:
         memory = self.embed(source) + self.places[: source.shape[1]]
         states = self.word(answer) + self.turns[: answer.shape[1]]
-        logits: Tensor = self.read(self.attention(states, memory, self.embed(source))[0])
-        return logits
+        return self.read(self.attention(states, memory, self.embed(source))[0])
 
 
 def shifted(answer: Tensor) -> Tensor:
@@ -44,13 +44,11 @@ def train(version: str, seed: int, folder: Path) -> float:
     model = Decoder()
     with torch.no_grad():
         model.attention.in_proj_weight[:48] *= 0.1
-    last = loop(model, 3e-3 if version == "healthy" else 1e-7)
-    if version == "cured":
-        last = loop(model, 3e-3)
+    for rate in {"ill": [1e-7], "healthy": [3e-3], "cured": [1e-7, 3e-3]}[version]:
+        last = loop(model, rate)
     source = torch.randint(0, SYMBOLS, (STEPS,))
-    subject = SimpleNamespace(
-        model=model.eval(), inputs={"source": {"kind": "tokens"}, "answer": {"kind": "tokens", "size": SYMBOLS + 1}}
-    )
+    inputs = {"source": {"kind": "tokens"}, "answer": {"kind": "tokens", "size": SYMBOLS + 1}}
+    subject = SimpleNamespace(model=model.eval(), inputs=inputs)
     given = {"source": source, "answer": shifted(source.flip(0)[None])[0]}
     inspector.run(subject, given, out=folder / "run.inspect").close()
     return last
@@ -75,6 +73,8 @@ def loop(model: Decoder, attention_rate: float) -> float:
 
 
 if __name__ == "__main__":
-    print("loss", train(sys.argv[1], 0, to := Path(*sys.argv[2:])))
-    for finding in inspector.diagnose(to / "run.inspect").findings:
-        print(f"{finding.severity}: {finding.message} [{finding.id}]")
+    for version in [one for one in ("ill", "healthy", "cured") if one in sys.argv] or sys.exit("ill, healthy, cured?"):
+        to = Path(tempfile.mkdtemp(prefix=f"{version}-"))
+        print(version, "loss", train(version, 0, to), "in", to)
+        for finding in inspector.diagnose(to / "run.inspect").findings:
+            print(f"{finding.severity}: {finding.message} [{finding.id}]")

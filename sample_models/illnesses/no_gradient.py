@@ -2,6 +2,7 @@
 cure reads the output itself, as the rule says to look for a detach() or .data."""
 
 import sys
+import tempfile
 from pathlib import Path
 
 import torch
@@ -53,8 +54,8 @@ def loop(model: Reader, optimizer: torch.optim.Optimizer) -> float:
 
 
 if __name__ == "__main__":
-    to = Path(sys.argv[2] if len(sys.argv) > 2 else "no-gradient")
-    print(sys.argv[1], "loss", train(sys.argv[1], 0, to))
-    for path in to.glob("*.inspect"):
-        for finding in inspector.diagnose(path).findings:
+    for version in [one for one in ("ill", "healthy", "cured") if one in sys.argv] or sys.exit("ill, healthy, cured?"):
+        to = Path(tempfile.mkdtemp(prefix=f"{version}-"))
+        print(version, "loss", train(version, 0, to), "in", to)
+        for finding in inspector.diagnose(to / "run.inspect").findings:
             print(f"{finding.severity}: {finding.message} [{finding.id}]")

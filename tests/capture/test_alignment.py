@@ -11,8 +11,9 @@ import pytest
 from captures import channel
 from compared import NORM, STATE, capture_of, frame_of, norms, states
 
-from inspector.capture import CaptureError, align, aligned, alignment, compare, open_capture
+from inspector.capture import CaptureError, align, aligned, compare, open_capture
 from inspector.capture.comparable import Reference
+from inspector.capture.comparing import alignment
 
 
 def longest(one: str, other: str) -> int:

@@ -67,14 +67,21 @@ class Handed(nn.Module):
 
 
 def handed() -> tuple[Subject, Batch]:
-    """Everything that can be tested before training: a cache, attention, a loss over classes, targets beside inputs."""
+    """Everything that can be tested before training: a cache, attention, a loss over classes, targets beside inputs, the
+    training's own optimizer and backward."""
 
     def loss(out: tuple[torch.Tensor, torch.Tensor], batch: Batch) -> torch.Tensor:
         return nn.functional.cross_entropy(out[0].transpose(1, 2), batch.targets, reduction="none")
 
-    subject = Subject(model=Handed(), kind="tokens", vocabulary=list("abcde"), loss=loss)
-    ids = torch.tensor([[1, 2, 3, 4, 0, 2, 1, 3, 4, 0]])
-    return subject, Batch(ids[:, :-1], torch.tensor([9]), targets=ids[:, 1:])
+    def backward(model: nn.Module, batch: Batch, passes: int) -> None:
+        for part in batch.inputs.chunk(passes):
+            (model(part)[0].square().mean() / passes).backward()
+
+    model = Handed()
+    subject = Subject(model=model, kind="tokens", vocabulary=list("abcde"), loss=loss, backward=backward)
+    subject.optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    ids = torch.tensor([[1, 2, 3, 4, 0, 2, 1, 3, 4, 0], [2, 3, 1, 0, 4, 2, 3, 1, 0, 4]])
+    return subject, Batch(ids[:, :-1], torch.tensor([9, 9]), targets=ids[:, 1:])
 
 
 def before_training(quantity: str) -> bool:

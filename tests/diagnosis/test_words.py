@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inspector.diagnosis import RULES, Diagnosis
-from inspector.diagnosis.words import by_reason, in_a_sentence, not_looked, told_once
+from inspector.diagnosis.words import by_reason, in_a_sentence, in_frames, not_looked, told_once
 from inspector.records import Channel, Finding, Place, RunStart, RunStop, Scalar
 
 NOTHING = Diagnosis(findings=(), asked=("nonfinite",), silent=(), broken=())
@@ -36,6 +36,17 @@ def test_one_finding_that_repeats_over_frames_is_told_once_as_the_worst_of_them(
         ("rnn", "warning", (0, 1, 2)),
     ]
     assert found[1].finding.message == "warning 2"
+    labels = {0: "iteration 0", 1: "iteration 5", 2: "", 3: "iteration 9"}
+    assert [in_frames(one, labels) for one in found] == ["", "3 of 4 frames, iteration 0 to frame 2"]
+    assert in_frames(found[1], {0: "the only one"}) == ""
+
+
+def test_several_findings_in_one_frame_stay_several_and_keep_their_names() -> None:
+    """Two runs of a folder of logs that do not fall, and two kinds of missing gradients, are of one rule and place."""
+    found = told_once([finding("info", frame=frame) for frame in (0, 0, 1, 2, 2)])
+    assert [(one.name, one.frames) for one in found] == [("IN402@rnn", (0, 1, 2)), ("IN402@rnn#2", (0, 2))]
+    runs = told_once([finding("warning", ""), finding("warning", "")])
+    assert [one.name for one in runs] == ["IN402@", "IN402@#2"]
 
 
 def test_nothing_is_not_said_while_a_rule_has_still_to_judge() -> None:

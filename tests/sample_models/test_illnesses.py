@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import math
+import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -95,17 +98,49 @@ def test_a_case_trained_anew_is_as_it_was_recorded(
     assert found.loss == pytest.approx(recorded.loss, rel=0.2)  # other kernels, other roundings
 
 
-def test_a_script_runs_by_itself_and_prints_what_the_rule_says(tmp_path: Path) -> None:
+def test_a_script_runs_by_itself_and_each_version_tells_of_its_own_capture(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, str(FOLDER / "no_gradient.py"), "ill", str(tmp_path)],
+        [sys.executable, str(FOLDER / "no_gradient.py"), "healthy", "ill"],
         capture_output=True,
         text=True,
         timeout=120,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
     )
     assert done.returncode == 0, done.stderr
-    assert "[IN111]" in done.stdout and "loss" in done.stdout
-    (path,) = tmp_path.glob("*.inspect")
-    assert "IN111" in {finding.id for finding in inspector.diagnose(path).findings}
+    ill, healthy = done.stdout.split("\nhealthy ")
+    assert ill.startswith("ill loss") and "[IN111]" in ill and "[IN111]" not in healthy
+    (path,) = tmp_path.glob("ill-*/run.inspect")
+    assert str(path.parent) in ill and "IN111" in {finding.id for finding in inspector.diagnose(path).findings}
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_script_diagnoses_what_it_has_just_written(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = ast.parse((FOLDER / f"{name}.py").read_text(encoding="utf-8"))
+    (main,) = (one for one in tree.body if isinstance(one, ast.If))
+    frame = compile(ast.Module(main.body, []), name, "exec")
+    wrote, asked = list[Path](), list[Path]()
+    inspector_ = SimpleNamespace(diagnose=lambda path: asked.append(path) or SimpleNamespace(findings=[]))
+
+    def train(version: str, seed: int, folder: Path) -> float:
+        assert seed == 0 and not any(folder.iterdir()), version
+        wrote.append(folder)
+        return 1.5
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for arguments in (["ill"], ["ill"], ["healthy", "cured"]):
+        monkeypatch.setattr(sys, "argv", [f"{name}.py", *arguments])
+        exec(
+            frame,
+            {"sys": sys, "tempfile": tempfile, "Path": Path, "train": train, "inspector": inspector_, "EVIDENCE": ""},
+        )
+    assert len(set(wrote)) == 4 and asked == [folder / "run.inspect" for folder in wrote]
+    told = capsys.readouterr().out.splitlines()
+    assert [line.endswith(f"1.5 in {folder}") for line, folder in zip(told, wrote, strict=True)] == [True] * 4
+    monkeypatch.setattr(sys, "argv", [f"{name}.py", "helthy"])
+    with pytest.raises(SystemExit, match="ill, healthy, cured"):
+        exec(frame, {"sys": sys})
 
 
 def case(level: str = "warning", evidence: str = "", also: tuple[str, ...] = ()) -> Case:

@@ -34,8 +34,9 @@ def judged(
     scalars: Mapping[str, float] | None = None,
     *,
     finished: bool = True,
+    more: Sequence[Any] = (),
 ) -> Diagnosis:
-    """The findings of a capture of these frames; scalars belong to the last one."""
+    """The findings of a capture of these frames and `more` records; scalars belong to the last frame."""
     with Writer(path, RunStart(run="r", title="t")) as writer:
         for number, channels in enumerate(frames):
             writer.write(Frame(index=number, label=str(number)))
@@ -48,6 +49,8 @@ def judged(
                     writer.write(Page(name, number, (0,) * values.ndim, there))
         for name, value in (scalars or {}).items():
             writer.write(Scalar(name, len(frames) - 1, value))
+        for record in more:
+            writer.write(record)
         if finished:
             writer.write(RunStop("done"))
     with open_capture(path) as capture:

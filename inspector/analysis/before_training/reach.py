@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
+from inspector.analysis import gradient_cuts
 from inspector.analysis.before_training.verdicts import Numbers, Readings, Verdict, share
 from inspector.records import counted
 
@@ -21,6 +23,23 @@ inputs may tell the same: in a text, in sequences with a topic, or where one sym
 something, and the newest ones suffice."""
 
 
+def needed_lags(needed: Numbers) -> npt.NDArray[np.int64]:
+    """The lags, rising, whose input tells something of the target beyond chance, of (statistic, lag)."""
+    return np.flatnonzero((needed[0] >= SHARE) & (needed[2] > 0))
+
+
+def furthest_beyond(needed: Numbers, reached: float) -> tuple[int, float, bool] | None:
+    """(the lag beyond `reached` whose input tells most, the most that a nearer input tells, whether the former stands
+    out, so that nearer ones do not tell the same); None where no such lag is needed."""
+    lags = needed_lags(needed)
+    far = lags[lags > reached]
+    if not len(far):
+        return None
+    top = int(far[needed[0][far].argmax()])
+    near = float(needed[0][1 : int(reached) + 1].max(initial=0.0))
+    return top, near, bool(needed[0][top] - 2 * needed[1][top] > STANDS_OUT * near)
+
+
 def reach_verdict(read: Readings) -> Iterator[Verdict]:
     """At most one sentence, of the channels of `trial/reach`."""
     needed, gradient = read.array("reach"), read.array("reach/gradient")
@@ -28,7 +47,7 @@ def reach_verdict(read: Readings) -> Iterator[Verdict]:
         yield from read.refused("reach")
         return
     name = read.channel("reach")
-    lags = np.flatnonzero((needed[0] >= SHARE) & (needed[2] > 0))
+    lags = needed_lags(needed)
     reached = read.scalar("reach/gradient_most")
     told = _reached(read)
     data = read.run.channel(name, read.frame).method
@@ -37,29 +56,31 @@ def reach_verdict(read: Readings) -> Iterator[Verdict]:
         said = f"{unknown} ({data}); {told}"
         yield Verdict("reach", "holds", f"{said}.", math.nan, name)
         return
-    far = lags[lags > reached]
-    top = int(far[needed[0][far].argmax()]) if len(far) else int(lags[-1])
-    said = f"{_depends(needed, top)} ({data}); {told}"
+    beyond = furthest_beyond(needed, reached)
+    top = int(lags[-1]) if beyond is None else beyond[0]
+    said = f"{depends(needed, top)} ({data}); {told}"
     if not math.isfinite(reached):
         yield Verdict("reach", "not tested", f"{said}.", float(top), name)
-    elif not len(far):
+    elif beyond is None:
         yield Verdict("reach", "holds", f"{said}.", float(top), name)
     else:
-        near = needed[0][1 : int(reached) + 1].max(initial=0.0)
-        alone = needed[0][top] - 2 * needed[1][top] > STANDS_OUT * near
+        _, near, alone = beyond
         few = not read.scalar("reach/sequences") >= FEWEST_SEQUENCES
         trained = read.scalar("reach/trained") > 0
         more = (
-            f" Nearer inputs tell up to {share(float(near))}, and may tell the same." if not alone else
+            f" Nearer inputs tell up to {share(near)}, and may tell the same." if not alone else
             " Weights were loaded, so this is no reach before training." if trained else
             f" Fewer than {FEWEST_SEQUENCES} sequences do not show that it is needed: give more as `data`." if few else
             " A training learns this slowly or not at all."
         )  # fmt: skip
         fault = alone and not trained and not few
-        yield Verdict("reach", "fault" if fault else "fact", f"{said}.{more}", float(top), name)
+        cut = next(iter(gradient_cuts.cuts_of(read.run, read.frame)), None)
+        more, remedy = (f" {cut.said}.", gradient_cuts.REMEDY) if cut is not None else (more, "")
+        yield Verdict("reach", "fault" if fault else "fact", f"{said}.{more}", float(top), name, remedy=remedy)
 
 
-def _depends(needed: Numbers, lag: int) -> str:
+def depends(needed: Numbers, lag: int) -> str:
+    """What the input so many steps back tells of the target, as a sentence without its end."""
     told = f"{share(float(needed[0][lag]))} ± {share(float(needed[1][lag]))}"
     if lag == 0:
         return f"The data depend on the newest input alone, which tells {told} of what is unknown of the target"

@@ -8,13 +8,13 @@ from functools import partial
 import numpy as np
 
 from inspector.analysis.before_training.verdicts import Numbers, Readings, Tested, Verdict, share
-from inspector.analysis.before_training.wiring import labels_verdict, tied_verdict
+from inspector.analysis.before_training.wiring import accumulation_verdict, labels_verdict, tied_verdict
 
 QUERY = "structure/query"
 NORMALISES = ("BatchNorm", "SyncBatchNorm")
 CANCELS = 1e-5
 """Distances of attention rows up to this are rounding of a softmax in float32."""
-NAMES = ("causal", "batch", "padding", "order", "repeat", "cache", "query", "tied", "labels")
+NAMES = ("causal", "batch", "padding", "order", "repeat", "cache", "query", "tied", "labels", "accumulation")
 TESTS = tuple(f"structure/{test}" for test in NAMES)
 """Keys of the quantities that make the tests."""
 READS_ITS_TARGET = "The model is trained to predict its next input, which it can read."
@@ -33,7 +33,7 @@ def verdicts(run: Tested, frame: int = -1, only: str = "") -> list[Verdict]:
     """What every test that was made says, in a fixed order; "not tested" with the reason where one was refused.
 
     only: "causal", "large", "batch", "padding", "order", "repeat" (with "random"), "cache", "query",
-        "tied" or "labels": that one alone.
+        "tied", "labels" or "accumulation": that one alone.
     Raises CaptureError.
     """
     tests = _Tests(run, frame)
@@ -44,6 +44,7 @@ def verdicts(run: Tested, frame: int = -1, only: str = "") -> list[Verdict]:
         "cache": partial(tests.of, "cache", tests.cache), "query": tests.query,
         "tied": partial(tests.of, "tied", partial(tied_verdict, tests)),
         "labels": partial(tests.of, "labels", partial(labels_verdict, tests)),
+        "accumulation": partial(tests.of, "accumulation", partial(accumulation_verdict, tests)),
     }  # fmt: skip
     return [verdict for test, make in makers.items() if only in ("", test) for verdict in make()]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -18,6 +19,14 @@ TRIALS = tuple(
 )
 """Requests for the quantities that make them."""
 LARGE_RATIO, LOST = 0.1, 0.5
+NOT_FINITE = (
+    "No training can begin: look for the first tensor that is not finite (IN101 names it): a logarithm or root of 0, a "
+    "division by 0, a row of attention without a key, NaN in the input."
+)
+BROKE = (
+    "Clip the gradient, take a smaller rate (trial/learning_rate), and look for a logarithm or root that comes near 0 "
+    "while the loss falls."
+)
 WHEN = ("later", "on other inputs")
 """When parameters move that have no gradient in the first step on this batch."""
 NAMES = 4
@@ -26,6 +35,11 @@ IN_NATS = {"nat": 1.0, "bit": math.log(2.0)}
 KNOWN = 0.1
 """Nats: a first loss up to here (p = 0.9 on average) is of a model that knows the batch already, as a trained one may,
 and halving it says nothing. Of other units of loss it is not known where that begins."""
+OWN_STEP = "own step"
+EDGE, SHORT = 1.0, 0.01
+"""Lengths of a training's own step, in those at which the loss of this batch rises: beyond the edge; far too short.
+Measured on Adam: at 0.001 next to nothing is learned, 0.3 to 0.5 learns fast. Counter-examples: a warm-up begins short,
+and a training at the edge of stability is beyond it now and then (Cohen et al. 2022, arXiv 2207.14484)."""
 HIGH, LEARNED = 1.5, 0.5
 """Times the loss of even probabilities above which a first loss is told; the share of it below which one batch counts
 as being learned. Counter-examples: a task of which even probabilities are far from the best constant guess; a batch
@@ -131,14 +145,24 @@ class _Trials(Readings):
                     f"{best:.1g}. A larger one raises it."
                 )
             yield Verdict("learning rate", "fact", said, critical, name)
+        yield from self._own_rate()
+
+    def _own_rate(self) -> Iterator[Verdict]:
+        """The next step of the training's own optimizer, where the subject or a watched training has one."""
+        yield from (replace(one, test=OWN_STEP) for one in self.refused("learning rate/own"))
+        critical, rate = self.scalar("learning_rate/own"), self.scalar("learning_rate/rate")
+        if not math.isfinite(rate) or self.array("learning_rate/own") is None:
+            return
+        length = rate_length(rate, critical)
+        word: Word = "fault" if length > EDGE else "fact" if length < SHORT else "holds"
+        yield Verdict(OWN_STEP, word, f"{said_of_rate(rate, critical)}.", length, self.channel("learning_rate/own"))
 
     def one_batch(self, losses: Numbers) -> Iterator[Verdict]:
         name = self.channel("one_batch")
         first, least = float(losses[0]), float(np.nanmin(losses))
-        count = counted(len(losses), "step")
+        count = counted(len(losses) - 1, "step")  # the first loss is that before any
         if not np.isfinite(losses).all():
-            said = f"Learning one batch by heart made the loss infinite or NaN after {count}."
-            yield Verdict("one batch", "fault", said, math.nan, name)
+            yield _broken(losses, name)
             return
         part = least / first if first > 0 else math.nan
         said = f"In {count} of Adam the loss of this one batch went from {first:.3g} to {least:.3g}"
@@ -153,6 +177,39 @@ class _Trials(Readings):
             return
         more = f" ({share(part)} of it): the model cannot learn even this by heart, or learns slowly at this rate."
         yield Verdict("one batch", "fault", f"{said}{more}", part, name)
+
+
+def _broken(losses: Numbers, name: str) -> Verdict:
+    """The verdict on losses of one batch of which the last is NaN or infinite: training ended there."""
+    done = len(losses) - 1
+    if not done:
+        said = "The loss of this one batch is infinite or NaN before any step of training."
+        return Verdict("one batch", "fault", said, math.nan, name, remedy=NOT_FINITE)
+    said = f"Learning one batch by heart made the loss infinite or NaN after {counted(done, 'step')}."
+    return Verdict("one batch", "fault", said, math.nan, name, remedy=BROKE)
+
+
+def rate_length(rate: float, critical: float) -> float:
+    """The length of a step in critical ones: 0 where none raises the loss, infinite where the smallest one does."""
+    return math.inf if math.isnan(critical) else rate / critical
+
+
+def said_of_rate(rate: float, critical: float) -> str:
+    """A learning rate beside the critical one, as a sentence without its end."""
+    if math.isnan(critical):
+        return f"At learning rate {rate:.3g} the training's next step leads uphill: any part of it raises the loss"
+    if math.isinf(critical):
+        return f"The learning rate is {rate:.3g}; no step along the training's own that was tried raises the loss"
+    length = rate / critical
+    more = (
+        ": it is longer than the longest that does not raise the loss of this batch" if length > EDGE
+        else ": a step could be many times as long" if length < SHORT
+        else ""
+    )  # fmt: skip
+    return (
+        f"The learning rate is {rate:.3g}; along the training's own next step the critical one is {critical:.3g}, so "
+        f"the step has {length:.2g} times the critical length{more}"
+    )
 
 
 def _named(names: Sequence[str]) -> str:

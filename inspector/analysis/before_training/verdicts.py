@@ -26,14 +26,15 @@ class Verdict:
 
     Attributes:
         test: "causal", "large", "batch", "padding", "order", "repeat", "random", "cache", "query", "tied",
-            "labels"; or "initial loss",
-            "first step", "learning rate", "one batch", "reach".
+            "labels", "accumulation"; or "initial loss",
+            "first step", "learning rate", "own step", "one batch", "reach".
         word: whether that is a fault.
         sentence: with its numbers.
         number: the largest change, relative to the largest output (query: the least distance); NaN where not tested.
         channel: the numbers behind it.
         place: where it came in, or the attention; "" where that is not known.
         steps: the output's step, and the input's that moved it.
+        remedy: where it is another than that of the test's other faults; "" elsewhere.
     """
 
     test: str
@@ -43,6 +44,7 @@ class Verdict:
     channel: str = ""
     place: str = ""
     steps: tuple[int, ...] = ()
+    remedy: str = ""
 
 
 class Tested(View, Protocol):

@@ -1,10 +1,13 @@
-"""What the tests of tied weights and of shifted labels say: exact, nothing of the model is replaced."""
+"""What the tests of tied weights, shifted labels and accumulated gradients say: exact, nothing of the model is
+replaced."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inspector.analysis.before_training.verdicts import Numbers, Readings, Verdict
+import numpy as np
+
+from inspector.analysis.before_training.verdicts import Numbers, Readings, Verdict, share
 from inspector.records import counted
 
 SHIFTS = (-2, -1, 0, 1, 2, 3)
@@ -44,6 +47,35 @@ def labels_verdict(read: Readings, shares: Numbers) -> Iterator[Verdict]:
         yield Verdict("labels", "fault", f"{told}; {more}: targets may be shifted twice.", float(shift), name)
     else:
         yield Verdict("labels", "fact", f"{told}: inputs that were read are asked for.", float(shift), name)
+
+
+def accumulation_verdict(read: Readings, table: Numbers) -> Iterator[Verdict]:
+    """One sentence of (statistic, part): the number of passes whose gradient is furthest from that of one."""
+    name, rounding = read.channel("accumulation"), read.scalar("accumulation/rounding", 0.0)
+    passes = read.run.channel(name, read.frame).labels["part"]
+    error, scale, direction = table
+    sequences = f"{int(read.scalar('accumulation/sequences', 0.0))} sequences"
+    if not np.isfinite(error).all():
+        broken = passes[int(np.flatnonzero(~np.isfinite(error))[0])]
+        yield Verdict(
+            "accumulation", "fault", f"In {broken} the gradient is NaN or infinite, in one it is not.", np.inf, name
+        )
+    elif not (error > rounding).any():
+        said = f"Accumulated in {' or '.join(passes)}, the gradient of these {sequences} is that of one pass."
+        yield Verdict("accumulation", "holds", said, float(error.max()), name)
+    else:
+        at = int(error.argmax())
+        told = f"Accumulated in {passes[at]}, the gradient of these {sequences} is not that of one pass: "
+        if direction[at] <= rounding:
+            told += f"it is {scale[at]:.3g} times as large. Each pass has to be divided by what the whole batch is."
+        else:
+            uneven = read.scalar("accumulation/uneven", 0.0) > 0
+            told += f"it is off by {share(float(error[at]))}, and not in its size alone"
+            told += (
+                ". Sequences have different lengths: a mean over each pass weighs the targets of short ones more."
+                if uneven else ". Passes are weighed unevenly, or the model normalises over its batch."
+            )  # fmt: skip
+        yield Verdict("accumulation", "fault", told, float(error[at]), name)
 
 
 def _where(shift: int) -> str:

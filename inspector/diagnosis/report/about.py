@@ -25,6 +25,7 @@ def about(view: Captured, frames: Sequence[Frame], source: str) -> list[tuple[st
         ("model", "; ".join(model_lines(view))),
         ("subject", start.subject),
         ("checkpoint file", start.checkpoint),
+        ("its SHA-256", loaded.sha256 if (loaded := report.from_meta(start.meta)) is not None else ""),
         ("run", "; ".join(run_lines(view))),
         ("input", _input(view)),
         ("frames", _frames(frames)),

@@ -11,8 +11,9 @@ from inspector.diagnosis.report.added import notes_of, split, tried_of
 from inspector.diagnosis.report.contents import Report, Shown, Support
 from inspector.diagnosis.report.numbers import numbers_of
 from inspector.diagnosis.rule import RULES, Captured
-from inspector.diagnosis.words import NotLooked, Repeated, in_a_sentence, not_looked, told_once
-from inspector.records import Finding, Frame, command, counted
+from inspector.diagnosis.scarce import scarce
+from inspector.diagnosis.words import NotLooked, Repeated, in_a_sentence, in_frames, not_looked, told_once
+from inspector.records import Finding, Frame, command
 
 OF_A_LOG = (
     "This is a log that another tool wrote: it has curves and nothing of the inside of a model, so only the rules that "
@@ -44,22 +45,23 @@ def compose(
         unseen=tuple(_unseen(found, lacking, view)),
         notes=tuple(note for note in notes if note not in told),
         tried=tuple(tried_of(view)),
-        remarks=tuple(_remarks(view)),
+        remarks=tuple(_remarks(view, found)),
     )
 
 
 def _where(one: Repeated, labels: dict[int, str]) -> str:
-    """The place and, of several frames, which: that of the finding and how many others."""
-    finding, others = one.finding, len(one.frames) - 1
-    parts = [finding.place or "the model as a whole"]
-    if finding.frame in labels:
-        parts.append(labels[finding.frame] + (f" and {counted(others, 'other frame')}" if others > 0 else ""))
-    return ", ".join(parts)
+    """The place and, of several frames, in which."""
+    parts = [one.finding.place or "the model as a whole", in_frames(one, labels)]
+    if len(one.frames) > 1:
+        parts.append(f"the numbers are of {labels[one.finding.frame]}")
+    return "; ".join(part for part in parts if part)
 
 
-def _remarks(view: Captured) -> Iterator[str]:
+def _remarks(view: Captured, found: Diagnosis) -> Iterator[str]:
     if isinstance(view, LogView):
         yield OF_A_LOG
+    if few := scarce(view, found):
+        yield few
 
 
 def _unseen(found: Diagnosis, lacking: Sequence[NotLooked], view: Captured) -> Iterator[tuple[str, str]]:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
 from inspector.analysis.clipping import percent
+from inspector.diagnosis.causes import ALIVE, DEAD, LAST, ZERO, dead_modules
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import listed, table_of
+from inspector.diagnosis.series import listed
 from inspector.records import Finding
-
-ZERO = "modules:activation/zero"
 
 
 class DeadActivations:
@@ -28,20 +25,15 @@ class DeadActivations:
     reads = ("series",)
     needs = ()
     limits = (
-        Limit("share", 0.9, "Nine tenths (neuroscope); others warn at half, which a ReLU after a norm has by design."),
-        Limit("last", 20, "Recorded iterations whose median counts."),
+        Limit("share", DEAD, "Nine tenths (neuroscope); others warn at half, which a ReLU after a norm has by design."),
+        Limit("last", LAST, "Recorded iterations whose median counts."),
     )
     reference = "Lu et al. 2019, arXiv 1903.06733 (dying ReLU)"
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """At most one, the worst module first."""
-        table = table_of(run, ZERO)
-        if table is None:
-            return
-        last = table.values[-int(run.limit("last")) :]
-        columns = [n for n in range(last.shape[1]) if np.isfinite(last[:, n]).any()]
-        shares = {table.names[n]: float(np.nanmedian(last[:, n])) for n in columns}
-        names = sorted((name for name in shares if shares[name] > run.limit("share")), key=lambda name: -shares[name])
+        shares = dead_modules(run, run.limit("share"), int(run.limit("last")))
+        names = list(shares)
         if names:
             yield Finding(
                 rule="dead-activations", severity="warning", place=names[0],
@@ -49,7 +41,7 @@ class DeadActivations:
                 + (f"; also {listed(names[1:])}" if len(names) > 1 else ""),
                 evidence=(ZERO,), sure="counted on the batches of the last recorded iterations",
                 unless="the layer is meant to be sparse, or its input is mostly padding",
-                remedy="A smaller learning rate or initialisation, a norm before it, a leaky ReLU or GELU.",
+                remedy=ALIVE,
                 code="nn.LeakyReLU(0.01)",
             )  # fmt: skip
 

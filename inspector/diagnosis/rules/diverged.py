@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from inspector.analysis.loss_trend import LEAST, Trend, trend_of
+from inspector.analysis.loss_trend import LEAST, Trend, has_risen, trend_of
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import Line, called, one_a_run
 from inspector.records import Finding
@@ -36,12 +36,8 @@ class Diverged:
         for loss in one_a_run(run, "loss"):
             trend = trend_of(loss.x, loss.y)
             run.too_few(int(np.isfinite(loss.y).sum()), LEAST)
-            if trend is not None and self._rose(run, trend):
+            if trend is not None and has_risen(trend, run.limit("share"), run.limit("p")):
                 yield self._finding(loss, trend)
-
-    def _rose(self, run: Run, trend: Trend) -> bool:
-        gained, lost = trend.first - trend.best, trend.last - trend.best
-        return trend.rises <= run.limit("p") and lost > max(4 * trend.spread, run.limit("share") * max(gained, 0.0))
 
     def _finding(self, loss: Line, trend: Trend) -> Finding:
         return Finding(

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from inspector.analysis import gradient_cuts
 from inspector.analysis.influence import Past, influence_verdict
 from inspector.diagnosis.rule import RULES, Run, Scope, Trust, scalar
 from inspector.records import Finding
@@ -63,6 +64,13 @@ class GradientReach:
             return
         kinds = {one.kind for one in run.channels.values() if run.revision(one.name, frame)}
         chosen = verdict.word == "vanished" and "attention" in kinds and "state" not in kinds
+        cut = next(iter(gradient_cuts.cuts_of(run, frame)), None) if verdict.word == "vanished" else None
+        if cut is not None:
+            yield Finding(
+                rule="gradient-reach", severity="warning", place="input", message=f"{verdict.sentence}; {cut.said}",
+                evidence=(INFLUENCE, GRADIENT), remedy=gradient_cuts.REMEDY, code=gradient_cuts.CODE,
+            )  # fmt: skip
+            return
         yield Finding(
             rule="gradient-reach", severity="info" if chosen else "warning", place="input", message=verdict.sentence,
             evidence=(INFLUENCE, GRADIENT), remedy=CHOSEN if chosen else REMEDIES[verdict.word],

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from inspector.diagnosis.rule import RULES, Run, Scope, Trust
-from inspector.diagnosis.series import Line, Table, lines_of, listed, table_of, the_only
+from inspector.diagnosis.series import Line, lines_of, listed, table_of, the_only
 from inspector.records import Finding, Severity
 
 COUNTS = "parameters:gradient/non_finite"
@@ -18,8 +19,31 @@ REMEDY = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Something that is not finite in some iterations.
+
+    Attributes:
+        what: in a sentence. first: the iteration. count: " in 3 of 40 points". finite (k,): iterations in which it is.
+        channel: that has it. loss, norm: whether it is the loss, or the norm of the gradient. run: of a log.
+        names: of parameters whose gradient it is.
+    """
+
+    what: str
+    first: float
+    count: str
+    finite: npt.NDArray[np.float64]
+    channel: str
+    loss: bool = False
+    norm: bool = False
+    run: str = ""
+    names: tuple[str, ...] = ()
+
+
 class NonFiniteTraining:
-    """Reads the loss and the counts of non-finite gradient entries. Skipped steps of a GradScaler are no iterations."""
+    """Reads the loss and the counts of non-finite gradient entries. Skipped steps of a GradScaler are no iterations of
+    a watched training; a log may have their norms, so a norm that is finite again before the loss breaks is said to be.
+    """
 
     id = "IN102"
     title = "The training became NaN or infinite"
@@ -32,57 +56,81 @@ class NonFiniteTraining:
     reference = "IEEE 754: NaN passes through every further operation"
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
-        """One for each curve with such points, the loss first; the first tells of parameters too."""
-        of_gradient, names = _first(table_of(run, COUNTS))
-        lines = lines_of(run)
-        known = {line.curve.key for line in lines}
-        lines += [line for line in lines_of(run, ("loss",)) if line.curve.key not in known]  # columns of a table
-        lines.sort(key=lambda line: line.curve.role != "loss")
-        for line in lines:
-            bad = np.flatnonzero(~np.isfinite(line.y))
-            if len(bad):
-                yield _of_line(line, bad, of_gradient, names)
-                names = []  # told with the first
-        if names:
-            yield _finding("error", f"the gradient of {listed(names)} is not finite", of_gradient, names, (COUNTS,))
+        """One for each curve with such points, the loss first. The first one of a run tells of the gradient too, where
+        that was not finite before it or with it; what comes after is a consequence, and is not told."""
+        entries, broken = _entries(run), _curves(run)
+        told = set[str]()
+        for one in (one for one in broken if not one.norm):
+            before = [other for other in entries + broken if (other.norm or other.names) and other.run == one.run]
+            cause = min(before, key=lambda other: other.first, default=None)  # entries first: they name parameters
+            new = cause is not None and one.run not in told and cause.first <= one.first
+            yield _together(one, cause if new else None)
+            if one.loss or new:
+                told.add(one.run)
+        alone = {one.run: one for one in reversed(entries + broken) if (one.norm or one.names) and one.run not in told}
+        for one in alone.values():
+            severity: Severity = "error" if one.names else "warning"
+            yield _finding(severity, one.what, one.first, one.names, (one.channel,), one.count)
 
 
-def _of_line(line: Line, bad: npt.NDArray[np.intp], of_gradient: float, names: list[str]) -> Finding:
-    first, loss = float(line.x[bad[0]]), line.curve.role == "loss"
-    name = f"{line.curve.run}: {line.curve.name}" if line.curve.run else line.curve.name
-    what = f"{'the loss' if loss and not line.curve.run and line.curve.name == 'loss' else name} is not finite"
-    count = f" in {len(bad)} of {len(line.y)} points"
-    if names and of_gradient < first:
-        what = f"the gradient of {listed(names)} is not finite"
-        count = f"; {name}{count} from iteration {first:g} on"
-    elif names and of_gradient == first:
-        count += f", and so is the gradient of {listed(names)}"
-    evidence = (line.channel, COUNTS) if names else (line.channel,)
-    first = min(first, of_gradient) if names else first
-    return _finding("error" if loss else "warning", what, first, names, evidence, count)
+def _together(one: Broken, cause: Broken | None) -> Finding:
+    """What a curve says, and the gradient that broke before it or in the same iteration."""
+    severity: Severity = "error" if one.loss else "warning"
+    if cause is None:
+        return _finding(severity, one.what, one.first, (), (one.channel,), one.count)
+    evidence = (one.channel, cause.channel)
+    if cause.first == one.first:
+        return _finding(severity, one.what, one.first, cause.names, evidence, f"{one.count}, and so is {cause.what}")
+    between = ((cause.finite > cause.first) & (cause.finite < one.first)).any()
+    more = f"{cause.count}{', and was finite again after that' if between else ''}; "
+    more += f"{one.what}{one.count} from iteration {one.first:g} on"
+    return _finding(severity, cause.what, cause.first, cause.names, evidence, more)
 
 
 def _finding(
-    severity: Severity, what: str, first: float, names: list[str], evidence: tuple[str, ...], more: str = ""
+    severity: Severity, what: str, first: float, names: tuple[str, ...], evidence: tuple[str, ...], more: str = ""
 ) -> Finding:
     return Finding(
         rule="nonfinite-training", severity=severity, place=the_only(names),
-        message=f"{what} first at iteration {first:g}{more}", evidence=evidence, iterations=(int(first),),
+        message=f"{what} is not finite first at iteration {first:g}{more}", evidence=evidence, iterations=(int(first),),
         sure="exact for what was recorded: an earlier iteration may not have been",
         unless="a metric that may be undefined (a mean over nothing) was logged",
         remedy=REMEDY, code="torch.autograd.set_detect_anomaly(True)",
     )  # fmt: skip
 
 
-def _first(counts: Table | None) -> tuple[float, list[str]]:
-    """(iteration, parameters) where entries of gradients are not finite for the first time; infinity where never."""
-    if counts is None:
-        return np.inf, []
-    rows = np.flatnonzero((counts.values > 0).any(axis=1))
-    if not len(rows):
-        return np.inf, []
-    hit = counts.values[rows[0]] > 0
-    return float(counts.iterations[rows[0]]), [name for name, one in zip(counts.names, hit, strict=False) if one]
+def _curves(run: Run) -> list[Broken]:
+    """The curves that are not finite somewhere, the loss first, then the earliest."""
+    lines = lines_of(run)
+    known = {line.curve.key for line in lines}
+    of_tables = lines_of(run, ("loss", "gradient norm"))
+    lines += [line for line in of_tables if line.curve.key not in known]  # columns
+    found = [_broken(line) for line in lines if not np.isfinite(line.y).all()]
+    return sorted(found, key=lambda one: (not one.loss, one.first))
+
+
+def _broken(line: Line) -> Broken:
+    bad, curve = ~np.isfinite(line.y), line.curve
+    named = f"{curve.run}: {curve.name}" if curve.run else curve.name
+    plain = curve.role == "loss" and not curve.run and curve.name == "loss"
+    return Broken(
+        what="the loss" if plain else named, first=float(line.x[bad].min()),
+        count=f" in {int(bad.sum())} of {len(line.y)} points", finite=line.x[~bad], channel=line.channel,
+        loss=curve.role == "loss", norm=curve.role == "gradient norm", run=curve.run,
+    )  # fmt: skip
+
+
+def _entries(run: Run) -> list[Broken]:
+    """The parameters in whose gradients an entry is not finite, of the first iteration with one: none or one."""
+    counts = table_of(run, COUNTS)
+    bad = np.zeros(0, bool) if counts is None else (counts.values > 0).any(axis=1)
+    if counts is None or not bad.any():
+        return []
+    row = int(np.argmax(bad))
+    names = tuple(name for name, n in zip(counts.names, counts.values[row], strict=False) if n > 0)
+    at = counts.iterations
+    what = f"the gradient of {listed(names)}"
+    return [Broken(what, float(at[row]), "", at[~bad], COUNTS, names=names)]
 
 
 RULES.register("nonfinite-training")(NonFiniteTraining())

@@ -7,11 +7,15 @@ from collections.abc import Iterable
 import numpy as np
 
 from inspector.analysis.loss_trend import LEAST, Trend, is_flat, trend_of
+from inspector.diagnosis.causes import cause_of
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import Line, called, medians_of_weights, one_a_run, table_of
+from inspector.diagnosis.series import Line, called, one_a_run
 from inspector.records import Finding
 
-RATIO = "parameters:update/ratio"
+REMEDY = (
+    "See whether one batch can be learned, whether the gradient reaches as far back as the task needs (a probe with "
+    "influence), and whether the step size is near the largest that works."
+)
 
 
 class Plateau:
@@ -43,33 +47,23 @@ class Plateau:
                 yield self._finding(run, loss, trend)
 
     def _finding(self, run: Run, loss: Line, trend: Trend) -> Finding:
-        reason, evidence = self._reason(run)
+        cause = cause_of(run, run.limit("ratio"))
         return Finding(
             rule="plateau", severity="warning", place="",
             message=f"{called(loss, 'the loss')} is {trend.first:.4g} at the beginning and {trend.last:.4g} "
-            f"at the end of {len(loss.y)} recorded iterations{self._rise(run, trend)}{reason}",
-            evidence=(loss.channel, *evidence),
+            f"at the end of {len(loss.y)} recorded iterations{self._rise(run, trend)}"
+            + (f"; {cause.said}" if cause is not None else ""),
+            evidence=(loss.channel, *(cause.evidence if cause is not None else ())),
             sure=f"p = {trend.falls:.2g} (in the second half {trend.late:.2g}) of as much order by chance; spread "
             f"within a block {trend.spread:.2g}",
             unless="it began from a trained model, or the loss cannot be lower",
-            remedy="See whether one batch can be learned, whether the gradient reaches as far back as the task needs "
-            "(a probe with influence), and whether the step size is near the largest that works.",
+            remedy=REMEDY if cause is None else cause.remedy, code="" if cause is None else cause.code,
         )  # fmt: skip
 
     def _rise(self, run: Run, trend: Trend) -> str:
         top = float(trend.blocks.max())
         high = top - trend.first > trend.room(run.limit("share"))
         return f"; between them it rose to {top:.4g}, as with too large a learning rate" if high else ""
-
-    def _reason(self, run: Run) -> tuple[str, tuple[str, ...]]:
-        table = table_of(run, RATIO)
-        middles = [] if table is None else list(medians_of_weights(table).values())
-        # the largest: where one layer makes large steps and the others are dead, the step is not too small
-        if not middles or max(middles) >= run.limit("ratio"):
-            return "", ()
-        return f"; a step changes no weight by more than {max(middles):.2g} of its size, which is next to nothing", (
-            RATIO,
-        )
 
 
 RULES.register("plateau")(Plateau())

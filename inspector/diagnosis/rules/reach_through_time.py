@@ -9,8 +9,9 @@ import numpy as np
 
 from inspector.analysis.lag_norms import centre_of
 from inspector.analysis.loss_trend import is_flat, trend_of
+from inspector.diagnosis.causes import Cause, cause_of
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import GRADIENT_NORM, Floats, norms_beside_clipping, one_a_run
+from inspector.diagnosis.series import GRADIENT_NORM, Floats, clips, norms_beside_clipping, one_a_run
 from inspector.records import Finding
 
 SIGNAL = "jacobian/lag"
@@ -19,6 +20,7 @@ VANISHED = (
     "skip connections through time, or attention carry a gradient that far, and an orthogonal recurrent matrix does "
     "where inputs are small; another learning rate does not."
 )
+GATES = "nn.LSTM(...); bias_ih[hidden:2 * hidden] = math.log(steps)"
 EXPLODED = (
     "Clip the gradient by its norm, begin with recurrent weights whose largest singular value is near 1, or use gates."
 )
@@ -76,7 +78,7 @@ class ReachThroughTime:
                 if found.value > 1 and norms is not None:
                     yield self._exploded(found, norms)
                 elif found.value < 1 and flat and loss is not None:
-                    yield self._vanished(found, loss.channel)
+                    yield self._vanished(found, loss.channel, cause_of(run))
 
     def _reach(self, run: Run, name: str) -> Reach | None:
         at = run.frame_of(name)
@@ -90,19 +92,22 @@ class ReachThroughTime:
         lag = int(beyond[0])
         return Reach(name, channel.place, lag, float(row[lag]), len(row))
 
-    def _vanished(self, one: Reach, loss: str) -> Finding:
+    def _vanished(self, one: Reach, loss: str, cause: Cause | None) -> Finding:
+        """Where something else is known that keeps the loss where it is, that is named, and this is information."""
         return Finding(
-            rule="reach-through-time", severity="warning", place=one.place,
+            rule="reach-through-time", severity="warning" if cause is None else "info", place=one.place,
             message=f"the loss does not fall, and of a change of the state {one.value:.1g} is left after {one.lag} "
-            f"steps (the probe has {one.lags}): the gradient cannot teach what lies further back",
-            evidence=(one.channel, loss),
+            f"steps (the probe has {one.lags}): the gradient cannot teach what lies further back"
+            + ("" if cause is None else f"; but {cause.said}"),
+            evidence=(one.channel, loss, *(() if cause is None else cause.evidence)),
             sure="products of the exact Jacobians of one sequence, the median over its steps",
             unless=f"the task needs no more than {one.lag} steps: influence tells whether the loss depends on more",
-            remedy=VANISHED, code="nn.LSTM(...); bias_ih[hidden:2 * hidden] = math.log(steps)",
+            remedy=VANISHED if cause is None else f"First: {cause.remedy} Then look again how far the state reaches.",
+            code=GATES if cause is None else cause.code,
         )  # fmt: skip
 
     def _exploded(self, one: Reach, norms: Floats) -> Finding:
-        clipped = _clips(norms)
+        clipped = clips(norms)
         return Finding(
             rule="reach-through-time", severity="info" if clipped else "warning", place=one.place,
             message=f"a change of the state is {one.value:.2g} times as large after {one.lag} steps"
@@ -112,12 +117,6 @@ class ReachThroughTime:
             unless="the loss falls as it should all the same", remedy=EXPLODED,
             code="nn.utils.clip_grad_norm_(model.parameters(), 1.0)",
         )  # fmt: skip
-
-
-def _clips(values: Floats) -> bool:
-    """Whether the norm after clipping was ever smaller than the one before."""
-    with np.errstate(invalid="ignore"):
-        return bool((values[:, 1] < 0.999 * values[:, 0]).any())
 
 
 RULES.register("reach-through-time")(ReachThroughTime())

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import io
 import pickle
-import pickletools
 import warnings
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from torch import Tensor
 from inspector.capture.regular import open_regular
 from inspector.engine.contracts import MAX_STEP, State
 from inspector.engine.errors import InputError
+from inspector.engine.model.pickle_opcodes import could_allocate, opcodes
 from inspector.engine.registries import LOADERS
 from inspector.engine.wording import a_class
 
@@ -43,7 +44,7 @@ PROGRAMS = frozenset({"constants.pkl", "archive_format", "model_weights_config.j
 """Files in an archive that is a program (TorchScript, torch.export, torch.package), not a checkpoint."""
 MAX_WHOLE = 64 << 20
 """Bytes up to which a file of the old format is read to learn its step alone."""
-MAX_PICKLE, MAX_OPCODES = 16 << 20, 2_000_000
+MAX_PICKLE = 16 << 20
 PIECE = 1 << 20
 BAD_ARCHIVE = (zipfile.BadZipFile, zlib.error, OSError, ValueError, IndexError, NotImplementedError)
 """What reading the directory of a damaged zip archive raises."""
@@ -68,6 +69,8 @@ class TorchFile:
             archive = file.read(2) == b"PK"
         if archive:
             _check_archive(path)
+        else:
+            _check_pickle(path)
         raw = _load(path)
         return choose(raw, path)
 
@@ -79,6 +82,8 @@ class TorchFile:
             _check_archive(path, whole=False)
         elif path.stat().st_size > MAX_WHOLE:
             return None  # the old format can only be read as a whole
+        else:
+            _check_pickle(path)
         return _step(_load(path, mapped=archive))
 
     def found_in(self, raw: Any, path: Path) -> State:
@@ -103,6 +108,8 @@ def _check_archive(path: Path, *, whole: bool = True) -> None:
             _check_members(path, archive.infolist())
             looked_at = archive.infolist() if whole else ()
             changed = next((one.filename for one in looked_at if _has_changed(archive, one)), None)
+            if changed is None:
+                _check_allocation(path, _pickle_in(archive))
     except InputError:
         raise
     except BAD_ARCHIVE as problem:
@@ -112,14 +119,39 @@ def _check_archive(path: Path, *, whole: bool = True) -> None:
         raise InputError(f"{path.name} is damaged: archive member {name} has changed since it was written.")
 
 
+def _pickle_in(archive: zipfile.ZipFile) -> bytes:
+    member = next(one for one in archive.infolist() if one.filename.rpartition("/")[2] == "data.pkl")
+    member.CRC = member.CRC or None  # type: ignore[assignment]  # torch's 0 is no checksum; None checks none
+    return archive.read(member)
+
+
+def _check_pickle(path: Path) -> None:
+    """Refuse a file of the old format that would allocate far more than it holds."""
+    with open_regular(path) as file:
+        _check_allocation(path, file.read(min(path.stat().st_size, MAX_WHOLE)))
+
+
+def _check_allocation(path: Path, pickled: bytes) -> None:
+    if could_allocate(pickled) > _most_bytes(path):
+        raise InputError(f"{path.name} asks for far more memory than its {path.stat().st_size} bytes; it is not read.")
+
+
+def _most_bytes(path: Path) -> int:
+    """What a checkpoint may take in memory: four times the file, and 64 MiB in any case."""
+    return max(4 * path.stat().st_size, 64 << 20)
+
+
 def _check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:
     """Refuse by the zip directory, before anything is unpacked."""
     names = {member.filename.rpartition("/")[2] for member in members}
     if "data.pkl" not in names:
         held = ", ".join(sorted(names)[:4]) or "nothing"
         raise InputError(f"{path.name} is a zip archive of {held}, not a checkpoint that torch.save wrote.")
+    twice = next((name for name, count in Counter(one.filename for one in members).items() if count > 1), None)
+    if twice is not None:  # programs differ in which of the two they read
+        raise InputError(f"{path.name} has two archive members named {' '.join(twice.split())[:120]}; it is not read.")
     size = path.stat().st_size
-    if sum(member.file_size for member in members) > max(4 * size, 64 << 20):  # members may also overlap
+    if sum(member.file_size for member in members) > _most_bytes(path):  # members may also overlap
         raise InputError(f"{path.name} unpacks to far more than its {size} bytes; such a checkpoint is not read.")
     for member in members:
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -196,21 +228,14 @@ def _named_in_pickles(path: Path) -> list[str]:
     with open_regular(path) as file:
         stream = io.BytesIO(file.read(MAX_PICKLE))
     found: set[str] = set()
-    left, words = MAX_OPCODES, ["", ""]
-    try:
-        while left > 0:  # the old format is several pickles in a row, then the numbers
-            for opcode, argument, _ in pickletools.genops(stream):
-                left -= 1
-                if opcode.name in ("GLOBAL", "INST"):
-                    found.add(str(argument))
-                elif opcode.name == "STACK_GLOBAL":
-                    found.add(" ".join(words))
-                elif isinstance(argument, str) and "UNICODE" in opcode.name:
-                    words = [words[1], argument]
-                if left <= 0:
-                    break
-    except Exception:  # noqa: BLE001 - after the pickles come numbers, which are not opcodes
-        pass
+    words = ["", ""]
+    for name, argument in opcodes(stream):
+        if name in ("GLOBAL", "INST"):
+            found.add(str(argument))
+        elif name == "STACK_GLOBAL":
+            found.add(" ".join(words))
+        elif isinstance(argument, str) and "UNICODE" in name:
+            words = [words[1], argument]
     kept = [name for name in found if not name.startswith(HARMLESS) and not name.endswith("Storage")]
     return sorted(name.replace(" ", ".")[:60] for name in kept)
 
@@ -226,6 +251,7 @@ def choose(raw: Any, path: Path) -> State:
     chosen = max(pool, key=lambda key: (sum(t.numel() for t in found[key].values()), -_rank(key)))
     for name, tensor in found[chosen].items():
         _check_tensor(name, tensor, path)
+    _check_held(found[chosen], path)
     layout = f"torch, nested under {chosen!r}" if chosen else "torch, plain state dict"
     if isinstance(raw, Mapping) and "pytorch-lightning_version" in raw:
         layout = "Lightning checkpoint"
@@ -258,6 +284,13 @@ def _check_tensor(name: str, tensor: Tensor, path: Path) -> None:
         raise InputError(f"{path.name}: tensor {name} is {tensor.layout}; only dense tensors are read.")
     if tensor.numel() * tensor.element_size() > 2 * max(1, tensor.untyped_storage().nbytes()):
         raise InputError(f"{path.name}: tensor {name} claims {tensor.numel()} numbers that the file does not hold.")
+
+
+def _check_held(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """A pickle may also make tensors without numbers in the file: `torch.Tensor(n)`, which holds what memory held."""
+    held = {one.untyped_storage().data_ptr(): one.untyped_storage().nbytes() for one in tensors.values()}
+    if path.is_file() and sum(held.values()) > _most_bytes(path):
+        raise InputError(f"{path.name} claims {sum(held.values())} bytes of numbers; the file has far fewer.")
 
 
 def _step(raw: Any) -> tuple[int, str] | None:

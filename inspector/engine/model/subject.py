@@ -65,9 +65,17 @@ class Subject:
     (n, t + 1, v) of what may follow each of its beginnings. None: a model of next tokens continues what it reads."""
     end_token: int | None = None
     """The id with which an answer ends."""
+    optimizer: Any = None
+    """The torch.optim.Optimizer that trains the model, or several: with what a next step would be made."""
+    backward: Callable[[nn.Module, Batch, int], object] | None = None
+    """(model, batch, passes): the backward of one step of training, accumulated over so many passes; steps nothing."""
     examples: Mapping[str, Any] = field(default_factory=dict)
     data: Any = None
     """Many sequences, written as examples are: a sequence of them, or a function that returns an iterable."""
+    train_step: Callable[[nn.Module, Batch, Any], Any] | None = None
+    """(model, batch, optimizer of its parameters) → the mean loss before the step that it made: how cures are tried."""
+    training: Any = None
+    """How it is trained, as samples say it: `draw(generator)` gives the next batch; `rate`, `clip`, `forward`."""
     inputs: Mapping[str, Any] = field(default_factory=dict)
     """The model's inputs by name, in order (DeclaredInput has the fields); empty: one input that has no name."""
     reads: DeclaredInput | None = None

@@ -9,7 +9,7 @@ import inspect
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -26,6 +26,7 @@ from inspector.engine.model.subject import Subject, adopt
 from inspector.engine.model.training_mode import in_training
 from inspector.engine.model.uncompiled import unwrap_
 from inspector.engine.opening.beside import append_folder, require_own_modules
+from inspector.engine.opening.checkpoint_files import read_and_hashed
 from inspector.engine.opening.checkpoint_matching import fit
 from inspector.engine.opening.hugging_face.description import is_model_folder
 from inspector.engine.opening.hugging_face.folder_subject import open_folder
@@ -75,8 +76,9 @@ def open_subject(load: Load, code: UserCode | None = None) -> Opened:
     opened = Opened(subject, title, str(path or folder or ""), own, own is not None and not (own.fits or load.partial))
     subject.checkpoint = opened.checkpoint
     if path is not None:
-        state = read_checkpoint(path)
-        opened.report, plan = fit(subject.model, state, path)
+        state, sha256 = read_and_hashed(path, read_checkpoint)
+        report, plan = fit(subject.model, state, path)
+        opened.report = replace(report, sha256=sha256)
         opened.pending = not (opened.report.fits or load.partial)
         if not opened.pending:
             plan.apply(subject.model)

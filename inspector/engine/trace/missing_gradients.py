@@ -58,6 +58,8 @@ def _say(trace: Trace, recurrence: Recurrence, emit: Emitter) -> None:
         emit.refuse(f"{place}:gradient/detached_parts", PARTLY.format(place))
     if recurrence.cut_before:
         emit.refuse(f"{place}:gradient/past_cuts", CUT.format(place, _steps(recurrence.cut_before)))
+        emit.scalar(f"{place}:gradient/past_cuts", float(len(recurrence.cut_before)))
+        emit.scalar(f"{place}:gradient/past_cuts/most", float(recurrence.steps - 1))
         if (recurrence.ran or recurrence).arriving is None:
             for signal in SPLIT:
                 emit.refuse(f"{place}:{signal}", NOT_ITEMISED.format(place))

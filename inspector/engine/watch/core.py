@@ -31,7 +31,7 @@ from inspector.engine.watch.passes import Passes
 from inspector.engine.watch.ranks import Ranks
 from inspector.engine.watch.tables import PLACE, About, Tables
 from inspector.engine.wording import error_text
-from inspector.records import ITERATION_DOMAIN, Event, Log
+from inspector.records import ITERATION_DOMAIN, TRAINED, Event, Log, Scalar
 
 COST = f"{PLACE}:cost"
 COST_ABOUT = About(
@@ -390,6 +390,12 @@ class Core:
         if self.sink is not None:
             self.logged.settle(self.tables)
             self.tables.flush()
+
+    def finish(self) -> None:
+        """Write everything, and how many iterations there were."""
+        self.settle()
+        if self.sink is not None:
+            self.sink.write(Scalar(TRAINED, -1, float(self.iteration)))
 
     def settle(self) -> None:
         """Write everything of the iterations that have ended."""

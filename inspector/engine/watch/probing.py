@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from inspector.capture import CaptureError
 from inspector.capture.placing import contradiction
@@ -104,9 +105,14 @@ def _of_model(model: nn.Module, subject: Any) -> Subject:
 class Prober:
     """Writes frames into the capture of a run; a probe that fails is the last one, and training and watching go on."""
 
-    def __init__(self, model: nn.Module, asked: Wanted, cost: str, pace: Pace, sink: Any) -> None:
+    def __init__(
+        self, model: nn.Module, asked: Wanted, cost: str, pace: Pace, sink: Any,
+        optimizers: Callable[[], Sequence[Optimizer]] = tuple,
+    ) -> None:  # fmt: skip
+        """optimizers: those that train the model now."""
         subject = adopt(Subject(model=model)) if asked.subject is None else asked.subject
         subject = subject if asked.loss is None else replace(subject, loss=asked.loss)
+        self._optimizers = optimizers
         self._subject, self._asked, self._pace, self._sink = subject, asked, pace, sink
         self._growth = GROWTH[cost]
         self._options = RunOptions(only=asked.quantities, only_selected=True)
@@ -171,6 +177,7 @@ class Prober:
         try:
             model.train(self._asked.training)
             with attributes_kept(model):
+                self._subject.optimizer = list(self._optimizers()) or self._subject.optimizer
                 perform(self._subject, to_device(self._asked.batch, str(device)), copies, self._options, frame=frame)
         finally:
             for part, mode in modes:

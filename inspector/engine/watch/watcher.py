@@ -159,9 +159,11 @@ class Watcher:
                 self._core.say("No probe: a model whose parameters are sharded cannot be run by one process.")
             self._sink.write(Frame(index=0, label=START, step=0))
             return
+        core = self._core
         self._prober = Prober(
-            inner(self._model), self._settings.probe, self._settings.cost, self._core.pace, self._sink.begin()
-        )
+            inner(self._model), self._settings.probe, self._settings.cost, core.pace, self._sink.begin(),
+            lambda: core.optimizers,
+        )  # fmt: skip
         self._prober.after(0)
         self._core.after_iteration.append(self._prober.after)
 
@@ -302,7 +304,7 @@ class Watcher:
             return
         self._closed = True
         atexit.unregister(self._at_exit)
-        self._core.guarded(self._core.settle)
+        self._core.guarded(self._core.finish)
         self._core.leave()
         self._attachment.remove()
         if self._reading is not None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
+from PySide6.QtCore import Qt
 
 from inspector.analysis.before_training.preflight import EVERY, found
 from inspector.analysis.before_training.verdicts import MARKS, Verdict
@@ -32,9 +33,19 @@ from inspector.records import Channel
 Array = npt.NDArray[Any]
 MAP, BY_MODULE = ("source", "step"), ("module",)
 BY_RATE, BY_ITERATION, BY_LAG = ("statistic", "point"), ("iteration",), ("statistic", "lag")
+DIRECTIONS = {"sgd": "SGD", "adam": "Adam", "own": "the training's own step (dashed: its rate)"}
+"""Of which the loss is drawn by learning rate: the ends of their signals, and names."""
 BY_LENGTH = ("statistic", "length")
 OWN = "trial/other_lengths/steps"
-OTHERS = (("step",), ("value",), ("part", "step"), ("part", "value"), ("head",), ("statistic", "pair"))
+OTHERS = (
+    ("step",),
+    ("value",),
+    ("part", "step"),
+    ("part", "value"),
+    ("head",),
+    ("statistic", "pair"),
+    ("statistic", "part"),
+)
 """Of which the sentences tell."""
 WORST = ("fault", "not tested", "fact", "holds")
 PLOT = 150
@@ -94,10 +105,12 @@ class Preflight(Panel):
         self.bars.addItem(self.items)
         self.figure.addItem(self.bars, row=2, col=0)
         self.rates = StepPlot(None, self.theme, label="loss after one step", bottom="learning rate", log=True)
-        self.lines = [curve(self.theme, number, width=1.8) for number in range(2)]
+        self.lines = [curve(self.theme, number, width=1.8) for number in range(len(DIRECTIONS))]
         for line in self.lines:
             self.rates.addItem(line)
-        self.legend = Legend(self.rates, self.lines, ("SGD", "Adam"))
+        self.rate_now = pg.InfiniteLine(angle=90, pen=pg.mkPen(self.theme.series[2], style=Qt.PenStyle.DashLine))
+        self.rates.addItem(self.rate_now)
+        self.legend = Legend(self.rates, self.lines, tuple(DIRECTIONS.values()))
         self.batch = StepPlot(None, self.theme, label="loss", bottom="step of training on this batch")
         self.learned = curve(self.theme, 2, width=1.8)
         self.batch.addItem(self.learned)
@@ -120,8 +133,10 @@ class Preflight(Panel):
         style_axis(self.input_axis, theme, "input that is replaced")
         style_axis(self.bars.getAxis("left"), theme, "change")
         self.items.setOpts(brush=theme.series[0], pen=None)
-        for number, line in enumerate((*self.lines, self.learned)):
+        for number, line in enumerate(self.lines):
             line.setPen(pg.mkPen(theme.series[number], width=1.8))
+        self.learned.setPen(pg.mkPen(theme.series[2], width=1.8))
+        self.rate_now.setPen(pg.mkPen(theme.series[2], style=Qt.PenStyle.DashLine))
         self.legend.set_theme(theme)
         self.lags.set_theme(theme)
         self.lengths.set_theme(theme)
@@ -200,10 +215,23 @@ class Preflight(Panel):
             assert self.capture is not None
             rate, loss = rows_of(channel, self.capture.array(channel.name, self.frame), "learning rate", "loss")
             known = np.isfinite(loss) & (rate > 0)
-            self.lines[channel.signal.endswith("/adam")].setData(np.log10(rate[known]), loss[known])
+            number = list(DIRECTIONS).index(channel.signal.rpartition("/")[2])
+            self.lines[number].setData(np.log10(rate[known]), loss[known])
+        self._draw_own([one for one in channels if one.signal.endswith("/own")])
         if channels:
             self.rates.set_title("loss of this batch after one step, by learning rate")
             self.rates.vb.autoRange(padding=0.02)
+
+    def _draw_own(self, own: list[Channel]) -> None:
+        """The training's own optimizer, where there is one: its name in the legend, and where its rate is."""
+        assert self.capture is not None
+        self.legend.removeItem(self.lines[-1])
+        if own:
+            self.legend.addItem(self.lines[-1], DIRECTIONS["own"])
+        rates = [scalar_of(self.capture, "trial/learning_rate/rate", one.name, self.frame) for one in own]
+        self.rate_now.setVisible(bool(rates) and rates[0] > 0)
+        if self.rate_now.isVisible():
+            self.rate_now.setValue(math.log10(rates[0]))
 
     def _draw_batch(self, channel: Channel | None) -> None:
         self.batch.setVisible(channel is not None)

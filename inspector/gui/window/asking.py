@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import Slot
+from PySide6.QtCore import Signal, Slot
 
 from inspector.analysis.sequence_table import command_for
 from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError, is_log
@@ -45,11 +45,17 @@ ALSO_CHECKPOINTS = "is opened as a log; for its checkpoints use File ▸ Run a f
 
 
 class Asking(Showing):
-    """A window whose lists, fields and dialogs send requests to the session."""
+    """A window whose lists, fields and dialogs send requests to the session.
+
+    `welcoming` and `touring` when the first page or the tour is asked for.
+    """
+
+    welcoming = Signal()
+    touring = Signal()
 
     def __init__(self, session: Session, settings: Settings) -> None:
         super().__init__(session, settings)
-        self.models = ModelOpening(self, self.open_model)
+        self.models = ModelOpening(self, self.open_model, settings)
         self.offered = Offered()
         """What the worker can open and run; nothing before its catalogue has arrived."""
         self._data_set: Made | None = None

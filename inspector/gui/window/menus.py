@@ -43,6 +43,10 @@ REPORT = "Write what the rules find, with figures and numbers, as one HTML file"
 COMPARE = "Compare what is shown with another capture"
 COMPARE_FRAMES = "Compare the frame that is shown with another one of this capture"
 FIRST_DIFFERENCE = "Where the two runs that are compared begin to differ by more than rounding explains"
+CANCEL = "Cancel the run, or the opening of a model"
+ASK = "Find a text, and the units, gates and heads that track it"
+FIX = "The cursor stays where it is while the mouse moves over plots; a click does the same"
+PIN = "Keep this place: its numbers stand beside those under the cursor; Shift and a click do the same"
 WHOLE = "The whole sequence, and every plot as it was"
 BACK = "Back to the data set from which a sequence was opened"
 ENLARGE = "One panel gets the room of all, or all again"
@@ -53,6 +57,7 @@ class Menus:
 
     def __init__(self, window: Asking) -> None:
         self.window, self.bar = window, window.menuBar()
+        self.cancel = QAction(window)
         self.panels, self.windows = QMenu("&Panels", window), QMenu("&Window", window)
         self.layouts, self.exporting = NamedLayouts(window), FigureExport(window)
 
@@ -73,7 +78,7 @@ class Menus:
     def file(self) -> None:
         """Opening and writing."""
         window, menu = self.window, self.bar.addMenu("&File")
-        self.add(menu, "&Open…", lambda: _open(window), Standard.Open, "Open " + OPENS)
+        self.add(menu, "&Open…", lambda: open_file(window), Standard.Open, "Open " + OPENS)
         self.add(menu, "Open &model…", window.open_model, "Ctrl+M")
         self.add(menu, "Run a &folder of checkpoints…", window.sweeps.ask, says=SWEEP)
         self.add(menu, "&Listen for trainings…", window.listen, says="Show trainings on other machines as they arrive")
@@ -98,7 +103,9 @@ class Menus:
         menu.addMenu(window.compute_menu)
         self._budget(menu.addMenu("Compute by &itself"))
         self.add(menu, "&States of hand-written cells…", lambda: choose_states(window))
-        self.add(menu, "&Cancel", window.session.cancel, "Esc", "Cancel the run, or the opening of a model")
+        self.cancel = self.add(
+            menu, "&Cancel", window.session.cancel, "Esc", "Cancel the run, or the opening of a model"
+        )
         self.add(menu, "&Back to the sequences", window.back_to_sequences, "Alt+Left", BACK)
         self.add(menu, "&Play the steps", window.play)
         menu.addSeparator()
@@ -127,6 +134,8 @@ class Menus:
         self.add(menu, "&Whole sequence", window.show_all_steps, "Ctrl+0", WHOLE)
         self.add(menu, "Zoom &in", lambda: _zoom(window, 0.5), Standard.ZoomIn)
         self.add(menu, "Zoom &out", lambda: _zoom(window, 2.0), Standard.ZoomOut)
+        self.add(menu, "&Ask the text…", lambda: _ask(window), Standard.Find, ASK)
+        self._holding(menu)
         self.add(menu, "&Compare frames", window.comparing.begin_frames, "Ctrl+D", COMPARE_FRAMES)
         self.add(menu, "Fi&nd the first difference", window.comparing.find_first, "", FIRST_DIFFERENCE)
         self.add(menu, "S&top comparing", window.comparing.end)
@@ -143,6 +152,21 @@ class Menus:
             action.setChecked(window.settings.text("theme", "Auto") == name)
             group.addAction(action)
 
+    def _holding(self, menu: QMenu) -> None:
+        """Fixing the cursor, pins, and notes on what is under it."""
+        holding = self.window.holding
+        menu.addSeparator()
+        self.add(menu, "F&ix the cursor", holding.fix, "Ctrl+K", FIX)
+        free = self.add(menu, "Free the cursor", holding.free, "", "Let the mouse move the cursor again")
+        holding.share_escape(self.cancel, free)
+        self.add(menu, "&Pin this place", holding.pin, "Ctrl+P", PIN)
+        self.add(menu, "Re&move the pins", holding.pins.clear)
+        self.add(menu, "&Bookmark this place", holding.bookmark, "Ctrl+B", "Mark step and unit in the capture")
+        self.add(menu, "&Note on this place…", holding.note, "Ctrl+Shift+N", "Write a note; it is kept in the capture")
+        self.add(menu, "Next note or bookmark", lambda: holding.next_note(1), "F2")
+        self.add(menu, "Previous note or bookmark", lambda: holding.next_note(-1), "Shift+F2")
+        menu.addSeparator()
+
     def docks(self) -> None:
         """Panels and docks, filled when they exist."""
         self.bar.addMenu(self.panels)
@@ -154,6 +178,8 @@ class Menus:
     def help(self) -> None:
         """Keys, and the palette of all actions."""
         window, menu = self.window, self.bar.addMenu("&Help")
+        self.add(menu, "&Welcome", window.welcoming.emit, says="What can be opened, what was open, and samples")
+        self.add(menu, "&Tour in three stops", window.touring.emit, says="Run a sample, and lead through what it shows")
         self.add(menu, "&Keys", lambda: show_keys(window, window.menu_actions), "F1")
         palette = "&Find any action by its name…"
         self.add(menu, palette, lambda: Palette(window.menu_actions, window).exec(), "Ctrl+Shift+P")
@@ -219,8 +245,20 @@ def _copy(window: Asking, panel: Panel) -> None:
     application.aboutToQuit.connect(forget_clipboard)
 
 
-def _open(window: Asking) -> None:
+def _ask(window: Asking) -> None:
+    """Ask in front, its field in focus."""
+    if "ask" in window.docks:
+        window.docking.show_panel("ask")
+        panel = window.panels.get("ask")
+        if panel is not None and hasattr(panel, "begin"):
+            panel.control_row.setVisible(panel.state != "empty")
+            panel.begin()
+
+
+def open_file(window: Asking, kind: str = "") -> None:
+    """Ask which file or capture to open; `kind` ("capture", "checkpoint", "log") chooses what is listed first."""
     dialog = OpenDialog(window, window.offered)
+    dialog.list_first(kind)
     if dialog.exec() and dialog.chosen:
         window.open_path(dialog.chosen)
 

@@ -133,7 +133,8 @@ def test_several_bases_take_one_product_a_step_and_give_what_each_alone_gives() 
     together = advance(several, maps)
     assert maps.pushes == len(chain)
     for (logs, booked), expected in zip(together, alone, strict=True):
-        torch.testing.assert_close(logs.sum(0), expected, rtol=1e-10, atol=1e-10)
+        # products of another width are rounded otherwise, and 61 of them magnify it (1.3e-10 on one processor)
+        torch.testing.assert_close(logs.sum(0), expected, rtol=1e-8, atol=1e-8)
         assert bool(booked[-1])
 
 

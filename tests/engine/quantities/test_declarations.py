@@ -121,6 +121,7 @@ TOLD = {
     r"trajectory": ("trajectory", "1", "diverging", None, "step component"),
     r"trajectory/share": ("trajectory", "1", "sequential", SHARE, "component"),
     r"trajectory/speed": ("trajectory", "1", "sequential", None, "step"),
+    r"structure/accumulation": ("structure", "1", "log", None, "statistic part"),
     r"structure/batch|structure/order": ("structure", "1", "log", None, "step"),
     r"structure/causal": ("structure", "1", "log", None, "source step"),
     r"structure/causal/large": ("structure", "1", "log", None, "value"),
@@ -129,7 +130,7 @@ TOLD = {
     r"structure/(padding|repeat)": ("structure", "1", "log", None, "part step"),
     r"trial/first_step": ("trial", "1", "log", None, "statistic parameter"),
     r"trial/initial_loss": ("trial", "nat", "sequential", None, "statistic"),
-    r"trial/learning_rate/(adam|sgd)": ("trial", "nat", "sequential", None, "statistic point"),
+    r"trial/learning_rate/(adam|own|sgd)": ("trial", "nat", "sequential", None, "statistic point"),
     r"trial/cure/[a-z0-9_]+": ("cure", "nat", "sequential", None, "version seed iteration"),
     r"trial/cure/[a-z0-9_]+/after": ("cure", "nat", "sequential", None, "version seed"),
     r"trial/other_lengths": ("trial", "1", "sequential", None, "statistic length"),
@@ -146,6 +147,11 @@ def loss(out: Tensor, _batch: Batch) -> Tensor:
     return -out.log_softmax(-1)[..., 1]
 
 
+def backward(model: nn.Module, batch: Batch, passes: int) -> None:
+    for part in batch.inputs.chunk(passes):
+        (model(part).square().mean() / passes).backward()
+
+
 def channels() -> Kept:
     """Every quantity on one model of each family."""
     kept = Kept()
@@ -153,7 +159,8 @@ def channels() -> Kept:
         model = make().eval()
         width = 4 if isinstance(model, nn.TransformerEncoderLayer) else 3
         labels = tuple("abcd"[:width])
-        subject = Subject(model=model, kind="vectors", width=width, labels=labels, loss=loss)
+        subject = Subject(model=model, kind="vectors", width=width, labels=labels, loss=loss, backward=backward)
+        subject.optimizer = torch.optim.Adam(model.parameters(), 1e-3)
         batch = Batch(torch.randn(2, 6, width), torch.tensor([6, 6]))
         perform(subject, batch, kept, RunOptions(only=tuple(QUANTITIES), seed=0))
     return kept
@@ -182,7 +189,7 @@ def test_what_is_computed_without_being_asked_for() -> None:
         "attention/head_types", "attention/pair", "attention/queries_and_keys", "attention/redundancy",
         "attention/relevance", "attention/rollout",
         "attention/value_zeroing", "attention/weighted_norm", "gradient/from_answer", "residual", "residual/gradient",
-        "residual/lens", "residual/sensitivity", "structure/batch", "structure/cache", "structure/causal", "structure/labels",
+        "residual/lens", "residual/sensitivity", "structure/accumulation", "structure/batch", "structure/cache", "structure/causal", "structure/labels",
         "structure/order", "structure/padding", "structure/query", "structure/repeat", "structure/tied", "trial/cure", "trial/first_step", "trial/initial_loss",
         "trial/learning_rate", "trial/one_batch", "trial/other_lengths", "trial/reach",
         "bptt", "depth/parameters", "fixed_points", "gradient/state_derivatives", "gradient/vectors", "influence", "operations",

@@ -84,8 +84,32 @@ def test_one_batch_is_learned_as_a_training_would() -> None:
     before = {name: one.clone() for name, one in model.state_dict().items()}
     with inspector.run(language(model), IDS, only=["trial/one_batch@iterations=12"]) as capture:
         losses = np.asarray(capture.array("model:trial/one_batch"))
-    assert losses == pytest.approx(by_hand(model, 12, 0.01), rel=2e-3)
+    assert losses == pytest.approx(by_hand(model, 13, 0.01), rel=2e-3)  # before the first step, and after each of 12
     assert all(torch.equal(one, before[name]) for name, one in model.state_dict().items())
+
+
+class Breaking(nn.Module):
+    """w x, and infinite where w is not above `least`; Adam with rate 0.01 takes w from 1 down by 0.01 a step."""
+
+    def __init__(self, least: float) -> None:
+        super().__init__()
+        self.line, self.least = nn.Linear(1, 1, bias=False), least
+        nn.init.ones_(self.line.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores: Tensor = self.line(x)
+        return scores if float(self.line.weight.detach()) > self.least else scores * math.inf
+
+
+@pytest.mark.parametrize(("steps", "said"), [(0, "before any step"), (1, "NaN after 1 step."), (3, "after 3 steps.")])
+def test_steps_are_counted_up_to_the_one_that_breaks_the_loss(steps: int, said: str) -> None:
+    subject = Subject(model=Breaking(1.005 - 0.01 * steps), kind="vectors", loss=lambda y, _batch: y[..., 0] ** 2)
+    only = ["trial/one_batch@iterations=5"]
+    with inspector.run(subject, np.ones((4, 1), np.float32), only=only) as capture:
+        (found,) = [one for one in diagnose(capture, capture.frames).findings if one.id == "IN203"]
+        assert capture.array("model:trial/one_batch").shape == (steps + 1,)
+    assert said in found.message and not found.unless
+    assert ("IN101" if not steps else "Clip the gradient") in found.remedy
 
 
 def first_step(model: nn.Module, *more: str) -> Capture:

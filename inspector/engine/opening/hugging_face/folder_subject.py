@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from torch import nn
 
 from inspector.engine.errors import InputError
 from inspector.engine.model.subject import Subject, adopt
+from inspector.engine.opening.checkpoint_files import read_and_hashed
 from inspector.engine.opening.hugging_face import heads, pairs, pictures
 from inspector.engine.opening.hugging_face.description import read_description
 from inspector.engine.opening.hugging_face.library import offline
@@ -57,7 +58,9 @@ def open_folder(folder: Path, arguments: Mapping[str, Any], device: str) -> tupl
         if "attn_implementation" in arguments:
             config._attn_implementation = _own_kernel(arguments["attn_implementation"])
         dtype = dtype_of(config, arguments.get("dtype"), device)
-        model, report = build(kind, config, read_state(folder), dtype, folder)
+        state, sha256 = read_and_hashed(folder, read_state)
+        model, report = build(kind, config, state, dtype, folder)
+        report = replace(report, sha256=sha256)
         model.config.return_dict = True  # a folder may ask for tuples, whose items have no names
         if _sees(kind):
             return adopt(pictures.subject_of(transformers, folder, model, heads.head_of(kind.__name__))), report

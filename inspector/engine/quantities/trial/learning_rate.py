@@ -1,10 +1,14 @@
-"""The largest step along an optimizer's first update that does not raise the loss."""
+"""The largest step along an optimizer's first update, or the next one of the training's own, that does not raise the
+loss."""
 
 from __future__ import annotations
 
 import math
 
+from torch import Tensor
+
 from inspector.engine.analyses.trial.critical_rate import search, sign
+from inspector.engine.analyses.trial.own_step import own_step
 from inspector.engine.analyses.trial.trial_steps import Trial, norm, wide
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
@@ -24,6 +28,8 @@ ABOUT = Describe(
     labels={"statistic": ("learning rate", "loss")},
 )  # fmt: skip
 
+OWN = "mean loss at θ + (η / η₀) Δθ; Δθ: the next step of the training's own optimizer at its rate η₀, with its moments"
+
 
 @QUANTITIES.register("trial/learning_rate")
 @per_run(
@@ -32,7 +38,11 @@ ABOUT = Describe(
 )  # fmt: skip
 def learning_rate(trace: Trace, emit: Emitter) -> None:
     """Write (statistic, point) losses by learning rate of SGD and Adam, and scalars `trial/learning_rate/NAME`: the
-    critical rate, NaN where the loss rises at once, infinite where it never does."""
+    critical rate, NaN where the loss rises at once, infinite where it never does.
+
+    Where the subject has an `optimizer`, also of that ("own"), by the learning rate of its next step, with its moments
+    and weight decay; and `trial/learning_rate/rate`, the learning rate that it has.
+    """
     try:
         trial = Trial(trace)
         with trial.ready():
@@ -48,5 +58,24 @@ def learning_rate(trace: Trace, emit: Emitter) -> None:
                 emit.array(ABOUT.channel(channel, ("statistic", "point"), points.shape, "float64", **about), points)
                 emit.scalar(f"trial/learning_rate/{name}", critical)
             emit.scalar("trial/learning_rate/loss", first)
+            if trial.subject.optimizer is not None:
+                _own(trial, first, gradient, emit)
     except Unsupported as reason:
         emit.refuse(f"{PLACE}:trial/learning_rate", str(reason))
+
+
+def _own(trial: Trial, first: float, gradient: list[Tensor], emit: Emitter) -> None:
+    """Along the step that the training's optimizer would make now."""
+    name = f"{PLACE}:trial/learning_rate/own"
+    try:
+        step, rate, made = own_step(trial, trial.subject.optimizer, gradient)
+        if not math.isfinite(norm(step)) or not norm(step):
+            raise Unsupported(f"The step of {made} is 0 or not finite.")
+    except Unsupported as reason:
+        emit.refuse(name, str(reason))
+        return
+    points, critical = search(trial, first, [one / rate for one in step], emit.check)
+    about = {"title": f"loss after one step of the training's {made}", "formula": OWN}
+    emit.array(ABOUT.channel(name, ("statistic", "point"), points.shape, "float64", **about), points)
+    emit.scalar("trial/learning_rate/own", critical)
+    emit.scalar("trial/learning_rate/rate", rate)

@@ -17,7 +17,7 @@ from inspector.records.catalogue import LOSS
 PLACE = "model"
 ABOUT = Describe(
     kind="trial", compare="separate", unit=LOSS_UNIT, title="loss while one batch is learned by heart",
-    formula="mean loss of the batch after each step of Adam on copies of the parameters",
+    formula="mean loss of the batch before the first step of Adam on copies of the parameters, and after each",
     source="Karpathy 2019, A recipe for training neural networks: overfit one batch",
 )  # fmt: skip
 ITERATIONS = Option(name="iterations", type="int", default=100, low=1, high=100_000, help="Steps of training.")
@@ -30,7 +30,7 @@ RATE = Option(name="rate", type="float", default=0.01, help="Learning rate of Ad
     cost="100 steps of training on this batch", work=lambda run: run.call * 300, options=(ITERATIONS, RATE),
 )  # fmt: skip
 def one_batch(trace: Trace, emit: Emitter, iterations: int = 100, rate: float = 0.01) -> None:
-    """Write (iteration,) losses; training ends early where the loss is no longer finite.
+    """Write (steps done,) losses, of 0 to all of them; training ends early where the loss is not finite.
 
     With dropout in training mode the loss of each step is one with other zeros, as in training.
     """
@@ -40,13 +40,13 @@ def one_batch(trace: Trace, emit: Emitter, iterations: int = 100, rate: float = 
         held = stand_ins(trial.parameters)
         optimizer = torch.optim.Adam(held, lr=rate)
         with trial.ready():
-            for done in range(iterations):
+            for done in range(iterations + 1):
                 emit.check()
-                emit.progress(done, iterations, "one batch")
+                emit.progress(min(done, iterations), iterations, "one batch")
                 with trial.at([one.data for one in held]):
                     loss, gradients = trial.gradients()
                 losses.append(loss)
-                if not np.isfinite(loss):
+                if done == iterations or not np.isfinite(loss):
                     break
                 for one, gradient in zip(held, gradients, strict=True):
                     one.grad = gradient

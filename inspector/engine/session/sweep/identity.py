@@ -12,7 +12,7 @@ import torch
 
 from inspector.capture.regular import open_regular
 from inspector.engine.errors import InputError
-from inspector.engine.registries import LOADERS
+from inspector.engine.opening.checkpoint_files import files_of
 from inspector.records import InputSpec, Sweep, encode
 
 PIECE, PIECES = 1 << 16, 16
@@ -29,7 +29,7 @@ def identity(path: Path) -> dict[str, Any]:
     """
     digest, size, changed = hashlib.sha256(), 0, 0
     try:
-        for file in _files(path):
+        for file in files_of(path):
             status = file.stat()
             size, changed = size + status.st_size, max(changed, status.st_mtime_ns)
             digest.update(f"{file.name} {status.st_size}\n".encode())
@@ -42,29 +42,10 @@ def identity(path: Path) -> dict[str, Any]:
 def size_and_time(path: Path) -> tuple[int, int]:
     """Bytes, and the time of the last change, of a checkpoint's files together. Raises InputError."""
     try:
-        found = [file.stat() for file in _files(path)]
+        found = [file.stat() for file in files_of(path)]
     except OSError as problem:
         raise InputError(f"{path.name} cannot be read: {problem.strerror or problem}.") from None
     return sum(one.st_size for one in found), max((one.st_mtime_ns for one in found), default=0)
-
-
-def _files(path: Path) -> list[Path]:
-    if not path.is_dir():
-        named = _named_in(path) if path.name.endswith(".index.json") else []
-        return [path, *(path.parent / name for name in named if (path.parent / name).is_file())]
-    for _, loader in LOADERS.items():
-        if getattr(loader, "folders", False) and loader.sniff(path, b""):
-            if hasattr(loader, "files"):
-                return list(loader.files(path))
-            break
-    return sorted(one for one in path.iterdir() if one.is_file())
-
-
-def _named_in(index: Path) -> list[str]:
-    try:
-        return sorted({Path(str(name)).name for name in json.loads(index.read_bytes())["weight_map"].values()})
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return []
 
 
 def _pieces(file: Path, size: int) -> bytes:

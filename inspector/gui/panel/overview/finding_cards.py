@@ -9,7 +9,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
 from inspector.analysis.cures import Tried
-from inspector.diagnosis.words import WORDS, Repeated
+from inspector.diagnosis.words import WORDS, Repeated, in_frames
 from inspector.gui.panel.overview.finding_menu import FindingMenu, cures_for
 from inspector.gui.panel.signals import Lead
 from inspector.gui.widgets.cards import TextCard
@@ -143,9 +143,8 @@ def _when(one: Repeated, labels: dict[int, str]) -> str:
     if finding.iterations:
         more = f" and {len(finding.iterations) - 1} more" if len(finding.iterations) > 1 else ""
         return f"iteration {finding.iterations[0]:,}{more}"
-    if labels and one.frames:
-        first = labels.get(one.frames[0], f"frame {one.frames[0]}")
-        return first if len(one.frames) == 1 else f"{len(one.frames)} of {len(labels)} frames, the first {first}"
+    if when := in_frames(one, labels):
+        return when
     if finding.steps:
         more = f" and {len(finding.steps) - 1} more" if len(finding.steps) > 1 else ""
         return f"step {finding.steps[0]:,}{more}"

@@ -1,0 +1,141 @@
+"""A learning rate beside the critical one, along the step that the training's own optimizer makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from inspector.analysis.before_training.trial import EDGE, SHORT, rate_length, said_of_rate
+from inspector.analysis.loss_trend import has_risen, trend_of
+from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.series import Array, Floats, Line, clips, norms_beside_clipping, one_a_run
+from inspector.records import Finding
+from inspector.records.run import Severity
+
+OWN, RATE = "trial/learning_rate/own", "trial/learning_rate/rate"
+CHANNEL = f"model:{OWN}"
+SAID = {None: "", True: "; the loss is no lower than it began", False: "; the loss falls all the same"}
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The frames (n,) in which it was tried, the learning rates (n,), the critical ones and the lengths of the steps in
+    critical ones: 0 where none raises the loss, infinite where the smallest one does."""
+
+    frames: list[int]
+    rates: list[float]
+    critical: list[float]
+    lengths: Floats
+
+    def sentence(self, at: int) -> str:
+        """What was found in one of them."""
+        return said_of_rate(self.rates[at], self.critical[at])
+
+
+class CriticalRate:
+    """Reads, in every frame that has them, the learning rate and the one at which the step would raise the loss.
+
+    The first step that was tried decides, before a training the only one, or more than half of them. Where the loss of
+    the training falls all the same it is information: at the edge of stability, and where the noise of batches is all
+    that is left, steps are too long now and then. Counter-example: a warm-up begins far below the critical rate.
+    """
+
+    id = "IN207"
+    title = "The learning rate beside the critical one"
+    summary = "Steps of the training's own optimizer are longer than what lowers the loss, or far shorter."
+    trust: Trust = "counterfactual"
+    scope: Scope = "training"
+    reads = ("trial",)
+    needs = ("trial/learning_rate",)
+    limits = (
+        Limit("long", EDGE, "The edge: a longer step raises the loss of the batch from which it was made."),
+        Limit("short", SHORT, "Measured on Adam: a thousandth learns next to nothing, 0.3 to 0.5 learns fast."),
+        Limit("often", 0.5, "Of the steps that were tried later in a training: more than so many."),
+        Limit("share", 0.02, "As for plateau: less of a fall of the loss is none."),
+        Limit("p", 0.05, "As for diverged: a rank test of the loss over twenty blocks."),
+    )
+    reference = "Lewkowycz et al. 2020, arXiv 2003.02218; critical sharpness: arXiv 2601.16979"
+
+    def findings(self, run: Run, frame: int) -> Iterable[Finding]:
+        """At most one: steps that are too long, or all far too short."""
+        if CHANNEL not in run.channels:
+            return  # no optimizer was known
+        steps = _steps(run)
+        if not len(steps.lengths):
+            return
+        loss = max(one_a_run(run, "loss"), key=lambda line: len(line.x), default=None)
+        suffers = None if loss is None else _suffers(loss, run.limit("share"), run.limit("p"))
+        evidence = (CHANNEL,) if loss is None else (CHANNEL, loss.channel)
+        long = steps.lengths > run.limit("long")
+        if long[0] or long.mean() > run.limit("often"):
+            yield self._long(run, steps, long, suffers, evidence)
+        elif bool((steps.lengths < run.limit("short")).all() and np.isfinite(steps.critical).any()):
+            yield self._short(steps, evidence)
+
+    def _long(
+        self, run: Run, steps: Steps, long: Array, suffers: bool | None,
+        evidence: tuple[str, ...],
+    ) -> Finding:  # fmt: skip
+        norms = norms_beside_clipping(run)
+        clipped = norms is not None and clips(norms)  # then its steps may be shorter than the copy's
+        severity: Severity = "info" if suffers is False or clipped else "warning"
+        at = int(long.argmax())
+        return Finding(
+            rule="critical-rate", severity=severity, place="model",
+            message=_lower(steps.sentence(at)) + _counted(int(long.sum()), len(long))
+            + SAID[suffers],
+            evidence=evidence,
+            sure="tried on the batch that was given, with a copy of the optimizer and its moments; nothing was changed",
+            unless="the loop clips the gradient, which the copy does not know, or this batch is far from the others",
+            remedy="Lower the learning rate to a third of the critical one, or warm it up to where it is.",
+            code=_third(steps.critical[at]),
+        )  # fmt: skip
+
+    def _short(self, steps: Steps, evidence: tuple[str, ...]) -> Finding:
+        at = int(np.argmax(steps.lengths))
+        return Finding(
+            rule="critical-rate", severity="info", place="model",
+            message=_lower(steps.sentence(at)) + _counted(len(steps.lengths), len(steps.lengths), "so short"),
+            evidence=evidence,
+            sure="tried on the batch that was given, with a copy of the optimizer and its moments; nothing was changed",
+            unless="a warm-up begins here or the schedule ends, or batches are so noisy that steps must be short",
+            remedy="Raise the learning rate towards a third of the critical one where the loss falls too slowly.",
+            code=_third(steps.critical[at]),
+        )  # fmt: skip
+
+
+def _steps(run: Run) -> Steps:
+    """Of each frame with both numbers, in order; a frame whose own numbers are damaged is left out."""
+    own, rate = ({one.frame: one.value for one in run.scalars if one.name == name} for name in (OWN, RATE))
+    frames = sorted(n for n in own.keys() & rate.keys() if run.revision(CHANNEL, n))
+    frames = [n for n in frames if np.isfinite(rate[n]) and rate[n] > 0]
+    lengths = np.array([rate_length(rate[n], own[n]) for n in frames], np.float64)
+    return Steps(frames, [rate[n] for n in frames], [own[n] for n in frames], lengths)
+
+
+def _suffers(loss: Line, share: float, p: float) -> bool | None:
+    """Whether a loss is no lower than its first point, or rose for good; None where there are too few to tell."""
+    trend = trend_of(loss.x, loss.y)
+    if trend is None:
+        return None
+    began = float(loss.y[np.isfinite(loss.y)][0])  # a block would hide a jump in the first steps
+    return began - trend.last <= share * abs(began) or has_risen(trend, 0.5, p)
+
+
+def _counted(found: int, of: int, what: str = "too long") -> str:
+    return "" if of == 1 else f" ({found} of {of} steps that were tried are {what})"
+
+
+def _third(critical: float) -> str:
+    """The line that sets a third of the critical rate; "" where there is none."""
+    known = np.isfinite(critical) and critical > 0
+    return f"optimizer.param_groups[0]['lr'] = {critical / 3:.2g}" if known else ""
+
+
+def _lower(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
+
+
+RULES.register("critical-rate")(CriticalRate())

@@ -1,0 +1,109 @@
+"""Where a training's own numbers show why its loss stands still, the remedy follows that, and not forgetting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from inspector.diagnosis import Diagnosis
+from inspector.records import Channel, Frame, Page, Refusal, Scalar
+from tests.support.generated_run import Measured, of_rule, severities
+from tests.support.generated_run import judged as judged_run
+from tests.support.training_series import NOISE, judged, of, one, ones
+
+FLAT = 2.08 + 0.01 * NOISE
+CUT = "The model cuts the gradient of rnn before {} (detach, .data or no_grad): nothing of a later loss reaches them. More."
+
+
+def probed(*, cuts: int | None, steps: int = 9, place: str = "rnn") -> list[Any]:
+    """Records of one frame of a probe: products of Jacobians that vanish, and what was noted of cuts."""
+    name, values = f"{place}:jacobian/lag", np.array([[1, 1e-1, 1e-2, 1e-4]])
+    lag = Channel(name=name, kind="lag", dims=("statistic", "lag"), shape=(1, 4), dtype="float64",
+                  labels={"statistic": ("median",)})  # fmt: skip
+    records: list[Any] = [Frame(index=0, label="iteration 0"), lag, Page(name, 0, (0, 0), values)]
+    if cuts is not None:
+        signal = f"{place}:gradient/past_cuts"
+        records += [Refusal(signal, CUT.format(f"{cuts} steps"), 0), Scalar(signal, 0, cuts)]
+        records += [Scalar(f"{signal}/most", 0, steps - 1)]
+    return records
+
+
+def said(path: Path, tables: dict[str, Any], more: Sequence[Any] = ()) -> Diagnosis:
+    return judged(path / "a.inspect", FLAT, tables, names=("a.weight", "rnn", "a.bias"), more=more)
+
+
+@pytest.mark.parametrize(
+    ("tables", "cuts", "words"),
+    [
+        ({"modules:activation/zero": ones(0.1, 0.97, 0.0)}, None, ("97 % of the outputs of rnn", "leaky ReLU")),
+        ({"parameters:update/ratio": ones(1e-9, 0, 0.5)}, None, ("no weight matrix by more than 1e-09", "learning rate")),
+        ({}, 8, ("cuts the gradient of rnn before 8 steps (detach", "Take the detach()")),
+    ],
+)  # fmt: skip
+def test_the_remedy_follows_the_cause(
+    tmp_path: Path, tables: dict[str, Any], cuts: int | None, words: tuple[str, str]
+) -> None:
+    found = said(tmp_path, tables, probed(cuts=cuts))
+    (reach,) = of(found, "reach-through-time")
+    for told in (one(found, "plateau"), reach):
+        assert words[0] in told.message and words[1] in told.remedy
+        assert "forget" not in told.remedy and "orthogonal" not in told.remedy
+    assert reach.severity == "info" and "log(steps)" not in reach.code
+
+
+@pytest.mark.parametrize(
+    ("tables", "cuts"),
+    [
+        ({}, None),
+        ({"modules:activation/zero": ones(0.1, 0.89, 0.0)}, None),
+        ({"modules:activation/zero": ones(np.nan, np.nan, np.nan)}, None),
+        ({"parameters:update/ratio": ones(1e-3, 0, 0.5)}, None),
+        ({}, 2),  # truncated backpropagation: some of the steps
+    ],
+)
+def test_without_a_cause_the_state_that_forgets_is_named(
+    tmp_path: Path, tables: dict[str, Any], cuts: int | None
+) -> None:
+    (reach,) = of(said(tmp_path, tables, probed(cuts=cuts)), "reach-through-time")
+    assert reach.severity == "warning" and "forget bias" in reach.remedy
+
+
+def test_a_bias_that_moves_is_not_said_to_stand_still(tmp_path: Path) -> None:
+    still = {"parameters:update/ratio": ones(0, 0, 0.5), "parameters:update/norm": ones(0, 0, 0.1)}
+    message = one(said(tmp_path, still), "plateau").message
+    assert message.endswith("; no step moves a weight matrix, only a.bias") and "0 of its size" not in message
+    still["parameters:update/norm"] = still["parameters:update/ratio"] = ones(0, 0, 0)
+    (tmp_path / "b").mkdir()
+    assert one(said(tmp_path / "b", still), "plateau").message.endswith("; no step moves any parameter")
+
+
+@pytest.mark.parametrize(("cuts", "steps", "severity"), [(8, 9, "warning"), (7, 9, "info"), (1, 2, "warning")])
+def test_a_detached_state_is_named_without_influence(tmp_path: Path, cuts: int, steps: int, severity: str) -> None:
+    frame = {"rnn:h": Measured("state", ("step", "unit"), np.zeros((steps, 2)))}
+    noted = probed(cuts=cuts, steps=steps)[3:]
+    found = judged_run(tmp_path / "a.inspect", [frame], more=noted)
+    (told,) = of_rule(found, "detached-state")
+    assert (told.severity, told.place, told.id) == (severity, "rnn", "IN124")
+    assert told.message == CUT.partition(". ")[0].format(f"{cuts} steps") and told.evidence == ("rnn:h",)
+    assert not severities(judged_run(tmp_path / "b.inspect", [frame]), "detached-state")
+    unfinished = judged_run(tmp_path / "c.inspect", [frame, frame], finished=False, more=noted)
+    assert severities(unfinished, "detached-state") == [severity]  # of the frame in which it was noted
+    old = judged_run(tmp_path / "d.inspect", [frame], more=noted[:1])  # a capture without the counts
+    assert severities(old, "detached-state") == ["info"]
+
+
+def test_vanished_beyond_a_detach_names_the_detach(tmp_path: Path) -> None:
+    curves = {"input:influence/loss": [1.0, 0.8, 0.8], "input:gradient/lag": [1.0, 0.0, 0.0]}
+    about = {"labels": {"statistic": ("mean",)}}
+    tables = {name: Measured("influence", ("statistic", "lag"), [row], about) for name, row in curves.items()}
+    reaches = {"influence/reference_lag": 0.0, "influence/reach": 2.0, "gradient/reach": 0.0}
+    scalars = {f"input:{name}": value for name, value in reaches.items()}
+    (told,) = of_rule(judged_run(tmp_path / "a.inspect", [tables], scalars, more=probed(cuts=2)[3:]), "gradient-reach")
+    assert "vanished" in told.message and "cuts the gradient of rnn" in told.message
+    assert told.remedy.startswith("Take the detach()") and "forget" not in told.remedy
+    (told,) = of_rule(judged_run(tmp_path / "b.inspect", [tables], scalars), "gradient-reach")
+    assert "cuts" not in told.message and "Gates that stay open" in told.remedy

@@ -1,0 +1,127 @@
+"""Rules that read the loss and Adam's moments: on both sides of each border."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from tests.support.training_series import NOISE, N, falling, judged, of, one, ones
+
+
+def test_a_loss_that_rises_for_good_has_diverged(tmp_path: Path) -> None:
+    rising = falling()
+    rising[200:] += np.linspace(0, 3, N - 200)
+    found = one(judged(tmp_path / "a.inspect", rising), "diverged")
+    assert found.severity == "error" and 150 <= found.iterations[0] <= 260
+    slight = falling()
+    slight[200:] += np.linspace(0, 0.1, N - 200)
+    assert not of(judged(tmp_path / "b.inspect", slight), "diverged")
+
+
+def test_noise_and_a_spike_have_not_diverged(tmp_path: Path) -> None:
+    loss = falling()
+    loss[300:305] = 9.0
+    found = judged(tmp_path / "a.inspect", loss)
+    assert not of(found, "diverged") and one(found, "loss-spike").severity == "info"
+    for seed in range(20):
+        noise = np.random.default_rng(seed).normal(1.0, 0.3, N)
+        assert not of(judged(tmp_path / f"{seed}.inspect", noise), "diverged"), seed
+
+
+def test_a_loss_that_stays_is_a_plateau_and_one_that_falls_slowly_is_none(tmp_path: Path) -> None:
+    flat = 2.08 + 0.01 * NOISE
+    found = one(judged(tmp_path / "a.inspect", flat), "plateau")
+    assert "2.076 at the beginning" in found.message and "next to nothing" not in found.message
+    tiny = {"parameters:update/ratio": ones(1e-8, 1e-8, 1e-8)}
+    found = one(judged(tmp_path / "b.inspect", flat, tiny), "plateau")
+    assert "1e-08" in found.message and found.evidence == ("training:loss", "parameters:update/ratio")
+    one_large = {"parameters:update/ratio": ones(0.0, 0.38, 0.0)}  # the others get no gradient
+    assert "next to nothing" not in one(judged(tmp_path / "e.inspect", flat, one_large), "plateau").message
+    slow = flat - np.linspace(0, 0.2, N)
+    assert not of(judged(tmp_path / "c.inspect", slow), "plateau")
+    assert not of(judged(tmp_path / "d.inspect", falling()), "plateau")
+
+
+def test_a_loss_that_rises_and_comes_back_to_where_it_began_has_gained_nothing(tmp_path: Path) -> None:
+    after = np.maximum(np.arange(N) - 20, 0)
+    hump = 3.32 + 0.02 * NOISE + 180 * np.exp(-after / 40)
+    hump[:20] = 3.3
+    found = one(judged(tmp_path / "a.inspect", hump), "plateau")
+    assert "between them it rose to 1" in found.message and "too large a learning rate" in found.message
+    hump[200:] -= 1.0
+    assert not of(judged(tmp_path / "b.inspect", hump), "plateau")
+
+
+def test_a_spike_that_lasts_is_a_warning(tmp_path: Path) -> None:
+    loss = falling()
+    loss[250:300] += 2.0
+    found = one(judged(tmp_path / "a.inspect", loss), "loss-spike")
+    assert found.severity == "warning" and found.iterations == (250,) and "50 points later" in found.message
+    restless = falling(noise=0.005)
+    restless[340:390] += 0.12  # less than a tenth of what was gained
+    assert one(judged(tmp_path / "c.inspect", restless), "loss-spike").severity == "info"
+    late = falling()
+    late[395:] += 2.0
+    found = one(judged(tmp_path / "d.inspect", late), "loss-spike")
+    assert found.severity == "info" and "it was not back in the 4 points since" in found.message
+    steady = falling(noise=0.0)
+    assert not of(judged(tmp_path / "b.inspect", steady), "loss-spike")
+
+
+def test_a_stale_second_moment(tmp_path: Path) -> None:
+    rms = ones(1.0, 1.0, 1.0)
+    rms[:20, 0] = 9.0  # young
+    rms[[100, 200], 1] = 5.0  # rare
+    tables = {"parameters:adam/rms": rms}
+    assert not of(judged(tmp_path / "a.inspect", tables=tables), "stale-second-moment")
+    rms[300, 1] = 2.4
+    found = one(judged(tmp_path / "b.inspect", tables=tables), "stale-second-moment")
+    assert found.place == "b.weight" and found.iterations == (100, 200, 300)
+    assert found.message == "gradients are more than 2.3 times Adam's estimate in 3 of 380 recorded iterations; " \
+        "no large jump of the loss within 8 iterations after several"  # fmt: skip
+
+
+def test_a_stale_second_moment_is_a_warning_only_where_the_loss_jumps_soon_after(tmp_path: Path) -> None:
+    rms, loss = ones(1.0, 1.0, 1.0), falling()
+    for first in (96, 196, 296):
+        rms[first : first + 4, 1] = 5.0
+    loss[[95, 199, 308]] += 3.0  # before them, at the last of them (after three of eight), too late
+    tables = {"parameters:adam/rms": rms}
+    found = one(judged(tmp_path / "a.inspect", loss, tables), "stale-second-moment")
+    assert found.severity == "info" and "no large jump of the loss" in found.message
+    loss[204] += 3.0
+    found = one(judged(tmp_path / "b.inspect", loss, tables), "stale-second-moment")
+    assert found.severity == "warning" and "jumped within 8 iterations after several, at iteration 204" in found.message
+    rms[196:199, 1] = 1.0  # one rare batch
+    found = one(judged(tmp_path / "c.inspect", loss, tables), "stale-second-moment")
+    assert found.severity == "info"
+
+
+def test_a_stale_second_moment_is_no_warning_where_the_loss_jumped_by_little_of_what_was_gained(tmp_path: Path) -> None:
+    rms, loss = ones(1.0, 1.0, 1.0), falling(0.001)
+    rms[300:310, 1] = 5.0
+    tables = {"parameters:adam/rms": rms}
+    for height, severity in ((0.1, "info"), (0.3, "warning")):
+        loss[310] = loss[309] + height
+        found = one(judged(tmp_path / f"{severity}.inspect", loss, tables), "stale-second-moment")
+        assert found.severity == severity
+
+
+def test_a_loss_that_only_unlearns_a_random_beginning_does_not_fall(tmp_path: Path) -> None:
+    """A first block that is 3 % above guessing, and one that is 10 % above it, which may be all that can be gained."""
+    for above, told in ((1.03, 1), (1.1, 0)):
+        loss = 2.08 + 0.002 * NOISE
+        loss[: N // 20] *= above
+        assert len(of(judged(tmp_path / f"{above}.inspect", loss), "plateau")) == told
+    loss = 2.08 * np.exp(-0.04 * np.arange(N) / N) + 0.0005 * NOISE  # 4 % in all, but it falls to the end
+    assert not of(judged(tmp_path / "slow.inspect", loss), "plateau")
+
+
+def test_a_small_fall_counts_only_where_it_goes_on(tmp_path: Path) -> None:
+    """Half a per cent in perfect order, down to guessing in the first half; and as little, steadily to the end."""
+    at = np.arange(N) / N
+    guessing = 2.08 + 0.012 * np.exp(-12 * at) + 0.001 * NOISE
+    assert one(judged(tmp_path / "a.inspect", guessing), "plateau").severity == "warning"
+    steady = 2.08 - 0.012 * at + 0.001 * NOISE
+    assert not of(judged(tmp_path / "b.inspect", steady), "plateau")
