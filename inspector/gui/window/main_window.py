@@ -36,7 +36,7 @@ class Window(Asking):
         super().__init__(session, settings)
         self._known: Catalog | None = None
         self._menus = make_menus(self)
-        self.open_at, self.tour = OpenAt(self), Tour(self)
+        self.tour = Tour(self)
         self.welcome = Welcome(self, self.open_at)
         self.welcoming.connect(self.welcome.open)
         self.touring.connect(self.tour.begin)
