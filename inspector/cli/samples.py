@@ -40,7 +40,7 @@ def samples(as_json: bool, trainings: bool) -> None:
     width = width_of([sample.name for sample in found])
     for sample in found:
         checkpoints = counted(len(sample.checkpoints), "checkpoint")
-        say(f"{sample.row:>4}  {sample.name:<{width}}  {sample.title} ({checkpoints})")
+        say(f"{sample.name:<{width}}  {sample.title} ({checkpoints})")
         say(f"      {'':<{width}}  {sample.shows}")
     _say_trainings(list_trainings(), False)
 

@@ -5,18 +5,24 @@ from __future__ import annotations
 import importlib.metadata
 import signal
 import sys
-from functools import partial
+from collections.abc import Callable
 
 from PySide6.QtWidgets import QApplication
 
+from inspector.gui.runtime.crash_file import NativeCrashes
 from inspector.gui.runtime.display import has_display
+from inspector.gui.state.preferred import runs_of, threads_of
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.window.main_window import Window
 from inspector.gui.window.open_at import WHOLE
+from inspector.gui.window.preferences import use_font_size
 from inspector.gui.window.preparing import Preparing
-from inspector.records import ViewAt
+from inspector.records import Log, ViewAt
 from inspector.transport.process import WorkerProcess
+
+Say = Callable[..., None]
+CRASHED = "The window crashed the last time it was open; {} says where, and can be sent."
 
 
 def refused() -> str:
@@ -35,7 +41,13 @@ def refused() -> str:
 
 def make_window(python: str | None = None) -> Window:
     """A window with a session of its own, not yet shown; `python` runs its models (transport/interpreter.py)."""
-    return Window(Session(partial(WorkerProcess, python=python)), Settings())
+    settings = Settings()
+
+    def worker(on_record: Say, on_output: Say, on_exit: Say) -> WorkerProcess:
+        return WorkerProcess(on_record, on_output, on_exit, python, threads_of(settings))
+
+    use_font_size(settings)
+    return Window(Session(worker, runs_of(settings)), settings)
 
 
 def run(paths: list[str], demo: bool = False, python: str | None = None, at: ViewAt = WHOLE) -> int:
@@ -51,17 +63,24 @@ def run(paths: list[str], demo: bool = False, python: str | None = None, at: Vie
     assert isinstance(application, QApplication)
     application.setApplicationName("inspector")
     application.setStyle("Fusion")
+    crashes = NativeCrashes()
+    crashed = crashes.begin()
     window = make_window(python)
     if not paths and not demo:
         window.welcome.open()
+    if crashed is not None:
+        window.session.note(Log(CRASHED.format(crashed), "warning", "window"))
+        window.session.sentence = CRASHED.format(crashed)
     window.show()
     application.processEvents()
     signal.signal(signal.SIGINT, lambda *_: window.close())
     window.session.start_worker()  # torch loads in its process while the panels do in this one
     preparing = Preparing(window, lambda: begin(window, paths, demo, at) if window.isVisible() else None)
-    code = int(application.exec())
-    preparing.close()
-    return code
+    try:
+        return int(application.exec())
+    finally:
+        preparing.close()
+        crashes.end()
 
 
 def begin(window: Window, paths: list[str], demo: bool, at: ViewAt = WHOLE) -> None:

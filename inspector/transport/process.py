@@ -30,6 +30,8 @@ from inspector.version import __version__
 
 MODULE = "inspector.engine.worker"
 ADDRESS, KEY, VERSION = "INSPECTOR_WORKER_ADDRESS", "INSPECTOR_WORKER_KEY", "INSPECTOR_WORKER_VERSION"
+THREADS = "INSPECTOR_THREADS"
+"""How many threads a worker computes with; unset for all cores but one."""
 MAX_MESSAGE = 64 << 20
 MAX_TOLD = 8 << 20
 """Most bytes of one record from the worker; a request is never cut."""
@@ -101,8 +103,9 @@ class WorkerProcess:
         on_output: Callable[[str, str], None],
         on_exit: Callable[[Exit], None],
         python: str | None = None,
+        threads: int = 0,
     ) -> None:
-        self.python = chosen(python)
+        self.python, self.threads = chosen(python), threads
         self.on_record, self.on_output, self.on_exit = on_record, on_output, on_exit
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection[Any, Any] | None = None
@@ -153,6 +156,8 @@ class WorkerProcess:
         hidden = HIDDEN_VARIABLES if self.python == sys.executable else (*HIDDEN_VARIABLES, "PYTHONHOME")
         environment = {name: value for name, value in os.environ.items() if name not in hidden}
         environment.update({VERSION: __version__, "PYTHONUNBUFFERED": "1", **more, **KEEP_MEMORY})
+        if self.threads:
+            environment[THREADS] = str(self.threads)
         own_group: dict[str, Any] = {"start_new_session": True} if sys.platform != "win32" else {}
         return subprocess.Popen(
             [self.python, "-P", "-X", "faulthandler", "-m", MODULE],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inspector.gui.widgets.numbers import fixed, number, short
+from inspector.gui.widgets.numbers import fixed, number, short, with_fewer_digits
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, float])
@@ -17,3 +17,12 @@ def test_what_rounds_to_nothing_has_no_sign_and_what_does_not_keeps_it() -> None
     assert fixed(-0.004) == "0.00" and fixed(-0.006) == "-0.01" and fixed(-10.0) == "-10.00"
     assert short(-1e-9) == "-1e-09" and number(np.float32(-0.5)) == "-0.5"
     assert number(np.nan) == "NaN" and number(-np.inf) == "−∞" and number(np.int64(0)) == "0"
+
+
+def test_a_text_is_read_with_four_digits_and_nothing_else_of_it_changes() -> None:
+    for written, read in (
+        ("0.03623402 nat", "0.03623 nat"), ("-1.5", "-1.5"), ("1234.5678", "1235"), ("123456.789", "123457"),
+        ("1.234567e-09 nat", "1.235e-09 nat"), ("step 12345678", "step 12345678"), ("NaN", "NaN"), ("v1.23456.7", "v1.23456.7"),
+        ("0.1234567, 0.7654321", "0.1235, 0.7654"), ("'a1.234567'", "'a1.234567'"), ("-0.00001234567", "-1.235e-05"),
+    ):  # fmt: skip
+        assert with_fewer_digits(written) == read

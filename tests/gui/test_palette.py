@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 
 import pytest
 from opened import opened
-from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeySequence
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from inspector.gui.dialogs.dialogs import Palette, keys_of
+from inspector.gui.dialogs.dialogs import keys_of
+from inspector.gui.dialogs.palette import Command, Palette, Uses, ranked
 from inspector.gui.window.main_window import Window
+from inspector.gui.window.named import in_text, named
 from inspector.records import Catalog, Entry, Option
 
 
@@ -24,30 +30,85 @@ def window(qtbot: object, qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -
 
 
 def found(window: Window, text: str) -> list[str]:
-    palette = Palette(window.menu_actions, window)
+    palette = Palette(list(named(window)), window.settings, window, partial(in_text, window))
     palette.line.setText(text)
-    names = [palette.list.item(i).text() for i in range(palette.list.count())]
+    rows = [palette.list.topLevelItem(i) for i in range(palette.list.topLevelItemCount())]
+    names = [row.text(0) for row in rows if row is not None]
     palette.deleteLater()
     return names
 
 
+def do(window: Window, text: str) -> None:
+    """Type a name and press Enter."""
+    palette = Palette(list(named(window)), window.settings, window, partial(in_text, window))
+    palette.line.setText(text)
+    palette.line.returnPressed.emit()
+    palette.deleteLater()
+
+
 def test_everything_is_found_by_the_name_that_a_person_has_for_it(window: Window) -> None:
-    assert found(window, "theme") == ["Theme: Auto", "Theme: Light", "Theme: Dark"]
-    assert found(window, "show log") == ["Show Log"] and "Show Gates" in found(window, "gates")
+    assert found(window, "theme")[:4] == ["Theme: Auto", "Theme: Light", "Theme: Dark", "Preferences: theme"]
+    assert found(window, "log")[0] == "Log" and found(window, "gates")[0] == "Gates"
+    rows = found(window, "exploding")
+    assert rows[0] == "char-elman-exploding" and "char-elman-exploding, step 0" in rows
+    assert found(window, "where runs")[0] == "Preferences: where runs are kept"
     assert found(window, "also bptt") == ["Compute also bptt: itemise & truncate", "Compute also bptt: options"]
 
 
-def test_the_log_is_shown_and_never_hidden_by_its_name(window: Window, qapp: QApplication) -> None:
-    for _ in range(2):
-        palette = Palette(window.menu_actions, window)
-        palette.line.setText("show log")
-        palette.line.returnPressed.emit()
+def test_a_panel_comes_to_the_front_with_the_focus_and_a_sample_is_opened(
+    window: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window.activateWindow()
+    for _ in range(2):  # it is shown, and never hidden, by its name
+        do(window, "lags")
+        assert "lags" in window.docking.seen and window.panels["lags"].isAncestorOf(QApplication.focusWidget())
+        do(window, "log")
         assert not window.docks["log"].isHidden()
+    opened_now: list[str] = []
+    monkeypatch.setattr(window.session, "open_subject", lambda load, _then: opened_now.append(load.subject))
+    do(window, "exploding")
+    assert opened_now == ["char-elman-exploding"]
+
+
+def test_a_quantity_leads_to_the_panel_that_shows_it(window: Window) -> None:
+    shown, not_shown = Entry(key="jacobian/lag", summary="norms by lag"), Entry(key="of no panel")
+    window.session.catalog = Catalog(torch="2", threads=1, devices=("cpu",), quantities=(shown, not_shown))
+    assert [one.name for one in named(window) if one.kind == "Quantity"] == ["jacobian/lag"]
+    do(window, "jacobian/lag")
+    assert "lags" in window.docking.seen
+
+
+def test_text_of_the_sequence_is_found_over_tokens(window: Window, a_capture: Path) -> None:
+    window.open_path(str(a_capture))
+    window.tick()
+    names = window.session.capture.labels("step", -1) if window.session.capture is not None else ()
+    word = "".join(names[5:8])
+    rows = [one for one in found(window, word) if one.startswith("step ")]
+    assert rows[0].startswith("step 5: ")
+    do(window, word)
+    assert window.looking.position.step == 5
+
+
+def test_what_is_used_more_often_comes_first_among_equals() -> None:
+    names = [Command(name, "Action", lambda: None) for name in ("zoom in", "zoom out", "a zoom")]
+    assert [one.name for one in ranked(names, "zoom", {})] == ["zoom in", "zoom out", "a zoom"]
+    assert [one.name for one in ranked(names, "zoom", {"Action: zoom out": 2, "Action: a zoom": 9})] == [
+        "zoom out", "zoom in", "a zoom",
+    ]  # fmt: skip
+
+
+def test_uses_are_remembered(window: Window) -> None:
+    for _ in range(3):
+        do(window, "under the cursor")
+    assert Uses(window.settings).counts["Panel: Under the cursor"] == 3
+    assert found(window, "")[0] == "Under the cursor"
+    window.settings.set_text("palette uses", "spoilt by hand")
+    assert Uses(window.settings).counts == {}
 
 
 def test_where_nothing_has_that_name_the_list_says_so_and_enter_does_nothing(window: Window) -> None:
     assert found(window, "no such thing") == ["Nothing of that name"]
-    palette = Palette(window.menu_actions, window)
+    palette = Palette(list(named(window)), window.settings, window)
     palette.show()
     palette.line.setText("no such thing")
     palette.line.returnPressed.emit()
@@ -56,11 +117,24 @@ def test_where_nothing_has_that_name_the_list_says_so_and_enter_does_nothing(win
 
 
 def test_a_long_name_makes_no_scroll_bar(window: Window, qapp: QApplication) -> None:
-    long = QAction("a name " * 40, window)
-    palette = Palette([long], window)
+    palette = Palette([Command("a name " * 40, "Action", lambda: None)], window.settings, window)
     palette.show()
     qapp.processEvents()
-    assert not palette.list.horizontalScrollBar().isVisible() and palette.list.item(0).toolTip()
+    row = palette.list.topLevelItem(0)
+    assert not palette.list.horizontalScrollBar().isVisible() and row is not None and row.toolTip(0)
+    palette.close()
+
+
+def test_arrows_choose_in_the_list_and_keys_are_shown(window: Window) -> None:
+    palette = Palette(list(named(window)), window.settings, window)
+    palette.show()
+    palette.line.setText("run again")
+    row = palette.list.topLevelItem(0)
+    assert row is not None and (row.text(1), row.text(2)) == ("F5", "Action")
+    palette.line.setText("theme:")
+    for expected in ("Theme: Light", "Theme: Dark"):
+        QTest.keyClick(palette.line, Qt.Key.Key_Down)
+        assert palette.list.currentItem().text(0) == expected
     palette.close()
 
 

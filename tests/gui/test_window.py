@@ -17,6 +17,7 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 
 from inspector.gui.app import make_window
 from inspector.gui.window.main_window import Window
+from inspector.gui.window.side_docks import DATA
 from inspector.records import InputSpec, Load
 
 MODEL = """
@@ -63,7 +64,7 @@ def test_from_sample_to_numbers(window: Window, qtbot: object, qapp: QApplicatio
     window.looking.move(step=12, unit=4, place="rnn.l0")
     qtbot.waitUntil(lambda: window.readout.rowCount() > 5, timeout=5000)
     shown = {
-        window.readout.item(i, 0).text(): window.readout.item(i, 1).text() for i in range(window.readout.rowCount())
+        window.readout.item(i, 0).text(): window.readout.item(i, 1).data(DATA) for i in range(window.readout.rowCount())
     }
     assert float(shown["h[12, 4]  rnn.l0"]) == pytest.approx(float(capture.array("rnn.l0:h")[12, 4]), rel=1e-5)
     assert window.sequence.colour_by.currentText() == "output:surprise"

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from inspector.capture import CaptureError
+from inspector.engine.analyses.attention.keys_again import name_sources
 from inspector.engine.errors import CancelledError, InputError, ModelError, model_error
 from inspector.engine.hooks.isolation import unchanged
 from inspector.engine.model.subject import Batch, Subject
@@ -22,7 +23,6 @@ from inspector.engine.model.training_mode import said_of_mode
 from inspector.engine.pipeline.analyse import analyse, chosen_quantities
 from inspector.engine.pipeline.frames import begin_frame
 from inspector.engine.pipeline.kept_trace import KeptTrace
-from inspector.engine.analyses.attention.keys_again import name_sources
 from inspector.engine.pipeline.observe import Observation, observe
 from inspector.engine.pipeline.options import DEFAULTS, RunOptions
 from inspector.engine.pipeline.results import keep_output, loss_of
@@ -181,8 +181,12 @@ def _with_hint(error: ModelError, trace: Trace) -> ModelError:
 
 
 def set_threads() -> int:
-    """Leave one core to the window: torch's default of all cores made small models 10 to 70 times slower."""
+    """Leave one core to the window: torch's default of all cores made small models 10 to 70 times slower.
+
+    INSPECTOR_THREADS says another number, at most that of the cores.
+    """
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 2
-    count = max(1, cores - 1)
+    chosen = os.environ.get("INSPECTOR_THREADS", "")
+    count = min(int(chosen), cores) if chosen.isdecimal() and int(chosen) else max(1, cores - 1)
     torch.set_num_threads(count)
     return count

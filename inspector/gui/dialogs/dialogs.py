@@ -1,4 +1,4 @@
-"""Questions to the user: a checkpoint that does not fit; every action by name, the keys."""
+"""Questions to the user: a checkpoint that does not fit; what actions are called, and the keys."""
 
 from __future__ import annotations
 
@@ -10,21 +10,17 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
-    QLineEdit,
-    QListWidget,
-    QListWidgetItem,
     QTableWidget,
     QTableWidgetItem,
     QVBoxLayout,
     QWidget,
 )
 
-from inspector.gui.widgets.plain_text import clean, plain_box, plain_label, tooltip
+from inspector.gui.widgets.plain_text import clean, plain_box, plain_label
 from inspector.records import CheckpointReport, counted
 
 NAME = "name"
 """The property of an action that says what it is called outside of its menu."""
-ACTION = Qt.ItemDataRole.UserRole
 
 
 class ReportDialog(QDialog):
@@ -71,49 +67,6 @@ class ReportDialog(QDialog):
         screen = self.screen()
         most = 0.9 * screen.availableGeometry().width() if screen is not None else wanted
         return int(max(640, min(wanted, most)))
-
-
-class Palette(QDialog):
-    """Every action by name: type a part of it, Enter does it."""
-
-    def __init__(self, actions: list[QAction], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Do …")
-        self.line, self.list = QLineEdit(), QListWidget()
-        self.line.setPlaceholderText("Type what you want to do")
-        self._actions = [action for action in actions if action.isEnabled()]
-        layout = QVBoxLayout(self)
-        layout.addWidget(self.line)
-        layout.addWidget(self.list)
-        self.line.textChanged.connect(self._filter)
-        self.line.returnPressed.connect(self._do)
-        self.list.itemActivated.connect(lambda _item: self._do())
-        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)  # a long name ends in …
-        self._filter("")
-        self.resize(560, 380)
-
-    def _filter(self, text: str) -> None:
-        self.list.clear()
-        for action in self._actions:
-            name = name_of(action)
-            if all(word in name.lower() for word in text.lower().split()):
-                keys = action.shortcut().toString()
-                item = QListWidgetItem(clean(f"{name}    {keys}" if keys else name))
-                item.setData(ACTION, action)
-                item.setToolTip(tooltip(name))
-                self.list.addItem(item)
-        if not self.list.count():
-            nothing = QListWidgetItem("Nothing of that name")
-            nothing.setFlags(Qt.ItemFlag.NoItemFlags)
-            self.list.addItem(nothing)
-        self.list.setCurrentRow(0)
-
-    def _do(self) -> None:
-        item = self.list.currentItem()
-        action = item.data(ACTION) if item is not None else None
-        if action is not None:
-            self.accept()
-            action.trigger()
 
 
 def name_of(action: QAction) -> str:

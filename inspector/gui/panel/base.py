@@ -18,6 +18,7 @@ from inspector.gui.panel.edit_trigger import EditHere
 from inspector.gui.panel.empty_page import EmptyPage
 from inspector.gui.panel.figure import Figure, guard_painting, scrolled
 from inspector.gui.panel.holding import Holding
+from inspector.gui.panel.in_words import PanelInWords
 from inspector.gui.panel.missing import MissingLine, hint_for, why_empty
 from inspector.gui.panel.over_training import OverTraining
 from inspector.gui.panel.pages import EMPTY, FIGURE, OVER, Pages
@@ -35,7 +36,7 @@ from inspector.records import Channel, Entry
 Array = npt.NDArray[Any]
 
 
-class Panel(Holding):
+class Panel(PanelInWords, Holding):
     """Base of all panels. A subclass declares what it accepts and implements `update_contents`, which may raise."""
 
     key: ClassVar[str] = ""
@@ -102,6 +103,7 @@ class Panel(Holding):
         guard_painting()
         self.figure = Figure(self._broken)
         self.figure.setFocusProxy(self)
+        self.figure.setAccessibleName(f"Figure of {self.title}")
         EditHere(self.figure, self.clampable, self.pointed).asked.connect(self.editing)
         self._begin_holding(Pointing(self.figure))
 

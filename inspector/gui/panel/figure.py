@@ -18,14 +18,19 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QScrollArea
 
+from inspector.gui.widgets.described import InWords, Role
 from inspector.gui.widgets.growing_image import into_svg
+from inspector.gui.widgets.numbers import short
+from inspector.gui.widgets.plain_text import clean
 
 Report = Callable[[str, str], None]
 GUARDED = "_guarded"
 
 
-class Figure(pg.GraphicsLayoutWidget):  # type: ignore[misc]
+class Figure(InWords, pg.GraphicsLayoutWidget):  # type: ignore[misc]
     """A layout of plots that leaves the keyboard to its panel, and reports what could not be painted."""
+
+    accessible_role = Role.Chart
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -34,6 +39,10 @@ class Figure(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         super().__init__()
         self.ci.layout.setContentsMargins(4, 4, 4, 4)
         self.ci.layout.setSpacing(4)
+
+    def about_in_words(self) -> str:
+        """The plots: their titles, their axes and the ranges in view."""
+        return "; ".join(plot_in_words(item) for item in self.scene().items() if isinstance(item, pg.PlotItem))
 
     def paint_into(self, painter: QPainter, rect: QRectF, ground: str) -> str:
         """Draw the scene, on a background colour, into any paint device, vectors as vectors; returns what failed, or
@@ -61,6 +70,25 @@ class Figure(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         event.ignore()
 
 
+def plot_in_words(plot: Any) -> str:
+    """Title, and for each axis with a label what is in view of it."""
+    lines = getattr(plot.titleLabel, "lines", ())
+    (left, right), (low, high) = plot.vb.viewRange()
+    ranges = (("bottom", left, right), ("left", low, high))
+    names = [(plot.getAxis(side), first, last) for side, first, last in ranges]
+    axes = [
+        f"{axis.labelText} {_shown(first, axis)} to {_shown(last, axis)}"
+        for axis, first, last in names
+        if axis.isVisible() and axis.labelText
+    ]
+    return clean(", ".join([" ".join(lines) or "plot", *axes]))
+
+
+def _shown(value: float, axis: Any) -> str:
+    """A position on an axis: on a logarithmic one it is an exponent of ten."""
+    return short(10.0**value) if axis.logMode and abs(value) < 300 else short(value)
+
+
 def scrolled(figure: Figure, height: int) -> QScrollArea:
     """A figure in an area that scrolls where there is not enough height to read it."""
     figure.setMinimumHeight(height)
@@ -69,6 +97,7 @@ def scrolled(figure: Figure, height: int) -> QScrollArea:
     area.setFrameShape(QFrame.Shape.NoFrame)
     area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
     area.setMinimumHeight(60)
+    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # the panel is the stop; its keys move the cursor
     area.setWidget(figure)
     return area
 

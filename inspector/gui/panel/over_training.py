@@ -61,6 +61,8 @@ class OverTraining(QObject):
         self.switch.setToolTip(tooltip(EXPLAINED))
         self.switch.toggled.connect(lambda _on: self.changed.emit())
         self.figure = Figure(report)
+        self.figure.setAccessibleName(f"Figure of {panel.title} over training")
+        self.figure.setFocusProxy(panel)
         pointing = Pointing(self.figure)
         pointing.clicked.connect(self._clicked)
         self.column = PlotColumn(self.figure, panel.theme)

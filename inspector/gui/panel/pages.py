@@ -17,6 +17,7 @@ class Pages(QStackedWidget):
         super().__init__()
         self.error = QPlainTextEdit()
         self.error.setReadOnly(True)
+        self.error.setAccessibleName("What could not be drawn")
         for page in (empty, figure, self.error, over):
             self.addWidget(page)
 

@@ -10,6 +10,7 @@ from types import TracebackType
 
 from PySide6.QtCore import QMessageLogContext, QtMsgType, qInstallMessageHandler
 
+from inspector.gui.runtime.crash_file import write
 from inspector.records import Log
 from inspector.transport.terminal import say_details
 
@@ -28,7 +29,9 @@ def install(show: Callable[[Log, str], None], note: Callable[[Log], None], close
             return
         details = "".join(traceback.format_exception(kind, fault, trace))
         say_details(details)
-        sentence = f"An error in the window: {fault}. The log has the details; nothing captured is lost."
+        file = write(details)
+        kept = f"{file} can be sent" if file is not None else "the log has the details"
+        sentence = f"An error in the window: {fault}. Nothing captured is lost; {kept}."
         show(Log(details, "error", "window"), sentence)
 
     def from_thread(arguments: threading.ExceptHookArgs) -> None:

@@ -12,14 +12,12 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
-from inspector.gui.widgets.theme import LIGHT, MASKED, Theme, colour_table
+from inspector.gui.widgets.theme import BLACK, LIGHT, LIGHT_TEXT, MASKED, Theme, colour_table, luminance
 
 LEAST_WIDTH = 13.0
 """Pixels of a cell below which it has no word: one letter and a margin."""
-BRIGHT = 140.0
-"""Luma (ITU-R BT.601, 0 to 255) of a cell from which its word is black; below the middle grey 128 white is easier to
-read, above it black. Counter-example: on saturated red of the same luma both are hard to read."""
-DARK_INK, LIGHT_INK = "#101010", "#ffffff"
+BRIGHT = 0.179
+"""Relative luminance of a cell from which black has a higher contrast than white: √(1.05 · 0.05) − 0.05 (WCAG 2.2)."""
 
 
 class CellTexts(pg.GraphicsObject):  # type: ignore[misc]
@@ -34,10 +32,9 @@ class CellTexts(pg.GraphicsObject):  # type: ignore[misc]
 
     def set_texts(self, text: Callable[[int, int], str], colours: npt.NDArray[np.uint8], scale: str) -> None:
         """Other words, over cells whose colours (row, column) are indices of the colour table of a scale."""
-        table = colour_table(scale).astype(np.int64)
-        luma = 0.299 * (table >> 16 & 255) + 0.587 * (table >> 8 & 255) + 0.114 * (table & 255)
+        light = np.array([luminance(int(colour) & 0xFFFFFF) for colour in colour_table(scale)])
         self._text = text
-        self._bright = np.where(colours == MASKED, -1, luma[colours] >= BRIGHT).astype(np.int8)
+        self._bright = np.where(colours == MASKED, -1, light[colours] >= BRIGHT).astype(np.int8)
         self.prepareGeometryChange()
         self.update()
 
@@ -49,7 +46,7 @@ class CellTexts(pg.GraphicsObject):  # type: ignore[misc]
     def ink(self, row: int, column: int) -> str:
         """The colour of a word; where its cell is empty, that of all texts."""
         bright = self._bright[row, column]
-        return self.theme.text if bright < 0 else DARK_INK if bright else LIGHT_INK
+        return self.theme.text if bright < 0 else BLACK if bright else LIGHT_TEXT
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """The words of the cells in view, none where a cell is too small."""

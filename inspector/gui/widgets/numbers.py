@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,24 @@ def measured(value: Any, unit: str) -> str:
 def short(value: float | np.floating[Any], digits: int = 3) -> str:
     """A number in at most so many digits."""
     return _unsigned(f"{float(value):.{digits}g}")
+
+
+LONG = re.compile(r"(?<![\w.])-?\d+\.\d+(?:e[+-]\d+)?(?![\w.])")
+SENSIBLE = 4
+"""Digits that are read; more are for copying."""
+
+
+def with_fewer_digits(text: str) -> str:
+    """A text whose decimal fractions have four digits: more only tell two numbers apart that a person takes as one."""
+    return LONG.sub(lambda found: _sensible(found[0]), text)
+
+
+def _sensible(written: str) -> str:
+    value = float(written)
+    if "e" not in written and abs(value) >= 10**SENSIBLE:
+        return _unsigned(f"{value:.0f}")
+    new = short(value, SENSIBLE)
+    return new if len(new) < len(written) else written
 
 
 def fixed(value: float | np.floating[Any], decimals: int = 2) -> str:

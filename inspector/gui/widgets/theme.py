@@ -16,8 +16,11 @@ MAPS = {
     "sequential": "viridis", "diverging": "CET-D1A", "log": "inferno", "ratio": "CET-D1A", "attention": "magma",
 }  # fmt: skip
 """Perceptually uniform colour maps by the scale of a channel; two have a middle, at 0 and for ratios at 1."""
-SERIES_LIGHT = ("#1f6fb2", "#c8502d", "#2c8a57", "#8a4fa3", "#a8791a", "#3a8f9c", "#b03a6b", "#5b6770")
-SERIES_DARK = ("#6db3f2", "#f08a65", "#6fcf97", "#c79be0", "#e5c07b", "#76d3df", "#f28ab2", "#a9b7c2")
+SERIES_LIGHT = ("#1964c3", "#bf7332", "#1c4a28", "#4e2562", "#624e07", "#1e83a3", "#c7687f", "#2a4045")
+SERIES_DARK = ("#2998fa", "#eda54a", "#a5ebb5", "#dabbf2", "#e69669", "#d0ecf1", "#e97381", "#a6acb9")
+"""Lines of curves. Found by a search over lightness and saturation beside the hues that one expects: any two are at
+least 18 apart in CIE L*a*b* for full colour vision, protanopia and deuteranopia, and 3 : 1 from every ground."""
+LIGHT_TEXT, DARK_TEXT, BLACK = "#ffffff", "#0e1116", "#000000"
 EDGED = ("QLineEdit", "QAbstractSpinBox", "QComboBox", "QCheckBox", "QMenu")
 """Widgets with an edge, none of which fills itself with the colour of windows."""
 
@@ -54,7 +57,7 @@ class Theme:
             QPalette.ColorRole.ToolTipText: self.text,
             QPalette.ColorRole.PlaceholderText: self.muted,
             QPalette.ColorRole.Highlight: self.accent,
-            QPalette.ColorRole.HighlightedText: "#ffffff" if not self.dark else "#0e1116",
+            QPalette.ColorRole.HighlightedText: DARK_TEXT if self.dark else LIGHT_TEXT,
             QPalette.ColorRole.Link: self.accent,
             QPalette.ColorRole.BrightText: self.error,
             QPalette.ColorRole.Light: self.raised,
@@ -109,12 +112,29 @@ class Theme:
 
 LIGHT = Theme(
     dark=False, window="#f4f5f7", base="#ffffff", raised="#e9ebef", text="#1c2128", muted="#5d6875", grid="#cfd5dc",
-    accent="#1f6fb2", cursor="#d6336c", warning="#9a6700", error="#c02a2a", series=SERIES_LIGHT,
+    accent="#1c65a3", cursor="#c2255c", warning="#885b00", error="#c02a2a", series=SERIES_LIGHT,
 )  # fmt: skip
 DARK = Theme(
     dark=True, window="#15191f", base="#1b2027", raised="#242b34", text="#e2e7ee", muted="#94a1b0", grid="#39424e",
     accent="#4c9be8", cursor="#ff6fa3", warning="#e5b567", error="#ff7b7b", series=SERIES_DARK,
 )  # fmt: skip
+
+
+@cache
+def luminance(rgb: int) -> float:
+    """Relative luminance of 0xRRGGBB in sRGB, 0 … 1 (WCAG 2.2, "relative luminance")."""
+    parts = ((rgb >> shift & 255) / 255 for shift in (16, 8, 0))
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def readable_on(ground: QColor) -> QColor:
+    """White or black, whichever has the higher contrast on a colour: at least √21 = 4.58 to 1 on any.
+
+    Contrast is (L₁ + 0.05) / (L₂ + 0.05) of the two luminances (WCAG 2.2).
+    """
+    light = luminance(ground.rgb() & 0xFFFFFF) + 0.05
+    return QColor(LIGHT_TEXT if 1.05 / light >= light / 0.05 else BLACK)
 
 
 def system_theme() -> Theme:

@@ -13,11 +13,13 @@ from PySide6.QtWidgets import QWidget
 
 from inspector.gui.state.cursor import Cursor, Looking, Position
 from inspector.gui.state.pins import pins_of
+from inspector.gui.widgets.described import InWords, Role, value_changed
 from inspector.gui.widgets.gaps import NONE, Gaps
 from inspector.gui.widgets.hatching import paint_gaps
+from inspector.gui.widgets.numbers import number, with_fewer_digits
 from inspector.gui.widgets.plain_text import clean, token, tooltip
 from inspector.gui.widgets.quantise import levels_of
-from inspector.gui.widgets.theme import INFINITE, Theme, colour_table
+from inspector.gui.widgets.theme import INFINITE, Theme, colour_table, readable_on
 from inspector.records import STEP_DOMAIN
 
 NO_SEQUENCE = "no sequence yet"
@@ -27,10 +29,11 @@ BESIDE = 90
 """Pixels of the sequence that stay in view before and after the cursor's step, where there are any."""
 
 
-class TokenStrip(QWidget):
+class TokenStrip(InWords, QWidget):
     """One box a step; the cursor's box is framed and kept in view. `editing()` after a double-click on a box."""
 
     editing = Signal()
+    accessible_role = Role.Slider
     aligned = Qt.AlignmentFlag.AlignCenter
     """Position of a text in its box."""
 
@@ -53,6 +56,7 @@ class TokenStrip(QWidget):
         """Step → number of a pin."""
         self._left = 0
         self._caption = ""
+        self._values: npt.NDArray[Any] | None = None
         self.nothing = NO_SEQUENCE
         """What is said where there are no steps."""
         self._diverging = False
@@ -128,6 +132,7 @@ class TokenStrip(QWidget):
         definition have no number (`without`) have no colour, not that of NaN.
         """
         self._gaps = gaps if values is not None else NONE
+        self._values = values
         self._caption, self._diverging = caption, scale == "diverging"
         self._special = np.zeros(0, np.uint8)
         if values is None or not len(values):
@@ -173,8 +178,7 @@ class TokenStrip(QWidget):
         colour = _mixed(low, high, share) if share is not None else self._without(step)
         painter.fillRect(box.adjusted(gap, 0, -gap, 0), colour)
         self._cover(painter, step, QRectF(box.adjusted(gap, 0, -gap, 0)))
-        light = share is not None and share > 0.55 and not self.theme.dark
-        painter.setPen(QColor("#ffffff" if light else self.theme.text))
+        painter.setPen(readable_on(colour) if colour != QColor(self.theme.raised) else QColor(self.theme.text))
         painter.drawText(box, self.aligned, text)
         if step in self._noted:
             self._paint_note(painter, box)
@@ -242,6 +246,7 @@ class TokenStrip(QWidget):
     def _follow(self, new: Position, old: Position) -> None:
         if new.step != old.step:
             self._bring_into_view(new.step)
+            value_changed(self)
         self.update()
 
     @Slot(bool)
@@ -273,6 +278,24 @@ class TokenStrip(QWidget):
         """A step as in the tooltip: "step 3 'a'"."""
         name = clean(repr(self._names[step])) if step < len(self._names) else ""
         return f"{self.word} {step} {name}".strip()
+
+    def value_in_words(self) -> str:
+        """The cursor's step, its token, and the number by which it is coloured."""
+        step = self.cursor_.position.step
+        if not self._steps:
+            return self.nothing
+        if step is None or step >= self._steps:
+            return f"{self._steps} steps, the cursor is at none"
+        values = self._values
+        known = values is not None and step < len(values)
+        coloured = (
+            f", {self._caption} {with_fewer_digits(number(values[step]))}" if known and values is not None else ""
+        )
+        return f"{self.named(step)} of {self._steps}{coloured}"
+
+    def about_in_words(self) -> str:
+        """How the cursor is moved."""
+        return "Left and right move the cursor, Home and End to the ends"
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """A click moves the cursor and fixes it there; with Shift it pins the step."""

@@ -11,11 +11,15 @@ from PySide6.QtCore import Signal, Slot
 
 from inspector.analysis.sequence_table import command_for
 from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError, is_log
+from inspector.gui.dialogs.about import About
 from inspector.gui.dialogs.edit_dialog import INPUT
 from inspector.gui.dialogs.listen_dialog import ListenDialog
+from inspector.gui.runtime.crash_file import folder
+from inspector.gui.runtime.versions import versions
 from inspector.gui.state.followed_log import as_log
 from inspector.gui.state.needed import needed_for
 from inspector.gui.state.offered import Offered, is_of_transformers
+from inspector.gui.state.preferred import DEVICE
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.state.shown import Made
@@ -56,6 +60,7 @@ class Asking(Showing):
     def __init__(self, session: Session, settings: Settings) -> None:
         super().__init__(session, settings)
         self.models = ModelOpening(self, self.open_model, settings)
+        self.models.preferred = lambda: self.device
         self.offered = Offered()
         """What the worker can open and run; nothing before its catalogue has arrived."""
         self._data_set: Made | None = None
@@ -114,8 +119,14 @@ class Asking(Showing):
     def open_sample(self, name: str, checkpoint: str = "", then: InputSpec | None = None) -> None:
         """Open a sample and run its first example."""
         self.input.forget_refused()
-        self.session.open_subject(Load(subject=name, checkpoint=checkpoint), then)
+        self.session.open_subject(Load(subject=name, checkpoint=checkpoint, device=self.device), then)
         self.show_state()
+
+    @property
+    def device(self) -> str:
+        """What samples and models open on where nothing else is said: the preferred one, if the worker has it."""
+        wanted, catalog = self.settings.text(DEVICE, "cpu"), self.session.catalog
+        return wanted if catalog is not None and wanted in catalog.devices else "cpu"
 
     def open_model(self, load: Load | None = None) -> None:
         """Open a model, or ask which; where its code was not agreed to, the worker asks before any of it runs."""
@@ -330,6 +341,13 @@ class Asking(Showing):
         else:
             self.models.then = None
             self.open_model(needed.load)
+
+    def show_about(self) -> None:
+        """Versions of all that runs, and where things are kept."""
+        catalog = self.session.catalog
+        worker = f"torch {catalog.torch}, {catalog.threads} threads" if catalog is not None else "not started yet"
+        places = [("worker", worker), ("runs", str(self.session.runs)), ("error files", str(folder()))]
+        About([*versions(), *places], self).exec()
 
     def choose_budget(self, seconds: float) -> None:
         """How long a quantity may take that is computed without being asked for."""

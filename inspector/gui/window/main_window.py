@@ -195,6 +195,10 @@ class Window(Asking):
         elif event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right):
             many = 10 if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 1
             self.looking.advance(many if event.key() == Qt.Key.Key_Right else -many, self.looking.focused)
+        elif event.key() in (Qt.Key.Key_Home, Qt.Key.Key_End):
+            axis = self.looking.focused
+            last = max(0, self.looking.length_of(axis) - 1)
+            self.looking.move(steps={axis: last if event.key() == Qt.Key.Key_End else 0})
         else:
             super().keyPressEvent(event)
 

@@ -12,13 +12,16 @@ from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
 from inspector.capture import SUFFIX, CaptureError, pack
-from inspector.gui.dialogs.dialogs import NAME, Palette, show_keys
+from inspector.gui.dialogs.about import show_error_files
+from inspector.gui.dialogs.dialogs import NAME, show_keys
 from inspector.gui.state.followed_log import as_log
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.window.asking import Asking
 from inspector.gui.window.figure_export import FigureExport
 from inspector.gui.window.model_opening import OpenDialog
+from inspector.gui.window.named import show_palette
 from inspector.gui.window.named_layouts import NamedLayouts
+from inspector.gui.window.preferences import show_preferences
 from inspector.gui.window.saving import complete, save_panel
 from inspector.gui.window.states_choice import choose_states
 
@@ -49,6 +52,10 @@ FIX = "The cursor stays where it is while the mouse moves over plots; a click do
 PIN = "Keep this place: its numbers stand beside those under the cursor; Shift and a click do the same"
 WHOLE = "The whole sequence, and every plot as it was"
 BACK = "Back to the data set from which a sequence was opened"
+NEXT_PANEL = "The next panel comes to the front, also one behind others in its tabs"
+FIND = "A panel, an action, a sample, a checkpoint, a quantity, a setting, or text of the sequence"
+ERROR_FILES = "The folder of files that errors of the window left: what to send"
+PREFERENCES = "Theme, font size, threads, device, where runs are kept, what is computed"
 ENLARGE = "One panel gets the room of all, or all again"
 
 
@@ -90,6 +97,8 @@ class Menus:
         self.add(menu, "Save sess&ion…", window.sessions.ask, says=SESSION)
         self.add(menu, "&Export figures…", self.exporting.ask, says=EXPORT)
         self.add(menu, "&Report…", window.report.ask, says=REPORT)
+        menu.addSeparator()
+        self.add(menu, "Prefere&nces…", lambda: show_preferences(window), Standard.Preferences, PREFERENCES)
         menu.addSeparator()
         self.add(menu, "&Close window", window.close, Standard.Close)
         self.add(menu, "&Quit", window.close, Standard.Quit)
@@ -171,9 +180,17 @@ class Menus:
         """Panels and docks, filled when they exist."""
         self.bar.addMenu(self.panels)
         self.bar.addMenu(self.windows)
-        self.add(self.windows, "&Reset layout", self.window.docking.reset)
-        self.windows.addMenu(self.layouts.menu)
-        self.windows.addSeparator()
+        stops, menu = self.window.stops, self.windows
+        self.add(menu, "&Next part", lambda: stops.go(1), "F6", "The keyboard goes to the next part of the window")
+        self.add(menu, "&Part before", lambda: stops.go(-1), "Shift+F6", "The keyboard goes to the part before")
+        self.add(menu, "Next p&anel", lambda: stops.turn(1), "Ctrl+Tab", NEXT_PANEL)
+        self.add(
+            menu, "Panel &before", lambda: stops.turn(-1), "Ctrl+Shift+Tab", NEXT_PANEL.replace("next", "previous")
+        )
+        menu.addSeparator()
+        self.add(menu, "&Reset layout", self.window.docking.reset)
+        menu.addMenu(self.layouts.menu)
+        menu.addSeparator()
 
     def help(self) -> None:
         """Keys, and the palette of all actions."""
@@ -181,8 +198,10 @@ class Menus:
         self.add(menu, "&Welcome", window.welcoming.emit, says="What can be opened, what was open, and samples")
         self.add(menu, "&Tour in three stops", window.touring.emit, says="Run a sample, and lead through what it shows")
         self.add(menu, "&Keys", lambda: show_keys(window, window.menu_actions), "F1")
-        palette = "&Find any action by its name…"
-        self.add(menu, palette, lambda: Palette(window.menu_actions, window).exec(), "Ctrl+Shift+P")
+        self.add(menu, "&Find anything by its name…", lambda: show_palette(window), "Ctrl+Shift+P", FIND)
+        menu.addSeparator()
+        self.add(menu, "Show &error files", show_error_files, says=ERROR_FILES)
+        self.add(menu, "&About inspector…", window.show_about, says="Versions, and where things are kept")
 
 
 def make_menus(window: Asking) -> Menus:
@@ -218,9 +237,6 @@ def add_panel_menus(window: Asking, menus: Menus) -> None:
             lambda shown, key=key: window.docking.show_panel(key) if shown else None
         )  # else it is hidden
         menus.windows.addAction(action)
-        show = QAction(f"Show {dock.windowTitle()}", window)
-        show.triggered.connect(lambda _checked=False, key=key: window.docking.show_panel(key))
-        window.menu_actions.append(show)
 
 
 def _of_panel(window: Asking, key: str, do: Callable[[str, Panel], None]) -> None:

@@ -34,12 +34,14 @@ class ModelOpening(QObject):
         self.offered = Offered()
         self.dialog: OpenModelDialog | None = None
         self._asked: Load | None = None
+        self.preferred: Callable[[], str] = lambda: "cpu"
+        """The device that is chosen until the user chooses another one."""
         self.then: InputSpec | None = None
         """What runs on the model that is asked for, instead of its first example."""
 
     def ask(self, subject: str = "", checkpoint: str = "", then: InputSpec | None = None, why: str = "") -> None:
         """Show the dialog, with its last fields, and those that are given here; `then` is what the model is to run."""
-        self.then = then
+        self.then, first = then, self.dialog is None
         if self.dialog is None:
             self.dialog = OpenModelDialog(self.window)
             self.dialog.show_fields(self._kept_fields())
@@ -49,6 +51,8 @@ class ModelOpening(QObject):
         self.dialog.checkpoints = name_filter("Checkpoints", self.offered.checkpoints)
         if self.offered.catalog is not None:
             self.dialog.offer_devices(self.offered.catalog.devices)
+            if first:
+                self.dialog.device.setCurrentText(self.preferred())
         self.dialog.fill(subject, checkpoint)
         self.dialog.say(why)
         self.dialog.open()

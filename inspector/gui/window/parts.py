@@ -12,6 +12,7 @@ from inspector.gui.state.cursor import Cursor
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_range import StepRange
+from inspector.gui.widgets.described import describe_widgets
 from inspector.gui.widgets.plain_text import plain_box
 from inspector.gui.widgets.theme import DARK, LIGHT, Theme, system_theme
 from inspector.gui.window.comparing.compare_bar import CompareBar
@@ -38,6 +39,7 @@ class Parts(QMainWindow):
     """A window with all its parts, not yet connected; no panel is loaded."""
 
     def __init__(self, session: Session, settings: Settings) -> None:
+        describe_widgets()  # before the first: Qt keeps the interface that it has given once
         super().__init__()
         self.session, self.settings = session, settings
         self.looking, self.steps = Cursor(self), StepRange(self)

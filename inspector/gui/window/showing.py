@@ -22,6 +22,8 @@ from inspector.gui.widgets.plain_text import clean
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.window.frame_bar import DIFFERENCE
 from inspector.gui.window.holding import Holding
+from inspector.gui.window.keyboard.focus_ring import FocusFollower
+from inspector.gui.window.keyboard.stops import Stops
 from inspector.gui.window.parts import Parts
 from inspector.gui.window.shown_comparison import Comparing
 from inspector.gui.window.what_is_shown import status_of, title_of
@@ -50,6 +52,7 @@ class Showing(Parts):
         self._alone = False
         """Whether Training was given the room of all panels."""
         self._player = Player(self.looking, self)
+        self.stops, self.focus_follower = Stops(self), FocusFollower(self)
         self.comparing = Comparing(self, self.show_frame)
         session.background.looked_at = self.looked_at
         self.looking.moved.connect(self._moved)

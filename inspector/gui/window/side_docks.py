@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 from inspector.capture import Capture
 from inspector.gui.state.pins import Pin
 from inspector.gui.widgets.line_field import LineField
+from inspector.gui.widgets.numbers import with_fewer_digits
 from inspector.gui.widgets.plain_text import clean, tooltip
 from inspector.workspace.sample_kinds import by_kind
 from inspector.workspace.samples import Sample, step_of
@@ -249,7 +250,8 @@ class Readout(QTableWidget):
                     if j:
                         item.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
                     self.setItem(i, j, item)
-                item.setText(clean(text))
+                item.setText(clean(with_fewer_digits(text) if j else text))
+                item.setData(DATA, text)
                 item.setToolTip(tooltip(text))
                 item.setFont(plain if value else bold)
         widths = [min(WIDEST, max(50, self.sizeHintForColumn(at) + 6)) for at in range(1, self.columnCount())]
@@ -260,7 +262,10 @@ class Readout(QTableWidget):
         self.resizeRowsToContents()
 
     def selected_text(self) -> str:
-        """The selected cells as tab-separated text; rows that compare two runs come with the heading that says so."""
+        """The selected cells as tab-separated text, with all digits.
+
+        Rows that compare two runs come with the heading that says so.
+        """
         rows: dict[int, list[str]] = {}
         for item in sorted(self.selectedItems(), key=lambda cell: (cell.row(), cell.column())):
             top = self._heading(item.row())
@@ -268,7 +273,7 @@ class Readout(QTableWidget):
             if top is not None and heading is not None and COMPARED in heading.text():
                 rows.setdefault(top, [heading.text()])
             if item is not heading or top not in rows:
-                rows.setdefault(item.row(), []).append(item.text())
+                rows.setdefault(item.row(), []).append(clean(item.data(DATA) or ""))
         return "\n".join("\t".join(row) for row in rows.values())
 
     def _heading(self, row: int) -> int | None:

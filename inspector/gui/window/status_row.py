@@ -48,9 +48,20 @@ class StatusRow(QObject):
         status.addWidget(self.sentence, 2)
         status.addWidget(self.what, 3)
         texts = (self.training, self.elapsed, self.background, self.worker)
-        buttons = (self.folder, self.restart, self.stop, self.controls)
-        for widget in (*texts, self.bar, *buttons):  # buttons last: no text moves them
+        for widget in (
+            *texts,
+            self.bar,
+            self.folder,
+            self.restart,
+            self.stop,
+            self.controls,
+        ):  # buttons last: no text moves them
             status.addPermanentWidget(widget)
+
+    def show_what(self, parts: Sequence[str]) -> None:
+        """What is shown, in a line; its tooltip has one part a line."""
+        self.what.show_text(" · ".join(parts))
+        self.what.setToolTip(tooltip("\n".join(parts)))
 
     def offer_folder(self, sentence: str, path: Path) -> None:
         """Offer to show a file or folder that was written, for as long as the sentence about it stands."""
@@ -63,11 +74,6 @@ class StatusRow(QObject):
             path = self._saved[1].absolute()
             shown = path if path.is_dir() and not path.name.endswith(SUFFIX) else path.parent
             QDesktopServices.openUrl(QUrl.fromLocalFile(str(shown)))
-
-    def show_what(self, parts: Sequence[str]) -> None:
-        """What is shown, in a line; its tooltip has one part a line."""
-        self.what.show_text(" · ".join(parts))
-        self.what.setToolTip(tooltip("\n".join(parts)))
 
     def show_state(self) -> None:
         """Show the state of the session."""

@@ -45,6 +45,7 @@ class FindingCards(QWidget):
         self._all = False
         self.more = QPushButton()
         self.more.setFlat(True)
+        self.more.setAccessibleName("Show all findings")
         self.more.clicked.connect(self._show_all)
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)

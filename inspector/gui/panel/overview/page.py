@@ -13,6 +13,7 @@ from inspector.gui.panel.overview.finding_cards import FindingCards
 from inspector.gui.panel.overview.notes_list import NotesList
 from inspector.gui.panel.overview.pictures import pictures_in_order
 from inspector.gui.widgets.cards import TILE, PictureTile
+from inspector.gui.widgets.described import InWords, Role
 from inspector.gui.widgets.plain_text import breakable, plain_label
 from inspector.gui.widgets.sketch import Sketch
 from inspector.gui.widgets.theme import Theme
@@ -22,13 +23,15 @@ MARGIN, SPACE = 16, 8
 MOST_PICTURES = 12
 
 
-class OverviewPage(QScrollArea):
+class OverviewPage(InWords, QScrollArea):
     """`pictured(key)` when a picture is clicked."""
 
+    accessible_role = Role.Document
     pictured = Signal(str)
 
     def __init__(self) -> None:
         super().__init__()
+        self.setAccessibleName("Overview of what is open")
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

@@ -292,6 +292,7 @@ class ComparisonPane(QWidget):
             from inspector.gui.widgets.two_distributions import TwoDistributions
 
             self._figure = Figure(lambda fault, _details: self.distances.setText(clean(fault)))
+            self._figure.setAccessibleName("Distance of the two runs over the iterations")
             self._figure.setBackground(self.theme.window)
             self._plot = TwoDistributions(self.theme)
             self._figure.addItem(self._plot.plot)

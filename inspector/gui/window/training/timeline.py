@@ -8,11 +8,12 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
+from inspector.gui.widgets.described import InWords, Role, value_changed
 from inspector.gui.widgets.numbers import round_numbers, short
 from inspector.gui.widgets.plain_text import clean, tooltip
 from inspector.gui.widgets.theme import LIGHT, Theme
 from inspector.gui.window.training.timeline_data import Columns, TimelineData, columns
-from inspector.records import Event, Frame
+from inspector.records import Event, Frame, counted
 
 NAMES, RIGHT, LANE, STRIP, AXIS = 132, 14, 20, 18, 16
 """Pixels: of the names at the left, right of the axis, and heights of a lane, of the frames and events, of the axis."""
@@ -26,10 +27,11 @@ APART = 8.0
 """Pixels between frames of the same iteration (a run and an edited one)."""
 
 
-class TimelineView(QWidget):
+class TimelineView(InWords, QWidget):
     """`chosen(frame index)` while the user drags or uses keys; `ranged(low, high)` for a range dragged with Shift, in
     iterations; `whole()` for a double-click; `opened(iteration)` for one on a spike."""
 
+    accessible_role = Role.Slider
     chosen = Signal(int)
     ranged = Signal(float, float)
     whole = Signal()
@@ -50,10 +52,25 @@ class TimelineView(QWidget):
     def show_data(self, data: TimelineData, current: int) -> None:
         """Draw another state of a capture, with this frame marked."""
         lanes = len(self.data.lanes)
+        another = current != self.current
         self.data, self.current = data, current
+        if another:
+            value_changed(self)
         if lanes != len(data.lanes):
             self.updateGeometry()
         self.update()
+
+    def value_in_words(self) -> str:
+        """The frame that is shown, and how many there are."""
+        shown = next((frame for frame, _ in self.data.frames if frame.index == self.current), None)
+        step = f", iteration {shown.step}" if shown is not None and shown.step is not None else ""
+        chosen = f"frame {shown.index}: {clean(shown.label)}{step}" if shown is not None else "no frame chosen"
+        return f"{chosen}, of {counted(len(self.data.frames), 'frame')}"
+
+    def about_in_words(self) -> str:
+        """The curves above the frames."""
+        lanes = ", ".join(clean(lane.name) for lane in self.data.lanes)
+        return f"Left and right choose a frame{f'; curves: {lanes}' if lanes else ''}"
 
     def sizeHint(self) -> QSize:
         """As many lanes as there are."""

@@ -1,0 +1,28 @@
+"""What was chosen in the preferences and no menu has too, as the settings remember it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from inspector.gui.state.settings import Settings
+
+POINTS, THREADS, DEVICE, RUNS = "font size", "threads", "device", "runs"
+"""Names of the choices in the settings that no menu has too."""
+
+
+def whole(settings: Settings, name: str) -> int:
+    """A remembered whole number; 0 where there is none, or none that can be read."""
+    text = settings.text(name, "0")
+    return int(text) if text.isdecimal() else 0
+
+
+def threads_of(settings: Settings) -> int:
+    """Threads that a worker gets: at most as many as there are cores; 0 leaves it to the worker."""
+    return min(whole(settings, THREADS), os.cpu_count() or 1)
+
+
+def runs_of(settings: Settings) -> Path | None:
+    """Where runs are kept, or None for the usual folder."""
+    text = settings.text(RUNS)
+    return Path(text) if text else None

@@ -1,0 +1,76 @@
+"""The choices of the preferences dialog: read from where each is remembered, and put into effect."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtWidgets import QApplication
+
+from inspector.gui.dialogs.preferences import Chosen, PreferencesDialog
+from inspector.gui.state.preferred import DEVICE, POINTS, RUNS, THREADS, whole
+from inspector.gui.state.settings import Settings
+
+if TYPE_CHECKING:
+    from inspector.gui.window.asking import Asking
+
+NEXT_START = "Runs are kept there from the next start on; those that were made stay where they are."
+NEXT_WORKER = "The number of threads holds from the next start of the worker on."
+
+
+def chosen_now(window: Asking) -> Chosen:
+    """What is in effect."""
+    settings = window.settings
+    return Chosen(
+        settings.text("theme", "Auto"), whole(settings, POINTS), whole(settings, THREADS),
+        settings.text(DEVICE, "cpu"), settings.text(RUNS) or str(window.session.runs),
+        window.session.background.budget,
+        frozenset(key for key, action in window.compute_menu.keys.items() if action.isChecked()),
+    )  # fmt: skip
+
+
+def show_preferences(window: Asking, name: str = "") -> None:
+    """Ask, and put what was chosen into effect; the focus begins in the field of `name`."""
+    catalog = window.session.catalog
+    devices = catalog.devices if catalog is not None else ()
+    quantities = [entry for entry in catalog.quantities if not entry.default] if catalog is not None else []
+    now = chosen_now(window)
+    dialog = PreferencesDialog(now, devices, quantities, window)
+    dialog.go_to(name)
+    if dialog.exec():
+        use(window, now, dialog.chosen)
+
+
+def use(window: Asking, now: Chosen, wanted: Chosen) -> None:
+    """Remember what is chosen otherwise than now, and do what can be done at once."""
+    settings = window.settings
+    if wanted.theme != now.theme:
+        window.choose_theme(wanted.theme)
+    for name, value in ((THREADS, str(wanted.threads)), (DEVICE, wanted.device)):
+        settings.set_text(name, value)
+    if wanted.points != now.points:
+        settings.set_text(POINTS, str(wanted.points))
+        use_font_size(settings)
+        window.apply_theme(window.theme)
+    if wanted.runs != now.runs:
+        settings.set_text(RUNS, wanted.runs)
+    if wanted.budget != now.budget:
+        window.choose_budget(wanted.budget)
+    for key, action in window.compute_menu.keys.items():
+        action.setChecked(key in wanted.also)
+    said = [NEXT_WORKER] * (wanted.threads != now.threads) + [NEXT_START] * (wanted.runs != now.runs)
+    if said:
+        window.session.sentence = " ".join(said)
+        window.show_state()
+
+
+def use_font_size(settings: Settings) -> None:
+    """All texts in the size that was chosen; the system's where none was."""
+    application = QApplication.instance()
+    assert isinstance(application, QApplication)
+    if application.property("first points") is None:
+        application.setProperty("first points", application.font().pointSizeF())
+    font = application.font()
+    wanted = float(whole(settings, POINTS)) or float(application.property("first points"))
+    if wanted != font.pointSizeF():
+        font.setPointSizeF(wanted)
+        application.setFont(font)

@@ -1,0 +1,135 @@
+"""Preferences are remembered and take effect, what cannot be is refused; versions and errors are kept in files to send."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from opened import opened
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QFont, QPalette
+from PySide6.QtWidgets import QApplication
+
+from inspector.gui.dialogs.about import About
+from inspector.gui.dialogs.preferences import FIELDS, Chosen, PreferencesDialog
+from inspector.gui.runtime.crash_file import KEPT, NATIVE, NativeCrashes, write
+from inspector.gui.runtime.versions import versions
+from inspector.gui.state.preferred import runs_of, threads_of
+from inspector.gui.window.main_window import Window
+from inspector.gui.window.preferences import chosen_now, use
+from inspector.records import Catalog, Entry
+from inspector.transport.process import THREADS, WorkerProcess
+from inspector.version import __version__
+
+
+@pytest.fixture
+def window(qtbot: object, qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> Iterator[Window]:
+    """With what a worker would report; afterwards the application looks as before."""
+    font, colours = QFont(qapp.font()), QPalette(qapp.palette())
+    monkeypatch.setattr("inspector.gui.state.session.Session.start_worker", lambda _session: None)
+    with opened(qtbot) as made:
+        made.session.catalog = Catalog(
+            torch="2", threads=1, devices=("cpu", "cuda:0"), quantities=(Entry(key="bptt", summary="itemise"),)
+        )
+        made.offer(made.session.catalog)
+        yield made
+    qapp.setFont(font)
+    qapp.setPalette(colours)
+
+
+def test_what_is_chosen_is_remembered_and_takes_effect(window: Window, qapp: QApplication, tmp_path: Path) -> None:
+    now = chosen_now(window)
+    assert (now.theme, now.points, now.threads, now.device) == ("Auto", 0, 0, "cpu") and not now.also
+    assert threads_of(window.settings) == 0 and runs_of(window.settings) is None
+    wanted = Chosen("Dark", 13, 1, "cuda:0", str(tmp_path), math.inf, frozenset({"bptt"}))
+    use(window, now, wanted)
+    assert chosen_now(window) == wanted
+    assert window.theme.dark and qapp.font().pointSizeF() == 13 and window.device == "cuda:0"
+    assert window.session.background.budget == math.inf and window.session.also == ("bptt",)
+    assert threads_of(window.settings) == 1 and runs_of(window.settings) == tmp_path
+    assert "from the next start" in window.session.sentence
+    use(window, wanted, replace(wanted, points=0, also=frozenset()))
+    assert qapp.font().pointSizeF() == qapp.property("first points") and window.session.also == ()
+
+
+def test_a_device_that_the_worker_does_not_have_is_not_used(window: Window) -> None:
+    window.settings.set_text("device", "cuda:7")
+    assert window.device == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("points", "runs", "said"),
+    [(3, "", "7 to 20"), (0, "beside/it", "not a whole path"), (0, __file__, "nothing can be written into")],
+)
+def test_what_cannot_be_is_refused_in_a_sentence(qapp: QApplication, points: int, runs: str, said: str) -> None:
+    dialog = PreferencesDialog(Chosen(points=points, runs=runs), (), ())
+    dialog._accept()
+    assert said in dialog.problem.text() and not dialog.problem.isHidden() and dialog.result() == 0
+
+
+def test_every_choice_has_a_name_and_gets_the_focus_by_it(window: Window, qapp: QApplication) -> None:
+    dialog = PreferencesDialog(Chosen(), ("cuda:0",), (Entry(key="bptt", summary="itemise"),), window)
+    dialog.show()
+    dialog.activateWindow()
+    for name in FIELDS:
+        assert dialog.fields[name].accessibleName() == name.capitalize() and dialog.fields[name].toolTip()
+        dialog.go_to(name)
+        qapp.processEvents()
+        assert dialog.fields[name].hasFocus()
+    item = dialog.also.item(0)
+    assert item is not None
+    item.setCheckState(Qt.CheckState.Checked)
+    assert dialog.read() == Chosen(also=frozenset({"bptt"}))
+    dialog.close()
+
+
+def test_a_worker_gets_the_threads_that_were_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[dict[str, str]] = []
+    monkeypatch.setattr(subprocess, "Popen", lambda *_all, env, **_more: given.append(env))
+    for threads in (0, 3):
+        WorkerProcess(lambda _: None, lambda *_: None, lambda _: None, None, threads)._child({})
+    assert [env.get(THREADS) for env in given] == [None, "3"]
+
+
+def test_about_names_the_versions(window: Window) -> None:
+    dialog = About([*versions(), ("runs", "<b>here</b>")], window)
+    text = dialog.text.toPlainText()
+    assert f"inspector: {__version__}" in text and "PySide6_Essentials: 6." in text and "runs: <b>here</b>" in text
+    dialog.deleteLater()
+
+
+def test_an_error_leaves_a_file_to_send_without_the_name_of_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "home", lambda: Path("/home/somebody"))
+    paths = [write(f'File "/home/somebody/net.py", line {n}', tmp_path) for n in range(KEPT + 2)]
+    text = paths[-1].read_text() if paths[-1] is not None else ""
+    assert '"~/net.py", line 11' in text and "somebody" not in text and f"inspector: {__version__}" in text
+    assert sorted(tmp_path.iterdir()) == sorted(path for path in paths[2:] if path is not None)
+    assert write("x", Path(__file__)) is None  # nowhere to write to
+
+
+def test_a_crash_of_native_code_is_told_at_the_next_start(tmp_path: Path) -> None:
+    crash = (
+        "import sys, ctypes; from pathlib import Path; from inspector.gui.runtime.crash_file import NativeCrashes;"
+        "NativeCrashes(Path(sys.argv[1])).begin(); ctypes.string_at(0)"
+    )
+    ended = subprocess.run([sys.executable, "-c", crash, str(tmp_path)], check=False, timeout=60)
+    assert ended.returncode != 0 and list(tmp_path.glob(f"{NATIVE}*"))
+    found = NativeCrashes(tmp_path)._collect()
+    assert found is not None and "string_at" in found.read_text()
+    assert not list(tmp_path.glob(f"{NATIVE}*")) and NativeCrashes(tmp_path)._collect() is None
+
+
+def test_a_window_that_was_closed_leaves_nothing(tmp_path: Path) -> None:
+    quiet = (
+        "import sys; from pathlib import Path; from inspector.gui.runtime.crash_file import NativeCrashes;"
+        "one = NativeCrashes(Path(sys.argv[1])); one.begin(); one.end()"
+    )
+    subprocess.run([sys.executable, "-c", quiet, str(tmp_path)], check=True, timeout=60)
+    assert list(tmp_path.iterdir()) == []
