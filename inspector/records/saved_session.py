@@ -16,6 +16,17 @@ VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pinned:
+    """A place that was pinned: the step on each axis, the part of the model, and the unit, head and key of it."""
+
+    steps: Mapping[str, int]
+    place: str = ""
+    unit: int | None = None
+    head: int | None = None
+    key: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SavedSession:
     """Everything that is needed to be back where one was. Nothing here runs by itself.
 
@@ -25,7 +36,7 @@ class SavedSession:
         input, edits, decode, also: the run that is shown, and the quantities beyond the default ones.
         opened: path of a capture or log that is shown instead of a run; relative to the file where it lies beside it.
         at: panel, frame, place and cursor.
-        notes: of the capture.
+        pins: places whose numbers stand beside those under the cursor. notes: of the capture.
         layout: the docks, as gui/window/layouts.py describes them.
         choices: of each panel (by key) what is chosen in its controls, by their names.
     """
@@ -38,6 +49,7 @@ class SavedSession:
     also: tuple[str, ...] = ()
     opened: str = ""
     at: ViewAt = field(default_factory=ViewAt)
+    pins: tuple[Pinned, ...] = ()
     notes: tuple[Note, ...] = ()
     layout: Mapping[str, Any] = field(default_factory=dict)
     choices: Mapping[str, Any] = field(default_factory=dict)

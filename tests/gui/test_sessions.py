@@ -12,6 +12,7 @@ from opened import finish, opened
 from PySide6.QtWidgets import QComboBox, QFileDialog, QMessageBox
 
 from inspector.capture import add_note, notes
+from inspector.gui.state.pins import pins_of
 from inspector.gui.window.layouts import check, describe
 from inspector.gui.window.sessions import OPEN
 from inspector.records import Noted
@@ -37,6 +38,7 @@ def test_a_session_brings_back_run_cursor_layout_choices_and_notes(
         name, choice = boxes[0].accessibleName(), boxes[0].itemText(boxes[0].count() - 1)
         boxes[0].setCurrentIndex(boxes[0].count() - 1)
         window.looking.move(step=3, unit=1, place="rnn.l0")
+        assert not pins_of(window.looking).add(window.looking.position)
         window.sessions.ask()
         assert window.status.sentence.whole == f"Saved the session to {path}."
         assert window.status.folder.isVisible()
@@ -46,12 +48,15 @@ def test_a_session_brings_back_run_cursor_layout_choices_and_notes(
         before, spec, first = describe(window.docking), window.session.spec, capture.path
         window.docking.reset()
         window.looking.move(step=0, unit=0)
+        pins_of(window.looking).clear()
         boxes[0].setCurrentIndex(0)
         window.open_path(str(path))
         finish(window, qtbot)
         qtbot.waitUntil(lambda: _noted(window, first))
         position = window.looking.position
         assert (position.step, position.unit, position.place) == (3, 1, "rnn.l0")
+        (pin,) = pins_of(window.looking).all
+        assert (pin.position.step, pin.position.unit, pin.position.place) == (3, 1, "rnn.l0")
         assert window.session.spec == spec and window.session.subject == "char-elman"
         assert [note.text for note in notes(window.session.capture)] == ["look here"]
         assert window.docks["open"].isHidden() and "gradients" in window.docking.seen

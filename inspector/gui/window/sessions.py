@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QFileDialog, QMessageBox
 
-from inspector.capture import CaptureError, add_note, notes
+from inspector.capture import Capture, CaptureError, add_note, notes
 from inspector.capture.noted import is_being_written, why_no_notes
+from inspector.gui.state.cursor import Position
 from inspector.gui.state.followed_log import as_log
+from inspector.gui.state.pins import MOST, Pin, pins_of
 from inspector.gui.widgets.plain_text import plain_box
 from inspector.gui.window.choices import choose_in, chosen_in
 from inspector.gui.window.layouts import arrange, check, describe
 from inspector.records import Note, ViewAt
-from inspector.records.saved_session import SavedSession
+from inspector.records.saved_session import Pinned, SavedSession
 from inspector.workspace.session_files import SUFFIX, SessionError, agree_to, read_session, what_runs, write_session
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ class Sessions(QObject):
         self._choices: dict[str, dict[str, Any]] = {}
         """Of panels that are not drawn yet, by key."""
         self._notes: tuple[Note, ...] = ()
+        self._pins: tuple[Pinned, ...] = ()
         self._before: Any = None
         """The capture that was shown when the session was opened: the notes belong to the next one."""
 
@@ -84,6 +87,7 @@ class Sessions(QObject):
             also=session.also,
             opened="" if own or capture is None else str(Path(capture.path).absolute()),
             at=self._at(str(log.view.run) if log is not None and log.view.run is not None else ""),
+            pins=tuple(map(_pinned, pins_of(window.looking).all)),
             notes=tuple(notes(capture)) if capture is not None else (),
             layout=describe(window.docking),
             choices={key: chosen for key, panel in window.panels.made.items() if (chosen := chosen_in(panel))},
@@ -133,7 +137,7 @@ class Sessions(QObject):
 
     def _go(self, session: SavedSession, layout: Any) -> None:
         window = self._window
-        self._before, self._notes = window.session.capture, session.notes
+        self._before, self._notes, self._pins = window.session.capture, session.notes, session.pins
         self._choices = {key: dict(one) for key, one in session.choices.items() if isinstance(one, dict)}
         window.session.also = session.also
         if layout is not None:
@@ -164,12 +168,25 @@ class Sessions(QObject):
                 self._choices[key] = left
 
     def tick(self) -> None:
-        """Write the notes of the session into the capture that it has made, as soon as that can be."""
+        """Set the pins, and write the notes into the capture that the session has made, as soon as they can be."""
         capture = self._window.session.capture
-        if not self._notes or capture is None or capture is self._before or is_being_written(capture):
+        if not (self._notes or self._pins) or capture is None or capture is self._before or is_being_written(capture):
             return
-        if self._window.session.busy or why_no_notes(capture):
+        if self._window.session.busy:
             return
+        lengths = self._window.looking.length_of
+        for pin in self._pins[:MOST]:
+            if not all(0 <= step < lengths(axis) for axis, step in pin.steps.items()):
+                continue  # of another input than the one that is shown
+            at = Position(place=pin.place, unit=pin.unit, head=pin.head, key=pin.key)
+            for axis, step in pin.steps.items():
+                at = at.moved(axis, step)
+            pins_of(self._window.looking).add(at)
+        self._pins = ()
+        if self._notes and not why_no_notes(capture):
+            self._write_notes(capture)
+
+    def _write_notes(self, capture: Capture) -> None:
         there = {(note.where, note.text) for note in notes(capture)}
         rest, self._notes = self._notes, ()
         try:
@@ -179,3 +196,8 @@ class Sessions(QObject):
         except CaptureError as problem:
             self._window.session.sentence = f"The notes of the session were not written: {problem}"
         self._window.show_notes()
+
+
+def _pinned(pin: Pin) -> Pinned:
+    at = pin.position
+    return Pinned(steps=dict(at.steps), place=at.place, unit=at.unit, head=at.head, key=at.key)
