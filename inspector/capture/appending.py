@@ -28,6 +28,8 @@ class PageAppender:
         self.number = -1
         self._file: BinaryIO | None = None
         self._committed = (-1, 0)
+        self._synced = 0
+        """The end of the present file that a power cut leaves."""
 
     def place(self, page: Page) -> Position:
         """Append one page's bytes. Raises OSError where they cannot be written."""
@@ -47,6 +49,7 @@ class PageAppender:
         """The page file that the next bytes go to: the present one, or a new one where that is full."""
         if self._file is not None and (not self._file.tell() or self._file.tell() + size <= ROLL_BYTES):
             return self._file
+        self.flush()  # what it holds belongs to the rows of the next commit too
         self.close()
         keep_standard_files_open()
         taken = page_files(self.folder)
@@ -61,9 +64,13 @@ class PageAppender:
         raise CaptureError(f"{self.folder} has no free name for another page file.")
 
     def flush(self) -> None:
-        """Pass what was appended to the system, so that readers find it."""
-        if self._file is not None:
+        """Pass what was appended to the system, where readers find it, and to the disk, before the rows that name it."""
+        if self._file is not None and self._file.tell() != self._synced:
             self._file.flush()
+            to_disk(self._file.fileno())
+            if not self._synced:
+                folder_to_disk(self.folder)
+            self._synced = self._file.tell()
 
     def committed(self) -> None:
         """Committed rows refer to all that was appended so far."""
@@ -76,7 +83,7 @@ class PageAppender:
             return
         with contextlib.suppress(OSError):  # what is left in its buffer does not fit on the disk
             self.close()
-        self._file = None
+        self._file, self._synced = None, 0
         number, end = self._committed
         with contextlib.suppress(OSError):  # moved or removed meanwhile
             path = self.folder / page_file(self.number)
@@ -89,7 +96,24 @@ class PageAppender:
         """Close the present file. Raises OSError where what is left in its buffer does not fit on the disk."""
         if self._file is not None:
             self._file.close()
-            self._file = None
+            self._file, self._synced = None, 0
+
+
+def to_disk(descriptor: int) -> None:
+    """Return when the bytes of a file are on the disk, and its length."""
+    getattr(os, "fdatasync", os.fsync)(descriptor)
+
+
+def folder_to_disk(folder: Path) -> None:
+    """Return when the names of a folder are on the disk; nothing where a system cannot open folders."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with contextlib.suppress(OSError):  # some network file systems refuse
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def keep_standard_files_open() -> None:

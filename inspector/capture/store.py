@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from inspector.capture.appending import PageAppender, Position, keep_standard_files_open
+from inspector.capture.appending import PageAppender, Position, folder_to_disk, keep_standard_files_open, to_disk
 from inspector.capture.connection import Connection, check_beside, is_locked
 from inspector.capture.layout import INDEX, CaptureError
 from inspector.capture.owner import give_up, own_lease
@@ -65,6 +65,7 @@ class Store:
                 raise busy(self.path)
             rows.describe(self.start, self._lease)
             rows.index.execute("COMMIT")
+            self._birth_to_disk()
         except BaseException as problem:
             rows.index.close()
             self._rows = None
@@ -73,6 +74,13 @@ class Store:
             self._leave()
             raise
         self._settle()
+
+    def _birth_to_disk(self) -> None:
+        """The index as it begins, its name and that of the folder: later commits count on them."""
+        with (self.path / INDEX).open("r+b") as file:
+            to_disk(file.fileno())
+        folder_to_disk(self.path)
+        folder_to_disk(self.path.parent)
 
     def _check_unused(self) -> None:
         """A writer keeps its index locked, so waiting for it would be useless. Raises CaptureError."""
@@ -125,7 +133,7 @@ class Store:
             index.execute("PRAGMA journal_size_limit=0")  # the log's size changes with each commit: that is noticed
         except sqlite3.OperationalError:  # a reader is connected: then they wait for each other
             index.execute("PRAGMA locking_mode=NORMAL")
-        index.execute("PRAGMA synchronous=NORMAL")
+        index.execute("PRAGMA synchronous=FULL")
         self._identity = _identity(self.path / INDEX)
         self.begun = True
 
@@ -238,6 +246,7 @@ class Store:
                 raise busy(self.path) from None
             raise
         self.pages.committed()
+        folder_to_disk(self.path)  # before old page files go: without SQLite's journal the old index cannot come back
         self._settle()
         with contextlib.suppress(sqlite3.OperationalError):  # a reader is connected: the free pages stay
             rows.index.execute("VACUUM")

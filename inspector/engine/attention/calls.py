@@ -52,7 +52,7 @@ def attend(
     settled = Settled() if mask is None else settle(selected, mask, below, given_mask)
     first = 0 if crosses(place) else settled.first_query
     causal = causal or settled.causal
-    asked = source is not None or q != key.shape[-2] or crosses(place) or bool(first)
+    asked = source is not None or q != key.shape[-2] or q < 2 or crosses(place) or bool(first)
     source = source_of(place, source, q == key.shape[-2])
     cross = source == CROSS
     steps = q in (selected.padded, selected.length) and not selected.over_answer(place)
@@ -118,7 +118,7 @@ def from_weights(
     source: SELF, CROSS or "", of which sequence the keys are by the data; None where these were not asked.
     """
     q, k = weights.shape[-2:]
-    asked = source is not None or q != k or crosses(place)
+    asked = source is not None or q != k or q < 2 or crosses(place)
     source = source_of(place, source, q == k)
     mask = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=weights.device) if masked is None else ~masked
     steps = q in (selected.padded, selected.length) and not selected.over_answer(place)

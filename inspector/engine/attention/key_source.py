@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 SELF, CROSS = "self", "cross"
 MOST_NODES = 20_000
@@ -76,11 +76,14 @@ class KeySource:
             return ""
         return self.relation(self._tensor(query), self._tensor(key))
 
-    def of_weights(self, weights: Tensor) -> str:
-        """The same of weights: of the queries and keys of the product of which they were computed."""
+    def of_weights(self, weights: Tensor) -> str | None:
+        """The same of weights: of the queries and keys of the product of which they were computed; None where no such
+        product was found and the weights were made of more than one thing."""
         if weights.grad_fn is None or _hooked():
             return ""
         found = {self.relation(*sides) for sides in self._scores(weights.grad_fn)}
+        if not found or found == {""}:
+            return SELF if len(self.node(weights.grad_fn).made) == 1 and not found else None if not found else ""
         return SELF if SELF in found else CROSS if found == {CROSS} else ""
 
     def relation(self, query: Made, key: Made) -> str:
@@ -132,7 +135,7 @@ class KeySource:
     def _tensor(self, tensor: Tensor) -> Made:
         if tensor.grad_fn is not None:
             return self.node(tensor.grad_fn)
-        if tensor.requires_grad:
+        if tensor.requires_grad and is_parameter(tensor):
             return Made(fixed=frozenset({("parameter", tensor.data_ptr())}))
         return Made(made=frozenset({self._of_given(tensor)}))
 
@@ -152,6 +155,8 @@ class KeySource:
 
     def _of_node(self, node: Node) -> Made:
         if hasattr(node, "variable"):
+            if not is_parameter(node.variable):  # an input that a gradient is wanted of
+                return Made(made=frozenset({self._of_given(node.variable)}))
             return Made(fixed=frozenset({("parameter", node.variable.data_ptr())}))
         if _named(node, ("Embedding",)):
             return self._embedded(node)
@@ -216,6 +221,11 @@ class KeySource:
                 return ("given", number)
         self.given.append(tensor.detach())
         return ("given", len(self.given) - 1)
+
+
+def is_parameter(tensor: Tensor) -> bool:
+    """Whether a leaf is a parameter."""
+    return isinstance(tensor, nn.Parameter)
 
 
 def _maker(node: Node, *, mixes: bool = False, lost: bool = False) -> Made:

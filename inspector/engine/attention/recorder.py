@@ -190,15 +190,18 @@ class AttentionRecorder:
 
     def _source(self, query: Tensor, key: Tensor) -> str | None:
         """Of which sequence the keys are, as their graphs say it; None where there are none."""
-        if query.is_nested or query.shape[-2] != key.shape[-2] or (query.grad_fn is None and key.grad_fn is None):
+        if query.is_nested or query.shape[-2] != key.shape[-2] or query.shape[-2] < 2:
+            return None  # one query and one key are a step of something, of which the calls together show what it is
+        if query.grad_fn is None and key.grad_fn is None:
             return SELF if self.own.facts.alike(query, key) else None
         return self.own.keys.of(query, key)
 
     def _of_module(self, bound: inspect.BoundArguments) -> str | None:
         """The same of the queries and keys that torch's own module is given, before it projects them."""
         query, key = bound.arguments["query"], bound.arguments["key"]
-        alike = not query.is_nested and query.shape[:-1] == key.shape[:-1]
-        return self._source(query, key) if alike else None
+        if query.is_nested or query.shape[:-1] != key.shape[:-1] or (query.grad_fn is None and key.grad_fn is None):
+            return None
+        return self.own.keys.of(query, key)
 
     def _ends(self, query: Tensor, *tensors: Tensor) -> KeyEnds | None:
         """What values or keys were put together from; None where the queries were too."""

@@ -35,6 +35,8 @@ MAP, BY_MODULE = ("source", "step"), ("module",)
 BY_RATE, BY_ITERATION, BY_LAG = ("statistic", "point"), ("iteration",), ("statistic", "lag")
 DIRECTIONS = {"sgd": "SGD", "adam": "Adam", "own": "the training's own step (dashed: its rate)"}
 """Of which the loss is drawn by learning rate: the ends of their signals, and names."""
+WIDTHS = (1.8, 1.8, 5.0)
+"""Of their lines: the own step, often the same as Adam's first, lies wider beneath."""
 BY_LENGTH = ("statistic", "length")
 OWN = "trial/other_lengths/steps"
 OTHERS = (
@@ -105,10 +107,13 @@ class Preflight(Panel):
         self.bars.addItem(self.items)
         self.figure.addItem(self.bars, row=2, col=0)
         self.rates = StepPlot(None, self.theme, label="loss after one step", bottom="learning rate", log=True)
-        self.lines = [curve(self.theme, number, width=1.8) for number in range(len(DIRECTIONS))]
+        self.lines = [curve(self.theme, n, width=WIDTHS[n]) for n in range(len(DIRECTIONS))]
+        self.lines[-1].setZValue(-1)
         for line in self.lines:
             self.rates.addItem(line)
-        self.rate_now = pg.InfiniteLine(angle=90, pen=pg.mkPen(self.theme.series[2], style=Qt.PenStyle.DashLine))
+        self.rate_now = pg.InfiniteLine(
+            angle=90, pen=pg.mkPen(self.theme.series[2], width=1.8, style=Qt.PenStyle.DashLine)
+        )
         self.rates.addItem(self.rate_now)
         self.legend = Legend(self.rates, self.lines, tuple(DIRECTIONS.values()))
         self.batch = StepPlot(None, self.theme, label="loss", bottom="step of training on this batch")
@@ -134,9 +139,9 @@ class Preflight(Panel):
         style_axis(self.bars.getAxis("left"), theme, "change")
         self.items.setOpts(brush=theme.series[0], pen=None)
         for number, line in enumerate(self.lines):
-            line.setPen(pg.mkPen(theme.series[number], width=1.8))
+            line.setPen(pg.mkPen(theme.series[number], width=WIDTHS[number]))
         self.learned.setPen(pg.mkPen(theme.series[2], width=1.8))
-        self.rate_now.setPen(pg.mkPen(theme.series[2], style=Qt.PenStyle.DashLine))
+        self.rate_now.setPen(pg.mkPen(theme.series[2], width=1.8, style=Qt.PenStyle.DashLine))
         self.legend.set_theme(theme)
         self.lags.set_theme(theme)
         self.lengths.set_theme(theme)

@@ -100,7 +100,7 @@ class ByHand(WeightedSums):
         )
         self.origins.append(origin)
         masked = masking.forbidden(known, scores, out)
-        after = Facts(masked=masked, origin=origin, own=known is not None and known.own)
+        after = Facts(masked=masked, origin=origin, own="" if known is None else known.own)
         if known is not None and known.masked is not None and masking.finite(known, scores):
             applied = known.masked.expand(scores.shape)
             least = margins(scores.detach().movedim(axis, -1), applied.movedim(axis, -1))

@@ -70,7 +70,7 @@ class Facts:
             what is no scores.
         ends: what it, or what it was computed from key by key, was put together from.
         given: a number of the tensor that the layer which made it was given; 0 for none.
-        own: of scores and what is computed from them: queries and keys were made from one tensor.
+        own: of weights without a graph, or their scores: of which sequence the keys are, "" where that is not known.
     """
 
     masked: Tensor | None = None
@@ -85,7 +85,7 @@ class Facts:
     scored: str | None = None
     ends: KeyEnds | None = None
     given: int = 0
-    own: bool = False
+    own: str = ""
 
     @property
     def worth(self) -> bool:

@@ -61,7 +61,10 @@ class Summed:
 
 @dataclass(slots=True)
 class Used:
-    """A product of queries and such a sum: the weights that it stands for, not yet divided by anything."""
+    """A product of queries and such a sum: the weights that it stands for, not yet divided by anything.
+
+    `pair`: the queries and keys with their graph; twice the weights where the model computed these.
+    """
 
     result: Result
     weights: Operand
@@ -69,6 +72,7 @@ class Used:
     masked: Tensor | None
     origin: Origin
     taken: bool = False
+    pair: tuple[Tensor, Tensor] | None = None
 
 
 @dataclass(slots=True)
@@ -120,7 +124,8 @@ class LinearAttention:
         if known.running:
             masked = _later(weights, axes.index(known.running), axes.index(other))
             weights = weights.masked_fill(masked, 0.0)
-        found = Used(Result.of(contraction.out.tensor, out), Operand(weights, axes), values, masked, origin)
+        pair = contraction.left.tensor, keys.tensor
+        found = Used(Result.of(contraction.out.tensor, out), Operand(weights, axes), values, masked, origin, pair=pair)
         _keep(self.uses, contraction.out.tensor, found)
         return found
 
@@ -128,6 +133,7 @@ class LinearAttention:
         """A contraction of weights that may be divided by their sum afterwards."""
         out, weights = contraction.out, replace(contraction.left, tensor=contraction.left.tensor.detach())
         found = Used(Result.of(out.tensor, out.axes), weights, contraction.right, masked, origin)
+        found.pair = contraction.left.tensor, contraction.left.tensor
         _keep(self.uses, out.tensor, found)
 
     def divided(self, source: Tensor, factor: Tensor, out: Tensor) -> tuple[Contraction, Used] | None:

@@ -169,7 +169,7 @@ class WeightedSums:
         found = scores.of_product(self.selected, contraction) if known is None else None
         if found is not None:
             own = self.facts.alike(contraction.left.tensor, contraction.right.tensor)
-            self.facts.note(contraction.out.tensor, replace(found, own=own))
+            self.facts.note(contraction.out.tensor, replace(found, own=SELF if own else ""))
 
     def _additive(self, out: Tensor, weight: Tensor) -> str | None:
         """Whether one number was computed for each position."""
@@ -256,7 +256,9 @@ class WeightedSums:
             return False
         contraction, used = found
         used.origin.reason = ""
-        self.facts.note(contraction.left.tensor, Facts(masked=used.masked, origin=used.origin))
+        self.facts.note(
+            contraction.left.tensor, Facts(masked=used.masked, origin=used.origin, own=self._of_pair(used.pair))
+        )
         used.taken = self.weighs(contraction)
         return used.taken
 
@@ -322,7 +324,7 @@ class WeightedSums:
             "; ".join(filter(None, (_note(whole, known, origin, part), place.note))),
             masked=None if masked is None else whole_part(masked, True)[..., place.keys],
             margins=None if rows is None else rows.amax(-1).double(),
-            source=self._source(layout) if part.shape[-1] == part.shape[-2] else None,
+            source=self._source(layout) if part.shape[-1] == part.shape[-2] > 1 else None,
         )  # fmt: skip
         seen = place.put(seen)
         seen.ends = self._ends(layout) if windows is None else None
@@ -340,7 +342,17 @@ class WeightedSums:
         if weights.grad_fn is not None:
             return self.keys.of_weights(weights)
         known = self.facts.of(weights)
-        return SELF if known is not None and known.own else None
+        return known.own or None if known is not None else None
+
+    def _of_pair(self, pair: tuple[Tensor, Tensor] | None) -> str:
+        """Of queries and keys whose product the model never computes."""
+        if pair is None:
+            return ""
+        if pair[0] is pair[1]:  # weights that the model has, before they are divided by their sum
+            known = self.facts.of(pair[0])
+            return self.keys.of_weights(pair[0]) or ("" if known is None else known.own)
+        graph = pair[0].grad_fn is not None or pair[1].grad_fn is not None
+        return self.keys.of(*pair) if graph else SELF if self.facts.alike(*pair) else ""
 
     def _passed_on(self, seen: Attention, layout: Layout, known: Facts, origin: Origin) -> None:
         """Note the largest scores, and wait for what the heads' values are multiplied with."""

@@ -1,0 +1,110 @@
+"""A power cut at any moment, with any part of what was not yet synchronised on the disk, loses nothing acknowledged and
+shows nothing wrong."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from power_cuts import Operation, compiler, left, recorded
+
+from inspector.capture import CaptureError, open_capture
+
+WRITE = """
+import sys
+from pathlib import Path
+import numpy as np
+from inspector.capture import Writer, layout
+from inspector.capture import appending
+from inspector.records import Channel, Page, RunStart, RunStop
+appending.ROLL_BYTES = 6000  # several page files
+folder = Path(sys.argv[1])
+def run(name, offset, overwrite):
+    with Writer(folder / "a.inspect", RunStart(run=name, title=name), overwrite=overwrite) as writer:
+        writer.write(Channel(name="a:h", kind="state", dims=("step", "unit"), shape=(None, 16)))
+        for step in range(0, 40, 8):
+            writer.write(Page("a:h", 0, (step, 0), np.full((8, 16), offset + step, np.float32)))
+            writer.flush()
+            (folder / "acknowledged").write_text(f"{name} {step + 8}")
+        writer.write(RunStop("done"))
+    (folder / "acknowledged").write_text(f"{name} done")
+run("first", 0, False)
+run("second", 1000, True)
+"""
+pytestmark = pytest.mark.skipif(compiler() is None, reason="needs Linux and a C compiler")
+
+
+@pytest.fixture(scope="module")
+def operations(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Operation]]:
+    folder = tmp_path_factory.mktemp("written")
+    return folder, recorded(WRITE, folder, tmp_path_factory.mktemp("recorder"))
+
+
+def acknowledged(operations: list[Operation]) -> tuple[str, str]:
+    """(run, steps or "done") of the last acknowledgement before a cut; ("", "0") before any."""
+    said = [one.data.decode() for one in operations if one.kind == "w" and one.path.endswith("/acknowledged")]
+    run, _, steps = (said or [" 0"])[-1].partition(" ")
+    return run, steps
+
+
+def put(files: dict[str, bytes], source: Path, folder: Path) -> Path:
+    for path, content in files.items():
+        to = folder / Path(path).relative_to(source)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        to.write_bytes(content)
+        os.utime(to, (0, 0))  # an empty index that was made a moment ago would be waited for
+    return folder / "a.inspect"
+
+
+def check(path: Path, run: str, steps: str) -> str:
+    """What is there is right, and what was acknowledged is there; returns the run that was found."""
+    try:
+        capture = open_capture(path)
+    except CaptureError as problem:
+        assert not run and "\n" not in str(problem), f"lost {run} {steps}: {problem}"
+        return ""
+    with capture:
+        found = capture.start.run
+        assert run in ("", found) or (run, found) == ("first", "second"), (run, found)
+        if "a:h" not in capture.channels:
+            assert run in ("", "first") and (run, found) != ("first", "first")
+            return found
+        values = capture.array("a:h")
+        offset = 0 if found == "first" else 1000
+        expected = offset + np.repeat(np.arange(0, 40, 8), 8)[: len(values), None].astype(np.float32)
+        known = np.isfinite(values)
+        np.testing.assert_array_equal(values[known], np.broadcast_to(expected, values.shape)[known])
+        if run == found:
+            least = 40 if steps == "done" else int(steps)
+            assert len(values) >= least and known[:least].all(), f"{run}: {steps} acknowledged, {len(values)} there"
+            assert steps != "done" or capture.status == "done"
+        return found
+
+
+def test_all_was_seen(operations: tuple[Path, list[Operation]]) -> None:
+    """The recorder is right: what it saw, replayed whole, is what the program left."""
+    source, seen = operations
+    files = left(seen, None)
+    on_disk = {str(path): path.read_bytes() for path in source.rglob("*") if path.is_file()}
+    assert files == on_disk
+    assert {one.kind for one in seen} == set("wtcus") and sum(one.kind == "s" for one in seen) >= 20
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_every_prefix_of_the_writes(part: int, operations: tuple[Path, list[Operation]], tmp_path: Path) -> None:
+    """All of it, then any part of what was not synchronised, twice."""
+    source, seen = operations
+    runs: set[str] = set()
+    for end in range(part, len(seen) + 1, 2):
+        before = seen[:end]
+        for trial, choice in enumerate((None, random.Random(end), random.Random(-end - 1))):
+            folder = tmp_path / f"{end}-{trial}"
+            path = put(left(before, choice), source, folder)
+            if path.is_dir() and any(path.iterdir()):
+                runs.add(check(path, *acknowledged(before)))
+            else:
+                assert not acknowledged(before)[0]
+    assert {"first", "second"} <= runs
