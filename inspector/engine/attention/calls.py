@@ -54,7 +54,6 @@ def attend(
     causal = causal or settled.causal
     asked = source is not None or q != key.shape[-2] or q < 2 or crosses(place) or bool(first)
     source = source_of(place, source, q == key.shape[-2])
-    cross = source == CROSS
     steps = q in (selected.padded, selected.length) and not selected.over_answer(place)
     mask, own = settled.mask, source == SELF and key.shape[-2] == selected.padded
     if steps and selected.length < q:

@@ -21,7 +21,8 @@ TOO_LONG = "Maps of {:,} positions are multiplied for up to {:,} positions."
 def in_series(attentions: Sequence[Attention], sample: int) -> list[Attention]:
     """Self-attentions over the same positions, the lowest first; of several such chains the longest, then the first.
 
-    A layer that is called several times is as many layers, each where it ran. Places of one list ("decoder.layers.0.…") are a chain; without a number in their name, those that begin alike.
+    A layer that is called several times is as many layers, each where it ran.
+    Places of one list ("decoder.layers.0.…") are a chain; without a number in their name, those that begin alike.
     Counter-example: layers of a decoder and of an encoder by turns in one list. Raises Unsupported.
     """
     chains: dict[tuple[str, str, int], list[Attention]] = {}
