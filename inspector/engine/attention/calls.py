@@ -65,8 +65,8 @@ def attend(
     return Attention(
         place=place, module=module, query=_copy(query), key=_copy(match_heads(query, key)), scale=scale,
         causal=causal, mask=mask, keys_from="position" if first else keys_named(source, queries_from),
-        kept=selected.sample, queries_from=queries_from, note=noted(note, source, first), first_query=first, called_with=q,
-        finite_mask=settled.finite, source_asked=asked,
+        kept=selected.sample, queries_from=queries_from, note=noted(note, source, first), first_query=first,
+        called_with=q, finite_mask=settled.finite, source_asked=asked,
     )  # fmt: skip
 
 
@@ -131,7 +131,8 @@ def from_weights(
     return Attention(
         place, module, nothing, nothing, 1.0, weights=weights, kept=selected.sample, queries_from=queries_from,
         keys_from=keys_named(source, queries_from), mask=mask, margins=margins,
-        note="; ".join(filter(None, (noted(note, source), "computed by the model itself"))), called_with=q, source_asked=asked,
+        note="; ".join(filter(None, (noted(note, source), "computed by the model itself"))), called_with=q,
+        source_asked=asked,
     )  # fmt: skip
 
 

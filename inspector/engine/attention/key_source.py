@@ -26,7 +26,8 @@ REORDERED = ("Index", "Gather", "Flip", "Roll", "Sort", "TakeAlongDim", "MaskedS
 PLAIN = (
     "Add", "Sub", "Mul", "Div", "Neg", "Pow", "Rsqrt", "Sqrt", "Mean", "Sum", "View", "Reshape", "Transpose", "Permute",
     "Expand", "Squeeze", "Unsqueeze", "Clone", "Copy", "LayerNorm", "RmsNorm", "BatchNorm", "GroupNorm", "Dropout",
-    "Relu", "Gelu", "Silu", "Tanh", "Sigmoid", "Cat", "Stack", "Convolution", "TBackward", "Alias", "AsStrided", "Repeat",
+    "Relu", "Gelu", "Silu", "Tanh", "Sigmoid", "Cat", "Stack", "Convolution", "TBackward", "Alias", "AsStrided",
+    "Repeat",
     "Softmax", "Exp", "Log", "Var", "Std", "Norm", "Clamp", "MaskedFill", "Where", "Pad", "Softplus", "Elu", "Max",
     "Complex", "ViewAsReal", "Real", "Glu", "Detach", "Movedim", "Flatten", "Unflatten", "Contiguous", "Fused",
     "Triu", "Tril", "Swish", "Leaky", "Maximum", "Minimum", "Abs", "Sin", "Cos", "Outer",

@@ -102,7 +102,8 @@ class Projected:
         mask = None if self.causal else self.merged_mask(key.shape[-2])
         note = WITHOUT_DROPOUT if self.dropout > 0 else ""
         seen = attend(
-            selected, place, module, self.split(0), key, causal=self.causal, mask=mask, source=CROSS if self.cross else SELF,
+            selected, place, module, self.split(0), key, causal=self.causal, mask=mask,
+            source=CROSS if self.cross else SELF,
             note="; ".join(filter(None, (self.note, "queries and keys recomputed from the module's input", note))),
         )  # fmt: skip
         if self.dropout == 0:

@@ -71,8 +71,8 @@ def per_attention_row(
                         NOT_KNOWN.format(attention.place)
                         if not attention.source_known
                         else (
-                            f"{attention.place} attends to another sequence, or to a cache begun elsewhere: its keys and "
-                            "queries share no known positions."
+                            f"{attention.place} attends to another sequence, or to a cache begun elsewhere: its keys "
+                            "and queries share no known positions."
                         )
                     )
                 if reason is not None:

@@ -62,7 +62,7 @@ def _move(attention: Attention, note: str, recurrence: Recurrence | None) -> Non
     """Give such keys their positions, among which query 0 is at 1."""
     queries = attention.query.shape[-2] if attention.weights is None else attention.weights.shape[-2]
     domain = attention.queries_from if recurrence is None else recurrence.domain
-    own = attention.of_itself and _keys(attention) == queries
+    own = (attention.of_itself or not attention.source_known) and _keys(attention) == queries
     more = _keys(attention) == queries + 1 and attention.queries_from == domain
     if own or more:
         attention.first_query, attention.keys_from = 1, "position"

@@ -124,7 +124,7 @@ class LinearAttention:
         if known.running:
             masked = _later(weights, axes.index(known.running), axes.index(other))
             weights = weights.masked_fill(masked, 0.0)
-        pair = contraction.left.tensor, keys.tensor
+        pair = None if known.running else (contraction.left.tensor, keys.tensor)
         found = Used(Result.of(contraction.out.tensor, out), Operand(weights, axes), values, masked, origin, pair=pair)
         _keep(self.uses, contraction.out.tensor, found)
         return found
