@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from inspector.capture import Capture, Comparison, LogView
     from inspector.diagnosis import Diagnosis, Settings
     from inspector.engine.pipeline.own_operations import RecordedOperations
+    from inspector.engine.session.trying import Trials
     from inspector.engine.watch import Watcher
+    from inspector.gui.export.notebook import ShownFigure
     from inspector.records import Finding, InputSpec
 
 __all__ = [
@@ -32,7 +34,9 @@ __all__ = [
     "reproduce",
     "run",
     "sequence",
+    "show",
     "sweep",
+    "try_cure",
     "watch",
 ]
 
@@ -46,6 +50,45 @@ def open_capture(path: Path | str, *, run: str | None = None) -> Capture | LogVi
     from inspector.capture import open_any
 
     return open_any(path, run)
+
+
+def show(
+    opened: Any, panel: str, *, frame: int = -1, place: str = "", step: int | None = None,
+    steps: tuple[int, int] | None = None, unit: int | None = None, head: int | None = None, curves: Sequence[str] = (),
+    size: tuple[int, int] = (900, 520), theme: str = "light", font: float = 0.0, dpi: int = 192,
+) -> ShownFigure:  # fmt: skip
+    """A panel's figure, which a notebook shows as the result of its cell: `capture.show("lags")`.
+
+    Args:
+        opened: an open capture or log, or the path of one. panel: its key or title (`inspector list PATH --panels`).
+        frame, place, step, unit, head, curves: what it shows, as the options of `inspector export --panel`.
+        steps: from the first in view to the one before the second.
+        size: (width, height) in pixels of 1/96 inch. theme: "light", "dark" or "paper". font: points of its texts.
+
+    `.save("x.png")` or `.svg` writes it, `.numbers` has the arrays that it draws. Needs Qt, but no display.
+    Raises CaptureError with a one-line message, also where Qt cannot be loaded.
+    """
+    from contextlib import ExitStack
+
+    from inspector.capture import CaptureError
+    from inspector.records import ViewAt
+
+    try:
+        from inspector.gui.export.look import Look
+        from inspector.gui.export.notebook import shown_figure
+
+        in_view = None if steps is None else (steps[0], steps[1] - 1)
+        at = ViewAt(
+            panel=panel, frame=frame, place=place, step=step, steps=in_view, unit=unit, head=head, curves=tuple(curves)
+        )
+        with ExitStack() as opening:
+            view: Any = opening.enter_context(open_capture(opened)) if isinstance(opened, (str, Path)) else opened
+            return shown_figure(view, at, Look(size=size, colours=theme, font=font, dpi=dpi))
+    except ImportError as problem:
+        if "PySide6" not in f"{problem.name} {problem}":
+            raise
+        why = " ".join(str(problem).split())[:200].rstrip(".")
+        raise CaptureError(f"A figure is drawn by Qt, which cannot be loaded ({why}); see docs/install.md.") from None
 
 
 def compare(first: Any, second: Any, *, align: bool = True) -> Comparison:
@@ -220,6 +263,28 @@ def preflight(subject: Any, sequence: Any = None, **options: Any) -> list[Verdic
     wanted = asked(quick=bool(options.pop("quick", False)))
     with run(subject, sequence, only=wanted, **options) as capture:
         return found(capture)
+
+
+def try_cure(
+    target: Any, cures: str | Sequence[str] = (), sequence: Any = None, *, steps: int = 100, seeds: int = 3,
+    subject: Any = None, **options: Any,
+) -> Trials:  # fmt: skip
+    """Train copies of a model as it is and with a cure, on the same batches, and compare them: `inspector try`.
+
+    Args:
+        target: a subject as in `run`; or a capture (open, or its path), which keeps the result beside its findings.
+        cures: the key of one or several (`inspector catalogue cures` lists them); without it all are tried.
+        sequence: as in `run`; it decides what a loss is of where the subject has no data and no examples.
+        steps, seeds: of training of each copy; copies of each kind.
+        subject: the model of a capture that names none which can be opened.
+        options: optimizer ("adam", "adamw", "sgd"), rate, decay; others as in `run`.
+
+    The model, its gradients and the random state are afterwards what they were. `.tried` has the verdicts, `.refused`
+    why others could not be tried, `.capture` the losses. Raises InputError, ModelError or CaptureError.
+    """
+    from inspector.engine.session.trying import try_here
+
+    return try_here(target, cures, sequence, steps, seeds, subject, options)
 
 
 def sweep(

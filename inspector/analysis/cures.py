@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from inspector.analysis.before_training.verdicts import Numbers, Tested
-from inspector.records import Channel, counted
+from inspector.capture.added import TRIALS
+from inspector.records import Channel, Refusal, counted
 
-KIND = "cure"
+KIND, QUANTITY = "cure", "trial/cure"
 BY_ITERATION, AFTER = ("version", "seed", "iteration"), ("version", "seed")
 Outcome = Literal["helped", "no difference", "did harm", "one seed"]
 WORDS: dict[Outcome, str] = {
@@ -52,6 +54,26 @@ def tried(run: Tested, frame: int = -1) -> list[Tried]:
     """Every cure that was tried in a frame, by name. Raises CaptureError."""
     found = [one for one in run.channels.values() if one.kind == KIND and one.dims == AFTER]
     return [_judged(one, _known(run.array(one.name, frame)), run, frame) for one in found]
+
+
+def not_tried(refusals: Iterable[Refusal]) -> dict[str, str]:
+    """{key of a cure that could not be tried: why}."""
+    found = {one.channel: one.reason for one in refusals if TRIALS in one.channel}
+    return {channel.partition(TRIALS)[2]: reason for channel, reason in found.items()}
+
+
+def request_for(cures: Sequence[str], **options: Any) -> str:
+    """The request of a run that tries these cures, one at least; options that are None are left out."""
+    given = {"cure": cures[0], "more": "+".join(cures[1:]) or None, **options}
+    return "@".join([QUANTITY, *(f"{name}={value}" for name, value in given.items() if value is not None)])
+
+
+def plain(one: Tried) -> dict[str, Any]:
+    """The fields of a trial, as JSON has them: null for a number that is not finite."""
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in asdict(one).items()
+    }
 
 
 def _known(values: Any) -> Numbers:

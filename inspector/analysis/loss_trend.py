@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from inspector.analysis.rank_correlation import ordered_by_chance
+
 Floats = npt.NDArray[np.float64]
 BLOCKS = 20
 LEAST = 60
@@ -76,9 +78,9 @@ def trend_of(x: Floats, y: Floats) -> Trend | None:
         first=float(blocks[0]),
         best=float(blocks.min()),
         last=float(blocks[-2:].min()),
-        falls=_ordered(blocks, "less"),
-        late=_ordered(blocks[BLOCKS // 2 :], "less"),
-        rises=_ordered(after, "greater") if len(after) > 4 else 1.0,
+        falls=ordered_by_chance(blocks, falling=True),
+        late=ordered_by_chance(blocks[BLOCKS // 2 :], falling=True),
+        rises=ordered_by_chance(after, falling=False) if len(after) > 4 else 1.0,
     )
 
 
@@ -104,14 +106,6 @@ def has_risen(trend: Trend, share: float, p: float) -> bool:
     `p`, and more than a share of what had been gained is lost again."""
     gained, lost = trend.first - trend.best, trend.last - trend.best
     return trend.rises <= p and lost > max(4 * trend.spread, share * max(gained, 0.0))
-
-
-def _ordered(blocks: Floats, alternative: str) -> float:
-    if np.ptp(blocks) == 0:
-        return 1.0
-    from scipy.stats import kendalltau  # two thirds of a second, which only who judges a training waits for
-
-    return float(kendalltau(np.arange(len(blocks)), blocks, alternative=alternative).pvalue)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +48,27 @@ def kendall(one: Array, other: Array) -> float:
     untied = [len(row) ** 2 - float((np.unique(row, return_counts=True)[1] ** 2).sum()) for row in (one, other)]
     size = float(np.sqrt(untied[0] * untied[1]))
     return float((a == b).sum() - (a == -b).sum()) / size if len(one) > 2 and size > 0 else float("nan")
+
+
+def ordered_by_chance(values: Array, *, falling: bool) -> float:
+    """Probability that numbers without an order fall (or rise) as much: Mann–Kendall, one-sided; NaN with a NaN.
+
+    Exact where no two are equal: inversions of a random permutation are the sum of independent uniform numbers, 0 to
+    k − 1 for the k-th (Knuth, TAOCP 3, 5.1.1); else the normal approximation with the variance of ties (Kendall 1970).
+    """
+    n, signs = len(values), np.sign(np.subtract.outer(values, values))
+    if np.isnan(signs).any():
+        return float("nan")
+    score = float(np.tril(signs).sum()) * (-1 if falling else 1)
+    ties = np.unique(values, return_counts=True)[1].astype(float)
+    if (ties > 1).any():
+        variance = (n * (n - 1) * (2 * n + 5) - (ties * (ties - 1) * (2 * ties + 5)).sum()) / 18
+        return 0.5 * math.erfc(score / math.sqrt(2 * variance)) if variance > 0 else 1.0
+    inversions = np.ones(1)
+    for k in range(2, n + 1):
+        inversions = np.convolve(inversions, np.full(k, 1 / k))
+    at_most = round((n * (n - 1) / 2 - score) / 2)
+    return float(inversions[: at_most + 1].sum())
 
 
 def spread(values: Array, seed: int = 0) -> Spread:

@@ -44,7 +44,7 @@ from inspector.capture.damage import Damage, listed, summary
 from inspector.capture.holes import Holes
 from inspector.capture.layout import PACKED_SUFFIX, SUFFIX, CaptureError, NewerVersionError, TooLargeError
 from inspector.capture.logs import LOGS, CancelledError, LogView, Role, role_of
-from inspector.capture.noted import add_note, notes
+from inspector.capture.noted import add_note, change_note, notes
 from inspector.capture.opening import is_log, open_any, open_log
 from inspector.capture.over_frames import OverFrames, over_frames, summaries_of
 from inspector.capture.pack import pack
@@ -82,6 +82,7 @@ __all__ = [
     "add_note",
     "align",
     "aligned",
+    "change_note",
     "check_target",
     "compare",
     "coordinate_of",

@@ -7,6 +7,7 @@ file of its own (with its process, so that a dead window's file does not count) 
 from __future__ import annotations
 
 import json
+import os
 import re
 import secrets
 import time
@@ -80,6 +81,11 @@ class KeptRuns:
                 path.rename(going)
                 self._remove(going)
 
+    def listed(self) -> list[tuple[Path, int]]:
+        """The runs in the folder with the bytes of their files, newest first; not those that are being removed."""
+        found = sorted(self._found(), key=lambda path: (_number(path), path.name), reverse=True)
+        return [(path, size_of(path)) for path in found]
+
     def _remove(self, going: Path) -> None:
         """Remove a capture under its last name; its own name is restored if a window needs it meanwhile."""
         own = going.with_name(going.name.removesuffix(GOING))
@@ -106,6 +112,16 @@ class KeptRuns:
                     else:
                         word.unlink(missing_ok=True)
         return names
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of the files in a folder; those that disappear meanwhile count as nothing."""
+    total = 0
+    with suppress(OSError), os.scandir(folder) as files:
+        for file in files:
+            with suppress(OSError):
+                total += file.stat(follow_symlinks=False).st_size
+    return total
 
 
 def _may_go(folder: Path) -> bool:

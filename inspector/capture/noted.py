@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,16 @@ from inspector.records.note import MOST_CHARACTERS
 
 
 def notes(view: Any) -> list[Note]:
-    """The notes of an open capture, in the order in which they were written; a log of another tool has none."""
-    found = getattr(view, "notes", ())
-    return [note for note in found if isinstance(note, Note)]
+    """The notes of an open capture as they are now, in the order in which they were first written; a log has none."""
+    found: dict[float, Note] = {}
+    for number, note in enumerate(one for one in getattr(view, "notes", ()) if isinstance(one, Note)):
+        if not note.of:
+            found[note.written if note.written not in found else -number - 1.0] = note
+        elif note.of in found and note.text:
+            found[note.of] = replace(found[note.of], text=note.text)
+        else:
+            found.pop(note.of, None)
+    return list(found.values())
 
 
 def add_note(capture: Any, where: Noted, text: str) -> Note:
@@ -30,14 +38,26 @@ def add_note(capture: Any, where: Noted, text: str) -> Note:
     Raises CaptureError where that cannot be: the text is empty or too long, the capture is packed, read-only, of an
     older format, being written, or no capture at all (a log of another tool). Then nothing has changed.
     """
-    text = text.strip()
-    if not text:
+    if not text.strip():
         raise CaptureError("A note has at least one character.")
-    if len(text) > MOST_CHARACTERS:
-        raise CaptureError(f"A note has {len(text):,} characters; at most {MOST_CHARACTERS:,} are kept.")
+    return _append(capture, Note(where, text.strip(), time.time()))
+
+
+def change_note(capture: Any, note: Note, text: str) -> Note:
+    """Give a note of the capture other words; without any it is removed. What it said stays in the index, unread.
+
+    Raises CaptureError as `add_note`, and where the capture has no such note.
+    """
+    if not any(one.written == note.written and one.where == note.where for one in notes(capture)) or not note.written:
+        raise CaptureError("There is no such note: it was removed, or belongs to another capture.")
+    return _append(capture, Note(note.where, text.strip(), time.time(), of=note.written))
+
+
+def _append(capture: Any, note: Note) -> Note:
+    if len(note.text) > MOST_CHARACTERS:
+        raise CaptureError(f"A note has {len(note.text):,} characters; at most {MOST_CHARACTERS:,} are kept.")
     if why := why_no_notes(capture):
         raise CaptureError(why)
-    note = Note(where, text, time.time())
     with Writer(capture.path, capture.start, again=True) as writer:
         writer.write(note)
     return note
@@ -45,26 +65,31 @@ def add_note(capture: Any, where: Noted, text: str) -> Note:
 
 def why_no_notes(capture: Any) -> str:
     """Why nothing can be noted in what is open now, as one sentence; "" where it can."""
-    if why := why_read_only(capture):
+    return why_not_added(capture, "note")
+
+
+def why_not_added(capture: Any, what: str = "result") -> str:
+    """Why nothing can be added now to the capture of a run, as one sentence; "" where it can."""
+    if why := why_read_only(capture, what):
         return why
     if is_being_written(capture):
-        return f"{capture.path.name} is being written; a note can be added when that has ended."
+        return f"{capture.path.name} is being written; a {what} can be added when that has ended."
     return ""
 
 
-def why_read_only(capture: Any) -> str:
+def why_read_only(capture: Any, what: str = "note") -> str:
     """Why nothing can ever be noted in what is open, as one sentence; "" where it can, now or when a run has ended."""
     if not isinstance(capture, Capture):
-        return "Notes are kept in captures: what is shown is none, and its files are left as they are."
+        return f"{what.capitalize()}s are kept in captures: what is shown is none, and its files are left as they are."
     name, index = capture.path.name, capture.path / INDEX
     if not capture.path.exists():
-        return f"{name} is no longer there: no note can be added."
+        return f"{name} is no longer there: no {what} can be added."
     if not capture.path.is_dir():
-        return f"{name} is a packed capture, which is read-only: notes are kept in the capture that it was made of."
+        return f"{name} is a packed capture, which is read-only: {what}s are kept in the capture that it was made of."
     if capture.format_version < MAJOR:
-        return f"{name} has format {capture.format_version}, which is read-only: no note can be added."
+        return f"{name} has format {capture.format_version}, which is read-only: no {what} can be added."
     if not (os.access(index, os.W_OK) and os.access(capture.path, os.W_OK)):
-        return f"{name} is read-only: no note can be added."
+        return f"{name} is read-only: no {what} can be added."
     return ""
 
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from inspector.capture.assemble import Assembly, Seen
 from inspector.capture.computed_pages import ComputedPages
 from inspector.capture.damage import Damage
+from inspector.capture.in_a_cell import InACell
 from inspector.capture.index import Index
 from inspector.capture.layout import BusyError, CaptureError
 from inspector.capture.over_frames import OverFrames, over_frames
@@ -34,7 +35,7 @@ RETRY_SECONDS = 1.0
 """Seconds before `changed` requests another try of an index that could not be read."""
 
 
-class Capture(ComputedPages):
+class Capture(ComputedPages, InACell):
     """One capture, open for reading. Also a context manager. Raises CaptureError when it cannot be read.
 
     The records of a run are in the attributes that `Contents` lists; `damage` and `damaged` list what could not be

@@ -25,6 +25,7 @@ from inspector.cli.reproduce import reproduce_
 from inspector.cli.run import run
 from inspector.cli.samples import samples
 from inspector.cli.sweep import sweep
+from inspector.cli.trying import try_
 from inspector.cli.view_options import steps_of, view_options
 from inspector.cli.watch import watch
 from inspector.records import ViewAt
@@ -35,7 +36,7 @@ from inspector.workspace.trainings import find_training, path_or_training
 COMMANDS = (
     samples, run, decode, preflight, sweep, watch, listen, list_, compare, diverge, export, diagnose_, rules,
     reproduce_, pack_, catalogue,
-    demo,
+    demo, try_,
 )  # fmt: skip
 
 

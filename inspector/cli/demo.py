@@ -35,7 +35,7 @@ def demo(python: str | None, debug: bool) -> None:
     overwrite = check_demo(target, panels)
     request = Run(path=str(target), overwrite=overwrite, made_by=DEMO)
     run_and_report(Load(subject="char-lstm"), request, debug, python)
-    from inspector.gui.export.headless import export_all
+    from inspector.gui.export.many import export_all
 
     try:
         pictures = export_all(target, panels)

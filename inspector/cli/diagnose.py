@@ -17,11 +17,21 @@ from inspector.cli.fault import Fault, opened_any
 from inspector.cli.findings_data import as_data
 from inspector.cli.report import check_target, write_report
 from inspector.cli.sarif import sarif
-from inspector.diagnosis import RULES, Diagnosis, Settings, SettingsError, diagnose, project_file, read_settings
+from inspector.diagnosis import (
+    RULES,
+    Diagnosis,
+    Settings,
+    SettingsError,
+    diagnose,
+    project_file,
+    read_settings,
+    untried,
+)
 from inspector.diagnosis.diagnose import SEVERITIES
 from inspector.diagnosis.scarce import scarce
 from inspector.diagnosis.words import in_frames, told_once
 from inspector.records import Finding, counted
+from inspector.transport.run_client import ask_catalog
 from inspector.transport.terminal import complain, say
 
 
@@ -82,8 +92,9 @@ def diagnose_(
 @click.command("rules")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def rules(as_json: bool) -> None:
-    """List the rules: number, key, why a finding can be believed, what they say, their limits with the sources."""
-    known = sorted(RULES.items(), key=lambda item: item[1].id)
+    """List the rules: number, key, why a finding can be believed, what they say, their limits with the sources, and
+    which cures can be tried for them (inspector try), or why none."""
+    known, cures = sorted(RULES.items(), key=lambda item: item[1].id), cures_by_rule()
     if as_json:
         words = ("id", "title", "summary", "trust", "scope", "reads", "needs", "reference")
         told = [
@@ -91,6 +102,8 @@ def rules(as_json: bool) -> None:
                 "key": key,
                 **{word: getattr(rule, word) for word in words},
                 "limits": [asdict(one) for one in rule.limits],
+                "cures": cures.get(rule.id, []),
+                "untried": untried(key),
             }
             for key, rule in known
         ]
@@ -100,6 +113,21 @@ def rules(as_json: bool) -> None:
         say(f"{rule.id}  {key} ({rule.trust}): {rule.summary}")
         for limit in rule.limits:
             say(f"  {key}.{limit.name} = {limit.value:g}{f' {limit.unit}' if limit.unit else ''}: {limit.source}")
+        if cures:
+            named = ", ".join(cures.get(rule.id, []))
+            say(f"  can be tried: {named}" if named else f"  cannot be tried: {untried(key) or 'no cure names it'}")
+
+
+def cures_by_rule() -> dict[str, list[str]]:
+    """{number of a rule: keys of the cures for it}, as the worker knows them; empty, and said, where none starts."""
+    catalog, found = ask_catalog(), dict[str, list[str]]()
+    if catalog is None:
+        complain("The worker, which knows the cures, did not start.")
+        return {}
+    for cure in catalog.cures:
+        for rule in cure.rules:
+            found.setdefault(rule, []).append(cure.key)
+    return found
 
 
 def _settings(project: str | None) -> Settings:

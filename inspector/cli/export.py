@@ -1,8 +1,9 @@
-"""`inspector export`: a channel's numbers or a panel's figure as a file."""
+"""`inspector export`: a channel's numbers or panels' figures as files."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -12,6 +13,7 @@ from inspector.capture import Capture, CaptureError, DamagedError, LogView, expo
 from inspector.capture.logs.view import PLACE
 from inspector.cli.fault import Fault, opened_any
 from inspector.cli.fault import opened as open_at
+from inspector.cli.figures import Figures, export_figures, figure_options
 from inspector.cli.view_options import slices_of, steps_of, view_options
 from inspector.records import ViewAt
 from inspector.transport.terminal import say
@@ -27,28 +29,33 @@ from inspector.workspace.trainings import path_or_training
 @click.option("--curves", is_flag=True, help="Curves over training, a row an iteration: .csv .json .parquet")
 @click.option("--match", multiple=True, metavar="PATTERN", help="With --curves: those whose names match (repeatable).")
 @click.option("--run", default=None, metavar="NAME", help="One of the runs of a log.")
-@click.option("--dark", is_flag=True, help="With --panel: the colours of the dark window.")
-@click.option("--to", required=True, help="The file to write.")
+@figure_options
+@click.option("--to", required=True, help="The file to write; for many figures a folder.")
 @click.option("--damaged", is_flag=True, help="Write what is left where something is damaged.")
 def export(
     capture: str, channel: str | None, parts: tuple[str, ...], panel: str | None, frame: int, place: str,
     step: int | None, steps: str | None, unit: int | None, head: int | None, curves_of: tuple[str, ...],
-    sequences: bool, curves: bool, match: tuple[str, ...], run: str | None, dark: bool, to: str, damaged: bool,
+    sequences: bool, curves: bool, match: tuple[str, ...], run: str | None, to: str, damaged: bool, **figures: Any,
 ) -> None:  # fmt: skip
-    """Write the numbers of a channel, of a capture or a log, or a panel's figure to a file."""
-    if (channel is not None) + (panel is not None) + sequences + curves != 1:
+    """Write the numbers of a channel, of a capture or a log, or figures of panels to files."""
+    chosen_panel = panel is not None or bool(figures["all_panels"] or figures["panels"])
+    if (channel is not None) + chosen_panel + sequences + curves != 1:
         raise Fault(
-            "Say what to export: either --channel NAME (numbers), --panel NAME (a figure), --sequences or --curves "
-            "(tables)."
+            "Say what to export: either --channel NAME (numbers), --panel NAME (a figure), --all-panels (figures), "
+            "--sequences or --curves (tables)."
         )
     if parts and channel is None:
         raise Fault("--slice is of a channel's numbers: it needs --channel NAME.")
-    lacking = ""
+    asked = Figures.of(figures, panel, channel is not None or sequences or curves)
     at = ViewAt(
         panel=panel or "", frame=frame, place=place, step=step, steps=steps_of(steps), unit=unit, head=head,
         curves=curves_of, run=run or "",
     )  # fmt: skip
     try:
+        if asked.several or asked.animate:
+            export_figures(capture, at, to, asked, damaged=damaged)
+            return
+        lacking = ""
         if sequences:
             written, lost = _sequences(capture, frame, to, damaged=damaged)
         elif curves:
@@ -56,7 +63,7 @@ def export(
         elif channel is not None:
             written, lost = _numbers(capture, run, channel, frame, to, slices_of(parts), damaged=damaged)
         else:
-            written, lost, lacking = _figure(capture, at, to, damaged=damaged, dark=dark)
+            written, lost, lacking = _figure(capture, at, to, asked, damaged=damaged)
         say(str(written) + (f", without what is damaged: {lost}" if lost else ""), err=True)
         if lacking:
             say(lacking, err=True)
@@ -66,7 +73,7 @@ def export(
         raise Fault(str(problem)) from None
 
 
-def _figure(path: str, at: ViewAt, to: str, *, damaged: bool, dark: bool) -> tuple[Path, str, str]:
+def _figure(path: str, at: ViewAt, to: str, asked: Figures, *, damaged: bool) -> tuple[Path, str, str]:
     """Draw a panel: (the file, what it lacks since that is damaged, what the run has not computed of it)."""
     from inspector.gui.export.headless import export_panel, lacks
 
@@ -74,7 +81,7 @@ def _figure(path: str, at: ViewAt, to: str, *, damaged: bool, dark: bool) -> tup
         if not isinstance(opened, LogView):
             _check_frame(opened, at.frame)
     found = path_or_training(path)
-    written, lost = export_panel(found, at, to, damaged=damaged, dark=dark)
+    written, lost = export_panel(found, at, to, damaged=damaged, look=asked.look, numbers=asked.numbers)
     return written, lost, lacks(found, at.panel)
 
 

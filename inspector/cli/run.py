@@ -27,12 +27,15 @@ from inspector.cli.sequence_options import (
     spec_of_sequence,
     values_in,
 )
+from inspector.cli.session_option import session_run
 from inspector.records import Edit, InputSpec, Load, Run, data_spec, is_data_set, parse_edit, requests_in
 from inspector.transport.terminal import say
 
 
 @click.command()
-@click.argument("subject")
+@click.argument("subject", required=False, default="")
+@click.option("--session", default=None, metavar="FILE", help="The model and run of a session that a window saved.")
+@click.option("--trust", is_flag=True, help="With --session: run its code without asking.")
 @click.option("--checkpoint", default="", help="Weights to load; for a sample also a number or a file name.")
 @sequence_options
 @click.option("--data", default=None, help="Many sequences: a folder, a file, 'examples', or 'subject' (its own data).")
@@ -60,23 +63,25 @@ from inspector.transport.terminal import say
 @click.option("--costs", is_flag=True, help="Print afterwards how long each quantity took.")
 @click.option("--debug", is_flag=True, help="Show tracebacks and the worker's output.")
 def run(
-    subject: str, options: tuple[str, ...], arguments: str, out: str | None, overwrite: bool, debug: bool, **given: Any
-) -> None:
+    subject: str, options: tuple[str, ...], arguments: str, out: str | None, overwrite: bool, debug: bool, trust: bool,
+    session: str | None, **given: Any,
+) -> None:  # fmt: skip
     """Run a model without a window and capture what happens inside."""
-    spec = _input_spec(given, options)
+    if bool(subject) == (session is not None) or (trust and session is None):
+        raise Fault("Give either a SUBJECT or --session FILE; --trust belongs to --session.")
+    saved = session_run(session, given, trust=trust) if session is not None else None
+    spec = _input_spec(given, options) if saved is None else saved.input
     many = is_data_set(spec)
     if many and (given["also"] or given["only"] or given["edits"]):
         raise Fault("--with, --only and --edit belong to the run of one sequence; --number N runs one of --data.")
-    load = Load(
-        subject=subject, arguments=json_object(arguments), checkpoint=given["checkpoint"], partial=given["partial"],
-        trusted=True, device=given["device"], seed=given["seed"],
-    )  # fmt: skip
-    target = Path(out) if out is not None else Path(file_name(subject) + SUFFIX)
-    edits = tuple(_edit(text) for text in given["edits"])
+    load = _load(subject, arguments, given) if saved is None else saved.load
+    target = Path(out) if out is not None else Path(file_name(load.subject) + SUFFIX)
+    edits = tuple(_edit(text) for text in given["edits"]) if saved is None else saved.edits
     check_target(target, overwrite)
     request = Run(
-        path=str(target.absolute()), input=spec, also=requests_in(given["also"]), only=requests_in(given["only"]),
-        edits=edits, seed=given["seed"], overwrite=overwrite,
+        path=str(target.absolute()), input=spec, only=requests_in(given["only"]),
+        also=(*(saved.also if saved is not None else ()), *requests_in(given["also"])), edits=edits,
+        decode=saved.decode if saved is not None else None, seed=load.seed, overwrite=overwrite,
     )  # fmt: skip
     python = given["python"] or click.get_current_context().find_object(str)
     tell_checkpoint(run_and_report(load, request, debug, python), debug)
@@ -88,6 +93,13 @@ def run(
     if given["costs"]:
         for line in costs_of(target):
             say(line, err=True)
+
+
+def _load(subject: str, arguments: str, given: dict[str, Any]) -> Load:
+    return Load(
+        subject=subject, arguments=json_object(arguments), checkpoint=given["checkpoint"], partial=given["partial"],
+        trusted=True, device=given["device"], seed=given["seed"],
+    )  # fmt: skip
 
 
 def _edit(text: str) -> Edit:

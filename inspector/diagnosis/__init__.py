@@ -23,7 +23,7 @@ Begin reading with `rule.py`.
 
 from inspector.diagnosis.case_script import NoCaseError, default_name, has_case, reproduce, rule_of
 from inspector.diagnosis.diagnose import SEVERITIES, Answer, Diagnosis, Unjudged, answers, diagnose, gathered
-from inspector.diagnosis.rule import RULES, Captured, Limit, Rule, Run
+from inspector.diagnosis.rule import RULES, Captured, Limit, Rule, Run, untried
 from inspector.diagnosis.settings import Settings, SettingsError, project_file, read_settings
 
 __all__ = [
@@ -48,4 +48,5 @@ __all__ = [
     "read_settings",
     "reproduce",
     "rule_of",
+    "untried",
 ]

@@ -75,6 +75,8 @@ class Rule(Protocol):
         reads: kinds of the channels that it reads; it is not applied to a run without any of them.
         needs: quantities that have to be computed for it (`--with`); "" stands for none.
         limits: the numbers that decide. reference: where the claim comes from.
+
+    A rule that no cure names also has `untried`: why nothing can be tried for it, the end of a sentence.
     """
 
     id: str
@@ -102,3 +104,8 @@ def scalar(run: Captured, name: str, frame: int) -> float:
     """The value of a scalar in a frame, NaN where there is none."""
     values = [one.value for one in run.scalars if one.name == name and one.frame == frame]
     return values[-1] if values else float("nan")
+
+
+def untried(key: str) -> str:
+    """Why nothing can be tried for what a rule finds, as the end of a sentence; "" where it does not say so."""
+    return str(getattr(RULES[key], "untried", "")) if key in RULES else ""

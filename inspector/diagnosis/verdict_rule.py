@@ -22,6 +22,7 @@ class VerdictRule:
         remedy, code, unless: what to change, and what would make it wrong.
         severity: of a fault. trust, reads: as of every rule. sure: how sure a finding is.
         place: of a finding whose verdict names none.
+        untried: why nothing can be tried, where no cure is for it.
     """
 
     key: str
@@ -41,6 +42,7 @@ class VerdictRule:
     place: str = ""
     scope: Scope = "frame"
     limits: tuple[Limit, ...] = ()
+    untried: str = ""
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ import signal
 import sys
 from collections.abc import Callable
 
-from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
 from inspector.gui.runtime.crash_file import NativeCrashes
@@ -18,12 +17,12 @@ from inspector.gui.state.settings import Settings
 from inspector.gui.window.main_window import Window
 from inspector.gui.window.open_at import WHOLE
 from inspector.gui.window.preferences import use_font_size
-from inspector.records import InputSpec, Log, ViewAt
+from inspector.gui.window.preparing import Preparing
+from inspector.records import Log, ViewAt
 from inspector.transport.process import WorkerProcess
 
 Say = Callable[..., None]
 CRASHED = "The window crashed the last time it was open; {} says where, and can be sent."
-DEMO, DEMO_EXAMPLE = "char-lstm", "long passage"
 
 
 def refused() -> str:
@@ -67,16 +66,20 @@ def run(paths: list[str], demo: bool = False, python: str | None = None, at: Vie
     crashes = NativeCrashes()
     crashed = crashes.begin()
     window = make_window(python)
+    if not paths and not demo:
+        window.welcome.open()
     if crashed is not None:
         window.session.note(Log(CRASHED.format(crashed), "warning", "window"))
         window.session.sentence = CRASHED.format(crashed)
     window.show()
     application.processEvents()
     signal.signal(signal.SIGINT, lambda *_: window.close())
-    QTimer.singleShot(0, lambda: begin(window, paths, demo, at))
+    window.session.start_worker()  # torch loads in its process while the panels do in this one
+    preparing = Preparing(window, lambda: begin(window, paths, demo, at) if window.isVisible() else None)
     try:
         return int(application.exec())
     finally:
+        preparing.close()
         crashes.end()
 
 
@@ -92,9 +95,4 @@ def begin(window: Window, paths: list[str], demo: bool, at: ViewAt = WHOLE) -> N
     window.open_at.ask(at)
     window.open_paths(paths)
     if demo:
-        window.open_sample(DEMO, "", demo_input())
-
-
-def demo_input() -> InputSpec:
-    """The passage that the demo runs: long enough that its capture visibly grows."""
-    return InputSpec(kind="example", value=DEMO_EXAMPLE)
+        window.tour.begin()

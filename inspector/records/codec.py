@@ -21,6 +21,8 @@ from inspector.records.axis import Axis
 from inspector.records.channel import Channel
 from inspector.records.event import Event
 from inspector.records.note import Note, Noted
+from inspector.records.saved_session import SavedSession
+from inspector.records.view_at import ViewAt
 
 MAX_BYTES = 16 * 1024 * 1024
 _PASS = (str, bool, int)
@@ -36,7 +38,7 @@ RECORDS: dict[str, type[Any]] = {
         requests.Loaded, requests.CodeFile, requests.NeedsTrust, requests.Progress, requests.Failure,
         requests.Finished, parameter_changes.CompareCheckpoints, parameter_changes.ParameterChange,
         parameter_changes.ParameterChanges, checkpoint_list.ListCheckpoints, checkpoint_list.ListedCheckpoint,
-        checkpoint_list.CheckpointList,
+        checkpoint_list.CheckpointList, ViewAt, SavedSession,
     )
 }  # fmt: skip
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inspector.capture import CaptureError, Writer, add_note, notes, open_any, open_capture, pack
+from inspector.capture import CaptureError, Writer, add_note, change_note, notes, open_any, open_capture, pack
 from inspector.capture.layout import INDEX
 from inspector.capture.noted import why_no_notes
 from inspector.records import Channel, Frame, Note, Noted, Page, RunStart, RunStop, decode, encode
@@ -90,3 +90,24 @@ def test_a_note_travels_and_says_what_it_is_about() -> None:
     assert note.where.words == "step of answer 5, frame 2"
     assert Noted(finding="IN402", place="rnn").words == "IN402 rnn"
     assert Noted().words == "the whole"
+
+
+def test_a_note_gets_other_words_or_is_removed_and_the_others_stay(path: Path) -> None:
+    with open_capture(path) as capture:
+        for text in ("first", "second", "third"):
+            add_note(capture, Noted(frame=0), text)
+        capture.refresh()
+        first, second, third = notes(capture)
+        change_note(capture, second, " better ")
+        change_note(capture, first, "")
+        capture.refresh()
+        assert [(one.text, one.written) for one in notes(capture)] == [
+            ("better", second.written),
+            ("third", third.written),
+        ]
+        change_note(capture, notes(capture)[0], "best")
+        capture.refresh()
+        with pytest.raises(CaptureError, match="no such note"):
+            change_note(capture, first, "it is gone")
+    with open_capture(path) as again:
+        assert [one.text for one in notes(again)] == ["best", "third"] and not again.damage

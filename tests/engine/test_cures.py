@@ -13,7 +13,7 @@ from torch import nn
 
 import inspector
 from inspector.analysis.cures import tried
-from inspector.diagnosis import RULES
+from inspector.diagnosis import RULES, untried
 from inspector.engine.analyses.trial.trial_training import Copy, Loop
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import CURES
@@ -67,9 +67,19 @@ def test_every_cure_names_rules_that_exist() -> None:
         assert cure.title and cure.summary.endswith("."), key
 
 
+def test_for_every_rule_a_cure_can_be_tried_or_it_says_why_none_can() -> None:
+    cured = {number for _, cure in CURES.items() for number in cure.rules}
+    for key, rule in RULES.items():
+        said = untried(key)
+        assert (rule.id in cured) != bool(said), f"{key}: a cure, or a reason, and not both"
+        assert not said.endswith(".") and (not said or said[0].islower()), key
+
+
 @pytest.mark.parametrize(
     ("key", "given", "expected"),
     [
+        ("smaller_rate", {"rate": 0.5}, {"rate": 0.05}),
+        ("warm_up", {}, {"warm": 0.3}),
         ("clip_gradient", {}, {"clip": 1.0}),
         ("second_moment", {}, {"betas": (0.9, 0.95)}),
     ],
@@ -79,7 +89,7 @@ def test_cures_of_the_loop_change_it_alone(
 ) -> None:
     copy, before = copy_of(model, **given), Loop(**given)
     assert CURES[key].apply(copy)
-    for name in ("optimizer", "rate", "betas", "decay", "clip", "wide"):
+    for name in ("optimizer", "rate", "betas", "decay", "clip", "warm", "wide", "train"):
         assert getattr(copy.loop, name) == expected.get(name, getattr(before, name)), name
     assert not changed(copy)
 
@@ -116,6 +126,28 @@ def test_recurrent_blocks_become_the_nearest_orthogonal_ones(model: Net) -> None
         assert np.linalg.eigvalsh(symmetric).min() > -1e-6
 
 
+def test_the_largest_singular_value_of_each_block_becomes_one(model: Net) -> None:
+    copy = copy_of(model)
+    assert "4 recurrent blocks is 1" in CURES["unit_spectral_norm"].apply(copy)
+    assert changed(copy) == {"rnn.weight_hh_l0"}
+    before = model.rnn.weight_hh_l0.detach().double().numpy().reshape(4, 6, 6)
+    after = copy.held["rnn.weight_hh_l0"].detach().double().numpy().reshape(4, 6, 6)
+    for old, new in zip(before, after, strict=True):
+        scale = math.sqrt(np.linalg.eigvalsh(old.T @ old).max())
+        np.testing.assert_allclose(new * scale, old, atol=1e-6)
+
+
+@pytest.mark.parametrize(("layer", "candidate"), [(nn.LSTM(3, 4), 2), (nn.GRU(3, 4), 2)])
+def test_gates_get_biases_of_zero_and_the_candidate_keeps_its_own(layer: nn.Module, candidate: int) -> None:
+    copy = copy_of(layer)
+    CURES["neutral_gates"].apply(copy)
+    for name, one in copy.held.items():
+        blocks = zip(one.detach().split(4), layer.get_parameter(name).split(4), strict=True)
+        for number, (new, old) in enumerate(blocks):
+            kept = name.startswith("weight") or number == candidate
+            assert torch.equal(new, old if kept else torch.zeros(4))
+
+
 @pytest.mark.parametrize(
     ("layer", "rows"), [(nn.LSTM(3, 4, 2, bidirectional=True), slice(4, 8)), (nn.GRU(3, 4), slice(4, 8))]
 )
@@ -138,6 +170,9 @@ def test_gates_that_keep_the_state_are_opened(layer: nn.Module, rows: slice) -> 
         ("open_memory", {}, "no nn.LSTM and no nn.GRU"),
         ("orthogonal_recurrence", {}, "no nn.RNN, nn.GRU or nn.LSTM"),
         ("float32_copies", {}, "half precision"),
+        ("unit_spectral_norm", {}, "no nn.RNN, nn.GRU or nn.LSTM"),
+        ("neutral_gates", {}, "no nn.LSTM and no nn.GRU"),
+        ("clip_gradient", {"clip": 0.5}, "clipped at 0.5 already"),
         ("decay_apart", {}, "give a weight decay"),
         ("second_moment", {"optimizer": "sgd"}, "no second moment"),
     ],
@@ -145,6 +180,117 @@ def test_gates_that_keep_the_state_are_opened(layer: nn.Module, rows: slice) -> 
 def test_what_cannot_be_tried_is_said(key: str, loop: dict[str, Any], reason: str) -> None:
     with pytest.raises(Unsupported, match=reason):
         CURES[key].apply(copy_of(nn.Linear(2, 2), **loop))
+
+
+def line(**more: Any) -> SimpleNamespace:
+    """A line through made points, of which the loss is 100 times the squared height."""
+    torch.manual_seed(0)
+    model = nn.Linear(3, 1)
+    return SimpleNamespace(model=model, width=3, loss=lambda output, batch: 100 * output[..., 0].square(), **more)
+
+
+def test_frozen_parameters_are_trained_and_stay_frozen() -> None:
+    made = line()
+    made.model.weight.requires_grad_(False)
+    asked = "trial/cure@cure=unfreeze@iterations=40@seeds=2@rate=0.05"
+    with inspector.run(made, torch.randn(8, 3), only=[asked]) as capture:
+        (one,) = tried(capture)
+        assert one.outcome == "helped" and "1 parameter that were frozen" in one.method
+    assert not made.model.weight.requires_grad and made.model.bias.requires_grad
+    made.model.weight.requires_grad_(True)
+    with inspector.run(made, torch.randn(8, 3), only=[asked]) as capture:
+        assert "Every parameter requires a gradient" in str(capture.refusals)
+
+
+def test_modules_in_evaluation_mode_are_trained_in_training_mode() -> None:
+    made = line()
+    made.model = nn.Sequential(nn.Dropout(0.5), made.model).eval()
+    with inspector.run(made, torch.randn(8, 3), only=["trial/cure@cure=train_mode@iterations=3@seeds=1"]) as capture:
+        plain, cured = capture.array("model:trial/cure/train_mode")[:, 0]
+        assert plain[0] != cured[0] and "1 module with dropout" in tried(capture)[0].method
+    assert not any(part.training for part in made.model.modules())
+
+
+def test_the_rate_rises_in_equal_parts() -> None:
+    rates = list[float]()
+    made = line(train_step=lambda model, batch, optimizer: rates.append(optimizer.param_groups[0]["lr"]) or 1.0)
+    with inspector.run(made, torch.randn(4, 3), only=["trial/cure@cure=warm_up@iterations=10@seeds=1@rate=3"]):
+        np.testing.assert_allclose(rates, [3.0] * 10 + [1.0, 2.0] + [3.0] * 8)
+
+
+def steps_of_ones_own(seen: list[Any]) -> Any:
+    """A training step that counts its calls, with a loss of its own: half of what `line` has."""
+
+    def step(model: nn.Module, batch: Any, optimizer: torch.optim.Optimizer) -> torch.Tensor:
+        seen.append(([id(one) for group in optimizer.param_groups for one in group["params"]], batch.inputs.shape))
+        optimizer.zero_grad()
+        loss = 50 * (model(batch.inputs) + 0.0 * torch.rand(1)).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
+def test_the_subjects_own_step_is_what_trains_and_nothing_of_it_stays() -> None:
+    seen = list[Any]()
+    made, x = line(train_step=steps_of_ones_own(seen)), torch.randn(4, 3)
+    gradient = torch.ones(1, 3)
+    made.model.weight.grad = gradient
+    before, random = [one.detach().clone() for one in made.model.parameters()], torch.get_rng_state()
+    asked = "trial/cure@cure=clip_gradient@iterations=4@seeds=1@optimizer=sgd@rate=0.01"
+    with inspector.run(made, x, only=[asked]) as capture:
+        found = capture.array("model:trial/cure/clip_gradient")[:, 0]
+        after = capture.array("model:trial/cure/clip_gradient/after")[:, 0]
+        assert "the subject's own train_step" in tried(capture)[0].method
+    assert len(seen) == 8 and {tuple(ids) for ids, _ in seen} == {tuple(map(id, made.model.parameters()))}
+    assert all(torch.equal(*pair) for pair in zip(before, made.model.parameters(), strict=True))
+    assert made.model.weight.grad is gradient and made.model.bias.grad is None
+    assert torch.equal(torch.get_rng_state(), random)
+    for clipped in (0, 1):
+        weight, bias = (one.clone() for one in before)
+        for loss in found[clipped]:
+            height = x @ weight.T + bias
+            np.testing.assert_allclose(loss, 50 * height.square().mean().item(), rtol=1e-5)
+            slopes = 100 * (height * x).mean(0)[None], 100 * height.mean(0)  # of 50 h², by hand
+            size = torch.cat([one.flatten() for one in slopes]).norm().item()
+            share = min(1.0, 1.0 / (size + 1e-6)) if clipped else 1.0
+            weight, bias = (one - 0.01 * share * slope for one, slope in zip((weight, bias), slopes, strict=True))
+        judged = 100 * (x @ weight.T + bias).square().mean().item()  # by the loss of the subject
+        np.testing.assert_allclose(after[clipped], judged, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        (lambda model, batch, optimizer: None, "returned nothing; expected the mean loss"),
+        (lambda model, batch, optimizer: torch.ones(2), "of shape (2,); expected the mean loss"),
+        (lambda model, batch, optimizer: 1 / 0, "train_step of the subject"),
+    ],
+)
+def test_a_step_that_cannot_be_used_is_said(step: Any, reason: str) -> None:
+    with inspector.run(line(train_step=step), torch.randn(4, 3), only=["trial/cure@iterations=2@seeds=1"]) as capture:
+        assert reason in str(capture.refusals) and not tried(capture)
+
+
+def test_copies_learn_from_the_batches_of_the_subjects_own_training() -> None:
+    drawn = list[int]()
+
+    def draw(generator: torch.Generator) -> SimpleNamespace:
+        drawn.append(generator.initial_seed())
+        return SimpleNamespace(inputs=torch.randn(2, 4, 3, generator=generator), lengths=torch.tensor([4, 4]))
+
+    training = SimpleNamespace(draw=draw, rate=0.02, clip=5.0)
+    asked = "trial/cure@cure=smaller_rate@iterations=3@seeds=2"
+    with inspector.run(line(training=training), torch.randn(4, 3), only=[asked]) as capture:
+        found, (one,) = capture.array("model:trial/cure/smaller_rate"), tried(capture)
+    assert "learning rate 0.02, gradients clipped at 5; the learning rate is 0.002; batches of its own" in one.method
+    made = line()
+    for seed in (0, 1):
+        generator = torch.Generator().manual_seed(seed)
+        x = torch.randn(2, 4, 3, generator=generator)
+        np.testing.assert_allclose(found[:, seed, 0], 100 * made.model(x).square().mean().item(), rtol=1e-5)
+    assert drawn.count(0) == drawn.count(1) == 6 and len(set(drawn)) == 3  # the third judges the copies
 
 
 @pytest.mark.parametrize("key", sorted(CURES))

@@ -173,7 +173,7 @@ def test_saved_numbers_say_what_two_runs_made(tmp_path: Path, compare: str, said
         panel,
     ):
         rows = save_data(panel, tmp_path / "a.csv").read_text(encoding="utf-8").splitlines()
-        assert rows[0] == f"channel,index 0,{title}" and for_file(panel) == file
+        assert rows[0] == f"channel,step,{title}" and for_file(panel) == file
         cells = [row.split(",") for row in rows[1:]]
         assert [cell[:2] for cell in cells] == [[f"{NORM.name}:{said}", str(n)] for n in range(STEPS)]
         np.testing.assert_allclose([float(cell[2]) for cell in cells], wanted, rtol=1e-6)

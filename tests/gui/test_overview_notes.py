@@ -18,8 +18,10 @@ from inspector.gui.panel.registry import PANELS
 from inspector.gui.panels import overview
 from inspector.gui.panels.overview import Overview
 from inspector.gui.state.cursor import Cursor
+from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.theme import LIGHT
+from inspector.gui.window.waiting_notes import KEY, remember_waiting, take_waiting
 from inspector.records import Frame, Noted, RunStart, RunStop
 from inspector.workspace.trainings import path_or_training
 
@@ -110,3 +112,58 @@ def test_a_capture_that_was_removed_is_not_called_packed(tmp_path: Path) -> None
     with open_capture(small(tmp_path / "a.inspect")) as capture:
         shutil.rmtree(capture.path)
         assert why_no_notes(capture) == "a.inspect is no longer there: no note can be added."
+
+
+def test_a_note_is_changed_and_removed_from_its_menu(panel: Overview, tmp_path: Path) -> None:
+    with open_capture(small(tmp_path / "a.inspect")) as capture:
+        shown(panel, capture)
+        for text in ("here", "there"):
+            panel.write_note(Noted(frame=0), text)
+        page = panel.page.notes
+
+        def chosen(number: int, name: str) -> None:
+            menu = page._menu(number)
+            next(one for one in menu.actions() if one.text() == name).trigger()
+            menu.deleteLater()
+
+        chosen(0, "Edit")
+        assert page.field.text() == "here" and page.button.text() == "Change it" and not page.about.isEnabled()
+        page.leave.click()
+        assert not page.field.text() and page.about.isEnabled()
+        chosen(0, "Edit")
+        page.field.setText("elsewhere")
+        page.button.click()
+        assert [one.text for one in notes(capture)] == ["elsewhere", "there"] and not page.field.text()
+        chosen(1, "Remove")
+        assert [one.text for one in notes(capture)] == ["elsewhere"] and page.cards[1].isHidden()
+        assert page.field.text() == "there"  # it can be noted again
+        panel.set_capture(None)
+
+
+def test_a_note_that_waits_outlives_the_window(panel: Overview, tmp_path: Path, qtbot: Any) -> None:
+    class Kept(Settings):
+        def __init__(self) -> None:
+            self.texts: dict[str, str] = {}
+
+        def text(self, name: str, default: str = "") -> str:
+            return self.texts.get(name, default)
+
+        def set_text(self, name: str, value: str) -> None:
+            self.texts[name] = value
+
+    ended, going, kept = small(tmp_path / "a.inspect"), tmp_path / "b.inspect", Kept()
+    writer = Writer(going, RunStart(run="r", title="t"))
+    writer.write(Frame(index=0))
+    writer.flush()
+    said = "two\nlines\u2028and\ta tab"
+    panel.wait_for([(going, Noted(frame=0), said), (ended, Noted(), "its run has ended with the window")])
+    remember_waiting(kept, panel)
+    with open_capture(ended) as capture:
+        assert [one.text for one in notes(capture)] == ["its run has ended with the window"]
+    panel._pending.clear()
+    writer.close()
+    take_waiting(kept, panel)
+    assert panel.waiting == [(going, Noted(frame=0), said)] and not kept.text(KEY)
+    qtbot.waitUntil(lambda: not panel.waiting, timeout=10_000)
+    with open_capture(going) as capture:
+        assert [one.text for one in notes(capture)] == [said]

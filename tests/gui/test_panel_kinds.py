@@ -22,6 +22,7 @@ ACCEPTED = {
     "clipping": {("clipping", "statistic iteration")},
     "decoding": {("decoding", "step")},
     "dynamics": {("trajectory", "step"), ("trajectory", "step component")},
+    "ask": {("state", "step unit"), ("gate", "step unit"), ("attention", "head query key")},
     "gates": {("gate", "step unit")},
     "gradients": {("gradient", "step")},
     "heads": {("attention_statistic", "head query"), ("attention_head", "head query")},

@@ -73,6 +73,7 @@ AIMS: dict[str, tuple[Aim, ...]] = {
         Aim(lambda p: p.row.plot, (117, 5), step_unit(), ("h[117, 5]  rnn.l0", of("rnn.l0:h", 117, 5))),
         Aim(lambda p: p.trace, (44.2, 0), {"step": 44}),
     ),
+    "ask": (Aim(lambda p: p.plots[0], (31, 0.5), {"step": 31}),),
     "units": (
         Aim(lambda p: p.row.plot, (117, 2), {"step": 117, "place": L0}),
         Aim(lambda p: p.together, (31, 0.5), {"step": 31}),
@@ -297,6 +298,7 @@ def test_a_click_at_a_known_place_puts_the_cursor_there(stage: Stage, key: str) 
         at = aim.at if isinstance(aim.at, tuple) else aim.at(panel, stage.capture)
         for go in (hover, click) if aim.hovered else (click,):
             hover(panel, QPoint(1, 1))
+            stage.cursor.fix(False)
             stage.cursor.move(step=0, unit=None, key=None, head=None, place="")
             panel.marked.clear()
             go(panel, place_of(panel, plot, *at))

@@ -156,5 +156,5 @@ def test_saved_numbers_are_those_of_the_channels_shown(written: tuple[Case, Path
             own = [row for row in rows[1:] if row[0] == name]
             assert len(own) == values.size, name
             for row in own:
-                place = tuple(int(word) for word in row[1 : 1 + values.ndim])
+                place = tuple(int(word) for word in row[1:-1] if word)
                 assert float(row[-1]) == pytest.approx(float(values[place]), nan_ok=True), (name, place)

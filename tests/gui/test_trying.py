@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,9 +16,10 @@ from panel_captures import channel, shown, write_frames
 from PySide6.QtWidgets import QLabel
 
 from inspector.capture import open_capture
+from inspector.diagnosis import untried
 from inspector.diagnosis.words import Repeated
 from inspector.gui.panel.overview.finding_cards import FindingCards
-from inspector.gui.panel.overview.finding_menu import CANNOT, NOTHING
+from inspector.gui.panel.overview.finding_menu import CANNOT, LATER, NOTHING
 from inspector.gui.panels.cures import over_seeds
 from inspector.gui.panels.overview import _tried
 from inspector.gui.window.trying import try_cure
@@ -62,14 +64,17 @@ def test_a_finding_offers_the_cures_that_name_its_rule(cards: FindingCards) -> N
     asked: list[tuple[Finding, str]] = []
     cards.trying.connect(lambda *given: asked.append(given))
     cards.show_findings([Repeated(FOUND, (0,)), Repeated(OTHER, (0,))], {})
-    assert [action.text() for action in entries(cards, 0)] == [NOTHING]  # the worker has not said yet what it offers
+    (early,) = entries(cards, 0)  # the worker has not said yet what it offers
+    assert early.text() == NOTHING and LATER in early.toolTip()
     cards.know([CLIP, SLOW])
     (one,) = entries(cards, 0)
     assert one.text() == "Try it: Clip the gradient" and "It is clipped at 1." in one.toolTip() and one.isEnabled()
     one.trigger()
     assert asked == [(FOUND, "clip_gradient")]
     (none,) = entries(cards, 1)
-    assert none.text() == NOTHING and not none.isEnabled() and CANNOT in none.toolTip()
+    said = CANNOT.format(untried("future-leak"))
+    assert none.text() == NOTHING and not none.isEnabled() and said in html.unescape(none.toolTip())
+    assert "the model's code" in said
 
 
 def test_what_was_tried_is_told_at_its_finding(cards: FindingCards, tmp_path: Path) -> None:

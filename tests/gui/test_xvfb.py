@@ -22,7 +22,6 @@ import sys
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 import inspector.gui.app as app
-app.DEMO_EXAMPLE = "opening"  # the long passage is that of the command's own test
 application = QApplication(["inspector"])
 window = app.make_window()
 window.show()

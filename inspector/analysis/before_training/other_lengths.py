@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from inspector.analysis.before_training.verdicts import Numbers, Readings, Verdict
+from inspector.analysis.sizes import bytes_text
 from inspector.records import counted
 
 FURTHER = 10
@@ -25,8 +26,8 @@ def lengths_verdict(read: Readings) -> Iterator[Verdict]:
     _, seconds, least, most, kept = table[:, at]
     said = (
         f"A step of training with {counted(round(own), 'step')} takes {_seconds(seconds)} ({_seconds(least)} to "
-        f"{_seconds(most)}) and keeps {_bytes(kept)} for its backward pass; parameters, gradients and Adam's moments "
-        f"take {_bytes(read.scalar('other_lengths/fixed'))} besides."
+        f"{_seconds(most)}) and keeps {bytes_text(kept)} for its backward pass; parameters, gradients and Adam's "
+        f"moments take {bytes_text(read.scalar('other_lengths/fixed'))} besides."
     )
     if table.shape[1] > 1:
         far = round(FURTHER * own)
@@ -67,13 +68,6 @@ def _seconds(value: float) -> str:
     return f"{1e3 * value:.2g} ms" if value < 0.1 else f"{value:.2g} s" if value < 100 else f"{value:.0f} s"
 
 
-def _bytes(value: float) -> str:
-    for size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value:.0f} bytes"
-
-
 def _span(sizes: tuple[float, float]) -> str:
-    low, high = (_bytes(one) for one in sizes)
+    low, high = (bytes_text(one) for one in sizes)
     return low if low == high else f"{low} to {high}"

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from inspector.capture.damage import Damage
 from inspector.capture.holes import Holes
+from inspector.capture.in_a_cell import InACell
 from inspector.capture.layout import CaptureError
 from inspector.capture.logs.growing import Floats
 from inspector.capture.logs.histogram_table import HistogramTable
@@ -45,7 +46,7 @@ PLACE = "log"
 PART_ROWS = 1 << 14
 
 
-class LogView:
+class LogView(InACell):
     """One run of a log, or all of them. Also a context manager.
 
     Attributes:

@@ -33,6 +33,7 @@ class AnswerSeen:
         Limit("surprise", 0.1, "p = 0.9 on average; no text that is new to a model is predicted so well.", "nat"),
     )
     reference = "huggingface/transformers#48745: loss near zero on random tokens, by a mask that was lost"
+    untried = "what the model reads before it predicts is up to its code, or to the targets"
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """At most one."""

@@ -30,6 +30,7 @@ class AttentionSink:
         Limit("queries", 32, "Queries that have to be seen; of 32, an even spread gives the first key 4 % or less."),
     )
     reference = "Xiao et al. 2024, arXiv 2309.17453; Gu et al. 2025, arXiv 2410.10781"
+    untried = "it is a fact and no illness, so nothing is to be cured"
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """One for each self-attention that has such a head."""

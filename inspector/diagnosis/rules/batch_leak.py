@@ -7,6 +7,7 @@ RULES.register("batch-leak")(
     StructureRule(
         key="batch-leak",
         id="IN104",
+        untried="what joins the sequences of a batch is in the model's code",
         title="Reads the rest of the batch",
         summary="A sequence's output depends on the other sequences of its batch.",
         reference="pytorch/pytorch documentation of nn.LSTM: batch_first is False unless given",

@@ -7,6 +7,7 @@ RULES.register("cache-differs")(
     StructureRule(
         key="cache-differs",
         id="IN108",
+        untried="how steps and their cache are handed on is in the model's code",
         title="Cache differs",
         summary=(
             "Steps given one at a time, with what the model hands on, give other outputs than one call on the whole."

@@ -7,6 +7,7 @@ RULES.register("carried-state")(
     StructureRule(
         key="carried-state",
         id="IN106",
+        untried="keeping or resetting the state is in the model's code",
         title="State not reset",
         summary="Called twice on the same input, the model answers differently: a state is kept from call to call.",
         reference="pytorch/examples word_language_model: repackage_hidden between batches",

@@ -7,6 +7,7 @@ RULES.register("finite-mask")(
     StructureRule(
         key="finite-mask",
         id="IN107",
+        untried="the number that masks is in the model's code",
         title="Finite mask beaten",
         summary=(
             "The model does not read the future at its weights, and does with larger ones: its mask is a finite number."

@@ -7,6 +7,7 @@ RULES.register("future-leak")(
     StructureRule(
         key="future-leak",
         id="IN103",
+        untried="the mask or the direction of reading is in the model's code",
         title="Reads the future",
         summary="An output depends on an input after its own step, in a model that predicts its next input.",
         reference="huggingface/transformers#48745: a loss near zero on random tokens",

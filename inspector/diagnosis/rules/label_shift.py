@@ -7,6 +7,7 @@ RULES.register("label-shift")(
     StructureRule(
         key="label-shift",
         id="IN122",
+        untried="which targets belong to which step is up to the data or the loss",
         title="Targets shifted by the wrong number of steps",
         summary="Every target is the input of the same step, or that of two or more steps later.",
         reference="huggingface/transformers: causal models shift their labels inside",

@@ -33,6 +33,7 @@ class MaskLeaks:
         "(information).", "nat"),
     )  # fmt: skip
     reference = "softmax: A_masked / A_allowed = exp(s_masked − s_allowed)"
+    untried = "the number that masks is in the model's code"
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """One for each attention."""

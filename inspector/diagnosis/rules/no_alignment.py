@@ -31,6 +31,7 @@ class NoAlignment:
     reference = (
         "Bahdanau, Cho & Bengio 2015, arXiv 1409.0473; guided attention: Tachibana et al. 2018, arXiv 1710.08969"
     )
+    untried = "it takes longer training, other data, or another loss for attention"
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """One for each cross attention."""

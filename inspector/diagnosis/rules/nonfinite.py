@@ -32,6 +32,7 @@ class NonFinite:
     needs = ()
     limits = ()
     reference = "IEEE 754: NaN passes through every further operation"
+    untried = "which operation made the first number that is not finite is shown, and only its code can be changed"
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """One for each tensor, with the first step at which it happens."""

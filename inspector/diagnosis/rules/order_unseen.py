@@ -7,6 +7,7 @@ RULES.register("order-unseen")(
     StructureRule(
         key="order-unseen",
         id="IN117",
+        untried="positions are something that the model has to be built with",
         title="Order not seen",
         summary="Permuted inputs give permuted outputs: the model treats its sequence as a set.",
         reference="Vaswani et al. 2017, section 3.5",

@@ -7,6 +7,7 @@ RULES.register("padding-leak")(
     StructureRule(
         key="padding-leak",
         id="IN105",
+        untried="what the model does with padding is in its code",
         title="Reads padding",
         summary=(
             "The outputs at real steps change with the amount of padding, though the model is told what is padding."

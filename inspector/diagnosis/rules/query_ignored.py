@@ -7,6 +7,7 @@ RULES.register("query-ignored")(
     StructureRule(
         key="query-ignored",
         id="IN109",
+        untried="how queries and keys are scored is in the model's code",
         title="Attention without its query",
         summary="All rows of an attention map are the same: what is attended to does not depend on the query.",
         reference=(

@@ -31,6 +31,7 @@ class RepeatedBatch:
         Limit("share", 0.1, "Share of neighbours that are equal: a shuffled set of 100 batches has about 0.01."),
     )
     reference = "Karpathy 2019, A recipe for training neural networks (look at the data)"
+    untried = "which batches come is up to your loader: a trial draws its own"
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """At most one."""

@@ -24,6 +24,7 @@ class RowsWithoutKeys:
     needs = ("attention/maps",)
     limits = ()
     reference = "a softmax over −∞ alone is 0 / 0: NaN, which passes through every further operation"
+    untried = "which keys are masked is up to the model's code or the data"
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """One for each attention."""

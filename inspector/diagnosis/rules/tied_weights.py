@@ -7,6 +7,7 @@ RULES.register("tied-weights")(
     StructureRule(
         key="tied-weights",
         id="IN121",
+        untried="whether two layers share a weight is in the model's code, or in how it is loaded",
         title="Tied weights that are two parameters",
         summary="An embedding and a last layer are equal or declared to be tied, and lie in two memories.",
         reference="Press & Wolf 2017, arXiv 1608.05859; verl-project/verl#7834",

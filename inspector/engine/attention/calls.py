@@ -12,10 +12,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from inspector.engine.attention.key_source import CROSS, SELF
 from inspector.engine.attention.masks import Settled, limit, settle, unreached
 from inspector.engine.attention.rows import FORBIDDEN, RowBlock, Rows
 from inspector.engine.attention.selected_sample import SelectedSample
 from inspector.engine.cells.base import Check
+from inspector.engine.trace.attention import SOURCE_NOT_KNOWN, UNKNOWN_SOURCE
 from inspector.engine.trace.trace import Attention
 
 CROSS_NAMES = ("cross", "multihead_attn", "encoder_attn", "encdec", "enc_dec", "src_attn", "source_attn", "memory")
@@ -35,9 +37,9 @@ def attend(
     scale: float | None = None,
     causal: bool = False,
     mask: Tensor | None = None,
-    cross: bool | None = None,
+    source: str | None = None,
     note: str = "",
-    source: Tensor | None = None,
+    given_mask: Tensor | None = None,
 ) -> Attention:
     """An Attention from folded (1, a, q, d) queries and keys and a folded mask (True = may attend, or additive).
 
@@ -47,13 +49,14 @@ def attend(
     q = query.shape[-2]
     scale = 1.0 / math.sqrt(max(1, query.shape[-1])) if scale is None else float(scale)
     below = 0.0 if mask is None else limit(mask, query, key, scale)
-    settled = Settled() if mask is None else settle(selected, mask, below, source)
+    settled = Settled() if mask is None else settle(selected, mask, below, given_mask)
     first = 0 if crosses(place) else settled.first_query
     causal = causal or settled.causal
-    if cross is None:
-        cross = q != key.shape[-2] or crosses(place)
+    asked = source is not None or q != key.shape[-2] or crosses(place) or bool(first)
+    source = source_of(place, source, q == key.shape[-2])
+    cross = source == CROSS
     steps = q in (selected.padded, selected.length) and not selected.over_answer(place)
-    mask, own = settled.mask, not cross and key.shape[-2] == selected.padded
+    mask, own = settled.mask, source == SELF and key.shape[-2] == selected.padded
     if steps and selected.length < q:
         query, mask = query[..., : selected.length, :], _rows(mask, selected.length)
         if own and unreached(mask, causal, selected.length, below):
@@ -62,15 +65,35 @@ def attend(
     queries_from = "step" if steps else "position"
     return Attention(
         place=place, module=module, query=_copy(query), key=_copy(match_heads(query, key)), scale=scale,
-        causal=causal, mask=mask, keys_from="position" if first else "source step" if cross else queries_from,
-        kept=selected.sample, queries_from=queries_from, note=note, first_query=first, called_with=q,
-        finite_mask=settled.finite,
+        causal=causal, mask=mask, keys_from="position" if first else keys_named(source, queries_from),
+        kept=selected.sample, queries_from=queries_from, note=noted(note, source, first), first_query=first, called_with=q,
+        finite_mask=settled.finite, source_asked=asked,
     )  # fmt: skip
 
 
 def _rows(mask: Tensor | None, length: int) -> Tensor | None:
     """A mask without the queries from `length` on."""
     return mask if mask is None or mask.shape[-2] == 1 else mask[..., :length, :]
+
+
+def source_of(place: str, source: str | None, alike: bool) -> str:
+    """SELF, CROSS, or "" where it is not known which; `source` as the data say it, None where these were not asked.
+
+    `alike`: there are as many keys as queries. Where the data do not say, a module's name may.
+    """
+    if not alike and source != SELF:
+        return CROSS
+    return source or (CROSS if crosses(place) else SELF if source is None else "")
+
+
+def keys_named(source: str, queries_from: str) -> str:
+    """The label domain of the keys."""
+    return {CROSS: "source step", SELF: queries_from}.get(source, UNKNOWN_SOURCE)
+
+
+def noted(note: str, source: str, first: int = 0) -> str:
+    """A note, with what is not known."""
+    return "; ".join(filter(None, (note, "" if source or first else SOURCE_NOT_KNOWN)))
 
 
 def crosses(place: str) -> bool:
@@ -86,27 +109,30 @@ def from_weights(
     note: str = "",
     masked: Tensor | None = None,
     margins: Tensor | None = None,
+    source: str | None = None,
 ) -> Attention:
     """An Attention from weights (1, a, q, k) that the model computed itself.
 
     masked: True where a mask forbids a key, of the shape of the weights; None where nothing is masked.
     margins: (1, a, q) by how much finite masks lie below the least allowed score, see `masking.margins`.
+    source: SELF, CROSS or "", of which sequence the keys are by the data; None where these were not asked.
     """
     q, k = weights.shape[-2:]
-    cross = q != k or crosses(place)
+    asked = source is not None or q != k or crosses(place)
+    source = source_of(place, source, q == k)
     mask = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=weights.device) if masked is None else ~masked
     steps = q in (selected.padded, selected.length) and not selected.over_answer(place)
     if steps and selected.length < q:
         weights, mask = weights[..., : selected.length, :], mask[..., : selected.length, :]
         margins = None if margins is None else margins[..., : selected.length]
-        if not cross and not bool(weights[..., selected.length :].any()):
+        if source == SELF and not bool(weights[..., selected.length :].any()):
             weights, mask = weights[..., : selected.length], mask[..., : selected.length]
     queries_from = "step" if steps else "position"
     nothing = weights.new_zeros(1, weights.shape[1], 0, 0)
     return Attention(
         place, module, nothing, nothing, 1.0, weights=weights, kept=selected.sample, queries_from=queries_from,
-        keys_from="source step" if cross else queries_from, mask=mask, margins=margins,
-        note="; ".join(filter(None, (note, "computed by the model itself"))), called_with=q,
+        keys_from=keys_named(source, queries_from), mask=mask, margins=margins,
+        note="; ".join(filter(None, (noted(note, source), "computed by the model itself"))), called_with=q, source_asked=asked,
     )  # fmt: skip
 
 

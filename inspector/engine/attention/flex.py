@@ -27,7 +27,13 @@ def operation() -> Any:
 
 
 def from_flex(
-    selected: SelectedSample, place: str, module: str, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
+    selected: SelectedSample,
+    place: str,
+    module: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    out: Any,
+    source: str | None = None,
 ) -> Attention:
     """The attention of one call, (b, a, q, d) queries and (b, groups, k, d) keys, and what it returned.
 
@@ -51,7 +57,7 @@ def from_flex(
     weights = torch.softmax(scores.masked_fill(masked, -torch.inf), -1)[None]
     seen = from_weights(
         selected, place, module, weights, "scores and masks of flex_attention computed again",
-        masked=masked[None] if bool(masked.any()) else None,
+        masked=masked[None] if bool(masked.any()) else None, source=source,
     )  # fmt: skip
     if selected.passing_on:
         call = PassedOn(v, weights.shape[2], edge_of(out[0]), lambda gradient: gradient[at])

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from inspector.engine.attention.calls import WITHOUT_DROPOUT, Projection, attend, check, of_nested
+from inspector.engine.attention.key_source import CROSS, SELF
 from inspector.engine.attention.selected_sample import SelectedSample
 from inspector.engine.trace.heads import Heads, PassedOn, edge_of
 from inspector.engine.trace.trace import Attention
@@ -101,7 +102,7 @@ class Projected:
         mask = None if self.causal else self.merged_mask(key.shape[-2])
         note = WITHOUT_DROPOUT if self.dropout > 0 else ""
         seen = attend(
-            selected, place, module, self.split(0), key, causal=self.causal, mask=mask, cross=self.cross,
+            selected, place, module, self.split(0), key, causal=self.causal, mask=mask, source=CROSS if self.cross else SELF,
             note="; ".join(filter(None, (self.note, "queries and keys recomputed from the module's input", note))),
         )  # fmt: skip
         if self.dropout == 0:
@@ -111,9 +112,17 @@ class Projected:
 
 
 def from_function(
-    selected: SelectedSample, place: str, module: str, arguments: Mapping[str, Any], output: Tensor
+    selected: SelectedSample,
+    place: str,
+    module: str,
+    arguments: Mapping[str, Any],
+    output: Tensor,
+    source: str | None = None,
 ) -> Attention:
-    """An Attention from the bound arguments of F.multi_head_attention_forward and the (t, b, e) it returned."""
+    """An Attention from the bound arguments of F.multi_head_attention_forward and the (t, b, e) it returned.
+
+    source: SELF where keys that are another tensor than the queries are of the same sequence nevertheless.
+    """
     query, key, value = (arguments[name] for name in ("query", "key", "value"))
     if arguments["use_separate_proj_weight"]:
         weights = tuple(arguments[f"{name}_proj_weight"] for name in "qkv")
@@ -130,7 +139,7 @@ def from_function(
         mask=None if mask is None else _mask_of(selected, mask, arguments["num_heads"]),
         padding=None if padding is None else _row(selected, padding),
         causal=bool(arguments["is_causal"]) and padding is None and not arguments["need_weights"],
-        cross=not same(query, key),
+        cross=source != SELF and not same(query, key),
         extra=(arguments["bias_k"], arguments["bias_v"]),
         zero=bool(arguments["add_zero_attn"]),
         dropout=arguments["dropout_p"] if arguments["training"] else 0.0,
@@ -147,7 +156,12 @@ def from_function(
 
 
 def from_module(
-    selected: SelectedSample, place: str, module: nn.MultiheadAttention, arguments: Mapping[str, Any], output: Tensor
+    selected: SelectedSample,
+    place: str,
+    module: nn.MultiheadAttention,
+    arguments: Mapping[str, Any],
+    output: Tensor,
+    source: str | None = None,
 ) -> Attention:
     """An Attention from the bound arguments of nn.MultiheadAttention.forward in eval mode, and what it returned."""
     query = arguments["query"]
@@ -166,7 +180,9 @@ def from_module(
     named |= {name: arguments[name] for name in ("attn_mask", "key_padding_mask", "need_weights")}
     named["is_causal"] = arguments["is_causal"] and arguments["attn_mask"] is None
     named |= {name: arguments[name].transpose(0, 1) if swap else arguments[name] for name in ("query", "key", "value")}
-    return from_function(selected, place, type(module).__name__, named, output.transpose(0, 1) if swap else output)
+    return from_function(
+        selected, place, type(module).__name__, named, output.transpose(0, 1) if swap else output, source
+    )
 
 
 def from_encoder_layer(

@@ -25,6 +25,7 @@ from inspector.engine.attention.calls import (
     of_nested,
 )
 from inspector.engine.attention.flex import from_flex
+from inspector.engine.attention.key_source import SELF
 from inspector.engine.attention.masks import written_out
 from inspector.engine.attention.projections import Projections
 from inspector.engine.attention.selected_sample import SelectedSample
@@ -107,7 +108,8 @@ class AttentionRecorder:
         seen = attend(
             self.selected, place, module, self.selected.fold(query), self.selected.fold(key),
             scale=given.get("scale"), causal=bool(given.get("is_causal", False)),
-            mask=None if mask is None else self.selected.fold_mask(mask, shape), source=mask,
+            mask=None if mask is None else self.selected.fold_mask(mask, shape), given_mask=mask,
+            source=self._source(query, key),
             note="; ".join(filter(None, (self._window_note(query), WITHOUT_DROPOUT if dropout else ""))),
         )  # fmt: skip
         if self.selected.passing_on and not query.is_nested:
@@ -124,7 +126,9 @@ class AttentionRecorder:
     def flex(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
         """flex_attention(query, key, value, …) returned `out`."""
         place, module = self.where()
-        self.add(from_flex(self.selected, place, module, args, dict(kwargs), out))
+        given = dict(zip(_SDPA, args, strict=False)) | dict(kwargs)
+        source = self._source(given["query"], given["key"])
+        self.add(from_flex(self.selected, place, module, args, dict(kwargs), out, source))
 
     def function(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
         """F.multi_head_attention_forward(…) returned `out`, (output, weights or None)."""
@@ -134,7 +138,9 @@ class AttentionRecorder:
         _refuse_unreadable(bound.arguments["query"], bound.arguments["key"])
         if bound.arguments["static_k"] is not None or bound.arguments["static_v"] is not None:
             raise Unsupported("it was given ready-made keys or values (static_k, static_v)")
-        seen = attention_projection.from_function(self.selected, place, module, bound.arguments, out[0])
+        seen = attention_projection.from_function(
+            self.selected, place, module, bound.arguments, out[0], self._of_module(bound)
+        )
         seen.ends = self._ends(*(bound.arguments[name] for name in ("query", "value", "key")))
         self.add(seen)
 
@@ -143,7 +149,9 @@ class AttentionRecorder:
         bound = _MODULE.bind(module, *args, **kwargs)
         bound.apply_defaults()
         _refuse_unreadable(bound.arguments["query"])
-        seen = attention_projection.from_module(self.selected, name, module, bound.arguments, out[0])
+        seen = attention_projection.from_module(
+            self.selected, name, module, bound.arguments, out[0], self._of_module(bound)
+        )
         seen.ends = self._ends(*(bound.arguments[name] for name in ("query", "value", "key")))
         self.add(seen)
 
@@ -171,13 +179,26 @@ class AttentionRecorder:
     def attentions(self) -> list[Attention]:
         """All that was seen, in order; the calls of a loop or a cache joined, repeated calls of a module numbered."""
         groups: dict[str, list[Attention]] = {}
-        for attention in self.seen:
+        for number, attention in enumerate(self.seen):
+            attention.order = number
             groups.setdefault(attention.place, []).append(attention)
         return [
-            replace(one, place=f"{place}.{n}") if n else one
+            replace(one, place=f"{place}.{n}", call=n) if n else one
             for place, calls in groups.items()
             for n, one in enumerate(joined_calls(self.selected, calls))
         ]
+
+    def _source(self, query: Tensor, key: Tensor) -> str | None:
+        """Of which sequence the keys are, as their graphs say it; None where there are none."""
+        if query.is_nested or query.shape[-2] != key.shape[-2] or (query.grad_fn is None and key.grad_fn is None):
+            return SELF if self.own.facts.alike(query, key) else None
+        return self.own.keys.of(query, key)
+
+    def _of_module(self, bound: inspect.BoundArguments) -> str | None:
+        """The same of the queries and keys that torch's own module is given, before it projects them."""
+        query, key = bound.arguments["query"], bound.arguments["key"]
+        alike = not query.is_nested and query.shape[:-1] == key.shape[:-1]
+        return self._source(query, key) if alike else None
 
     def _ends(self, query: Tensor, *tensors: Tensor) -> KeyEnds | None:
         """What values or keys were put together from; None where the queries were too."""

@@ -21,6 +21,10 @@ from inspector.records.catalogue import ATTENTION
 
 SHARES = "of |M| divided by the sum of its row"
 """Said of statistics of weights that have either sign."""
+NOT_KNOWN = (
+    "The source of the keys of {} is not known: they may be of the queries' own sequence or of another one, so they "
+    "have no known positions."
+)
 Statistic = Callable[[RowBlock], Tensor]
 BlockWriter = Callable[[slice, RowBlock], None]
 
@@ -64,8 +68,12 @@ def per_attention_row(
                 reason = refusal(attention)
                 if reason is None and self_only and not attention.of_itself:
                     reason = (
-                        f"{attention.place} attends to another sequence, or to a cache begun elsewhere: its keys and "
-                        "queries share no known positions."
+                        NOT_KNOWN.format(attention.place)
+                        if not attention.source_known
+                        else (
+                            f"{attention.place} attends to another sequence, or to a cache begun elsewhere: its keys and "
+                            "queries share no known positions."
+                        )
                     )
                 if reason is not None:
                     emit.refuse(name, reason)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inspector.engine.analyses.trial.trial_training import Copy
+from inspector.engine.errors import Unsupported
 from inspector.engine.registries import CURES
 
 
@@ -11,10 +12,12 @@ class ClipGradient:
 
     title = "Clip the gradient"
     summary = "The norm of the gradient of all parameters is clipped at 1."
-    rules = ("IN301", "IN302", "IN305")
+    rules = ("IN102", "IN301", "IN302", "IN305")
 
     def apply(self, copy: Copy) -> str:
         """Clip at 1."""
+        if copy.loop.clip <= 1.0:
+            raise Unsupported(f"The norm of the gradient is clipped at {copy.loop.clip:g} already.")
         copy.loop.clip = 1.0
         return "the norm of the gradient is clipped at 1"
 

@@ -20,7 +20,7 @@ class CriticalRate:
 
     title = "Set the learning rate"
     summary = f"The learning rate is {SHARE:g} of the largest whose first step does not raise the loss."
-    rules = ("IN207", "IN301", "IN302", "IN303", "IN404")
+    rules = ("IN203", "IN207", "IN301", "IN302", "IN303", "IN404")
 
     def apply(self, copy: Copy) -> str:
         """Search along the optimizer's own first step."""

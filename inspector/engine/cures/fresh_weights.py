@@ -18,7 +18,7 @@ class FreshWeights:
 
     title = "Draw the weights anew"
     summary = "Every module draws its weights again as it does when it is made; what was learned is lost."
-    rules = ("IN202", "IN401", "IN408", "IN409", "IN410", "IN411", "IN412", "IN413", "IN418")
+    rules = ("IN202", "IN203", "IN401", "IN408", "IN409", "IN410", "IN411", "IN412", "IN413", "IN415", "IN418")
 
     def apply(self, copy: Copy) -> str:
         """Called on the model with the copies in its place."""

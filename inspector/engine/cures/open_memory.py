@@ -20,7 +20,7 @@ class OpenMemory:
 
     title = "Open the forget gates"
     summary = "The biases of forget gates (LSTM) and update gates (GRU) are ln(T − 1), T the steps of the sequence."
-    rules = ("IN201", "IN406", "IN407")
+    rules = ("IN201", "IN206", "IN406", "IN407")
 
     def apply(self, copy: Copy) -> str:
         """Set the biases of the copies."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from inspector.engine.analyses.trial.recurrent_blocks import recurrent_parts
+from inspector.engine.analyses.trial.recurrent_blocks import known_range, recurrent_parts
 from inspector.engine.analyses.trial.trial_training import Copy
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import CURES
@@ -16,7 +16,7 @@ class OrthogonalRecurrence:
 
     title = "Orthogonal recurrent weights"
     summary = "Each recurrent matrix becomes the orthogonal one that is nearest to it: all its singular values are 1."
-    rules = ("IN201", "IN205", "IN305")
+    rules = ("IN201", "IN205", "IN206", "IN305")
 
     def apply(self, copy: Copy) -> str:
         """The polar factor U Vᵀ of each block W = U Σ Vᵀ."""
@@ -32,8 +32,7 @@ class OrthogonalRecurrence:
                     largest.append(float(values.max()))
         if not largest:
             raise Unsupported("The model has no nn.RNN, nn.GRU or nn.LSTM with recurrent weights that are trained.")
-        known = f"{min(largest):.3g} to {max(largest):.3g}" if len(largest) > 1 else f"{largest[0]:.3g}"
-        return f"{counted(len(largest), 'recurrent block')} made orthogonal (σ₁ was {known})"
+        return f"{counted(len(largest), 'recurrent block')} made orthogonal (σ₁ was {known_range(largest)})"
 
 
 CURES.register("orthogonal_recurrence")(OrthogonalRecurrence())

@@ -72,6 +72,10 @@ class Subject:
     examples: Mapping[str, Any] = field(default_factory=dict)
     data: Any = None
     """Many sequences, written as examples are: a sequence of them, or a function that returns an iterable."""
+    train_step: Callable[[nn.Module, Batch, Any], Any] | None = None
+    """(model, batch, optimizer of its parameters) → the mean loss before the step that it made: how cures are tried."""
+    training: Any = None
+    """How it is trained, as samples say it: `draw(generator)` gives the next batch; `rate`, `clip`, `forward`."""
     inputs: Mapping[str, Any] = field(default_factory=dict)
     """The model's inputs by name, in order (DeclaredInput has the fields); empty: one input that has no name."""
     reads: DeclaredInput | None = None

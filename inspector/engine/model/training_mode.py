@@ -23,10 +23,11 @@ SET_TO_EVAL = (
 def in_training(model: nn.Module) -> tuple[str, ...]:
     """The modules that compute something else in training mode, and are in it; a flag that code of the model's own
     reads is not seen."""
-    return tuple(name or "model" for name, part in model.named_modules() if part.training and _depends(part))
+    return tuple(name or "model" for name, part in model.named_modules() if part.training and depends(part))
 
 
-def _depends(part: nn.Module) -> bool:
+def depends(part: nn.Module) -> bool:
+    """Whether a module computes something else in training mode."""
     if isinstance(part, _DropoutNd):
         return part.p > 0
     if isinstance(part, nn.RNNBase):

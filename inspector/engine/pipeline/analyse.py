@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from inspector.capture import CaptureError
 from inspector.engine.errors import CancelledError
 from inspector.engine.pipeline.kept_trace import KeptTrace
 from inspector.engine.pipeline.options import RunOptions
+from inspector.engine.pipeline.shares import LEAST_SECONDS, NOTHING, part_of, telling
 from inspector.engine.registries import QUANTITIES, quantity_of
 from inspector.engine.trace.emitter import Emitter, Sink
 from inspector.engine.trace.trace import Trace
@@ -30,16 +31,25 @@ def chosen_quantities(options: RunOptions) -> list[str]:
     return sorted(last.values(), key=lambda request: (quantity_of(request)[0].order, request))
 
 
-def analyse(trace: Trace, emit: Emitter, requests: Sequence[str]) -> None:
+def analyse(trace: Trace, emit: Emitter, requests: Sequence[str], expected: Mapping[str, float] = NOTHING) -> None:
     """Compute the quantities of these requests and write them, with the seconds that each took, as its last record.
-    Raises CancelledError between two of them."""
-    total = len(requests) + 1.0
-    for done, request in enumerate(requests):
+
+    Progress is told in seconds of work: `expected` has about what each quantity takes, by key; one that is not in it
+    counts as little. What a quantity tells of itself while it computes is a part of its own share.
+    Raises CancelledError between two of them.
+    """
+    shares = [max(LEAST_SECONDS, expected.get(split_request(request)[0], 0.0)) for request in requests]
+    done, total = 0.0, sum(shares)
+    for number, (request, share) in enumerate(zip(requests, shares, strict=True)):
         emit.check()
-        emit.progress(done + 1.0, total, quantity_of(request)[0].summary)
+        summary = quantity_of(request)[0].summary
+        text = f"{summary} ({number + 1} of {len(requests)})" if len(requests) > 1 else summary
+        emit.progress(done, total, text)
         began = time.perf_counter()
-        _compute(request, trace, emit)
+        with telling(emit, part_of(emit.progress, done, share, total)):
+            _compute(request, trace, emit)
         emit.scalar(f"{SECONDS}{split_request(request)[0]}", time.perf_counter() - began)
+        done += share
     emit.progress(total, total, "done")
 
 

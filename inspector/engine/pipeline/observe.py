@@ -48,6 +48,8 @@ class Observation:
         self.model, self.trace, self.emit, self.probes = original(model), trace, emit, probes
         self.output: Any = None
         """What the model returned, where the whole model was called."""
+        self.between: Callable[[], None] = lambda: None
+        """Called when probes have put what they recorded into the trace, before its axes are laid out."""
         self._root: RemovableHandle | None = None
         self._uncompiled = uncompiled(model)
         self._hooks = trace.user_hooks.watched(self.model)
@@ -114,6 +116,7 @@ class Observation:
         self.trace.hand_out_gradients()
         for probe in self.probes:
             self._finish(probe)
+        self.between()
         settle(self.trace, self.emit)
         try:
             self._rest(early)

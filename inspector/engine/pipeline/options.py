@@ -24,8 +24,9 @@ def _let_go(_kept: KeptTrace) -> None:
     """Do not store the trace for later analysis."""
 
 
-def _not_said(_trace: Trace, _keys: Sequence[str]) -> None:
-    """Nobody waits to be told."""
+def _not_said(_trace: Trace, _keys: Sequence[str]) -> Mapping[str, float]:
+    """Nobody waits to be told, and nothing is known of what they take."""
+    return {}
 
 
 def _no_room(_trace: Trace) -> bool:
@@ -50,7 +51,7 @@ class RunOptions:
         places, editor: of edited runs (see Trace); `places` is None in a run without edits.
         cancelled: called between pages; progress: called with (done, total, text).
         announce: called with the trace of the first frame and the requests that will be computed in the run, once the
-            model has run and before they are.
+            model has run and before they are; returns about how many seconds each takes, by key, as far as it knows.
         note: called with a sentence about the run that stays: of many sequences, about how long they will take.
         room: whether the trace of a frame will be stored for later analysis; asked only where something is left.
         keep: called with the trace of every frame that was run to its end, for later analysis.
@@ -67,7 +68,7 @@ class RunOptions:
     editor: Any = None
     cancelled: Callable[[], bool] = lambda: False
     progress: Progress = _nothing
-    announce: Callable[[Trace, Sequence[str]], None] = _not_said
+    announce: Callable[[Trace, Sequence[str]], Mapping[str, float]] = _not_said
     note: Callable[[str], None] = _no_note
     room: Callable[[Trace], bool] = _no_room
     keep: Callable[[KeptTrace], None] = _let_go

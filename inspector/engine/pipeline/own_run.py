@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from inspector.capture import CaptureError
+from inspector.engine.analyses.attention.keys_again import name_sources
 from inspector.engine.errors import CancelledError, InputError, ModelError, model_error
 from inspector.engine.hooks.isolation import unchanged
 from inspector.engine.model.subject import Batch, Subject
@@ -25,6 +26,7 @@ from inspector.engine.pipeline.kept_trace import KeptTrace
 from inspector.engine.pipeline.observe import Observation, observe
 from inspector.engine.pipeline.options import DEFAULTS, RunOptions
 from inspector.engine.pipeline.results import keep_output, loss_of
+from inspector.engine.pipeline.shares import NOTHING, telling
 from inspector.engine.registries import PROBES, quantity_of
 from inspector.engine.trace.emitter import Emitter, Sink
 from inspector.engine.trace.trace import Trace
@@ -62,15 +64,14 @@ def perform(
     for told in (quantity_of(key)[0].before(subject, batch) for key in keys):
         if told:
             sink.write(Log(told, "info", "engine"))
-    options.progress(0, len(keys) + 1.0, "the model runs")
+    options.progress(0.0, 0.0, "the model runs")
     with unchanged(subject.model, options.seed):
         first = _at_once(keys, options)
         soon = [key for key in first if split_request(key)[0] == STATES]
-        failure = _run(trace, emit, options, lambda: analyse(trace, emit, soon))
+        failure = _run(trace, emit, options, lambda: _quietly(trace, emit, soon))
     later = [key for key in first if key not in soon]
-    if moment.index == 0 and failure is None:
-        options.announce(trace, later)
-    analyse(trace, emit, later)
+    begins = moment.index == 0 and failure is None
+    analyse(trace, emit, later, options.announce(trace, later) if begins else NOTHING)
     rest = [key for key in keys if key not in first]
     if rest and (failure is not None or not options.room(trace)):  # nothing will be stored to compute them from
         if failure is None:
@@ -81,6 +82,12 @@ def perform(
         raise failure
     options.keep(KeptTrace(trace, emit, frozenset(first)))
     return trace
+
+
+def _quietly(trace: Trace, emit: Emitter, requests: list[str]) -> None:
+    """Analyse while the model still runs: of how far that is nothing is known, whatever these quantities tell."""
+    with telling(emit, lambda _done, _total, text: None):
+        analyse(trace, emit, requests)
 
 
 def _at_once(keys: list[str], options: RunOptions) -> list[str]:
@@ -108,6 +115,7 @@ def _run(trace: Trace, emit: Emitter, options: RunOptions, early: Callable[[], N
             failure = fault
         except (Exception, SystemExit) as fault:  # noqa: BLE001 - the user's model may raise anything
             failure = _with_hint(model_error(fault), trace)
+    watched.between = lambda: name_sources(trace)
     watched.finish(early)
     return failure
 

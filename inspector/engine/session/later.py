@@ -6,7 +6,7 @@ is not stored, which is then reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from inspector.engine.pipeline import (
     tensor_bytes,
 )
 from inspector.engine.pipeline.options import Progress
+from inspector.engine.pipeline.shares import LEAST_SECONDS, part_of
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.trace import Trace
 from inspector.records import RunStart, RunStop, split_request
@@ -107,35 +108,26 @@ class KeptRun:
         return left
 
     def question(
-        self, keys: Sequence[str], cancelled: Callable[[], bool], progress: Progress
+        self, keys: Sequence[str], cancelled: Callable[[], bool], progress: Progress, expected: Mapping[str, float]
     ) -> tuple[Recording, Callable[[], None]]:
         """The capture of the run, open once more, and a function that computes the quantities into it, one at a time:
-        what is cancelled half-way is computed again when it is asked for again. Raises CaptureError."""
+        what is cancelled half-way is computed again when it is asked for again. `expected`: about how many seconds each
+        takes, on all traces. Raises CaptureError."""
         assert self.path is not None and self.start is not None and self.stop is not None
         recording = Recording(Writer(self.path, self.start, again=True), self.stop)
         waiting = {key: [n for n, kept in enumerate(self.frames) if key not in kept.keys] for key in keys}
         for key, numbers in waiting.items():
             recording.expect([key], len(numbers))
-        total = sum(map(len, waiting.values()))
+        shares = {key: max(LEAST_SECONDS, expected.get(key, 0.0) / max(1, len(self.frames))) for key in waiting}
+        total = sum(shares[key] * len(numbers) for key, numbers in waiting.items())
 
         def compute() -> None:
-            done = 0
+            done = 0.0
             for key, numbers in waiting.items():
                 for number in numbers:
-                    told = _part(progress, done, total)
+                    told = part_of(progress, done, shares[key], total)
                     options = RunOptions(only=(key,), cancelled=cancelled, progress=told)
                     self.frames[number] = analyse_later(self.frames[number], recording, options)
-                    done += 1
+                    done += shares[key]
 
         return recording, compute
-
-
-def _part(progress: Progress, done: int, total: int) -> Progress:
-    """The progress of one of several computations as that of all of them; `analyse` counts a first part, the call of
-    the model, which is over."""
-
-    def report(part: float, whole: float, text: str) -> None:
-        share = (part - 1) / (whole - 1) if whole > 1 else part / whole
-        progress(done + max(0.0, share), float(total), text)
-
-    return report

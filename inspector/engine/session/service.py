@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -199,13 +199,15 @@ class Service:
             note=lambda text: self._note(request, text),
         )  # fmt: skip
 
-    def _announce(self, request: Run, trace: Trace, keys: Sequence[str]) -> None:
-        """Say what the quantities of a run will take, and which of those asked for cannot be computed."""
+    def _announce(self, request: Run, trace: Trace, keys: Sequence[str]) -> Mapping[str, float]:
+        """Say what the quantities of a run will take, and which of those asked for cannot be computed; returns about
+        how many seconds each takes."""
         keys, asked = [split_request(key)[0] for key in keys], (*request.also, *request.only)
         wanted = {split_request(key)[0] for key in asked}
         costs = self._costs.estimate(keys, [trace])
         for text in announcement(costs, refused([key for key in keys if key in wanted], [trace])):
             self._note(request, text)
+        return costs
 
     def _note(self, request: Run, text: str) -> None:
         """A line about a run that stays."""
@@ -318,7 +320,9 @@ class Service:
             stop = RunStop("done", f"{', '.join(request.quantities)}: computed in this run already.", left=left)
             self.send(Finished(path=request.path, stop=stop, generation=request.generation))
             return
-        recording, compute = self._kept.question(keys, self.cancelled, self._reporter(request.generation))
+        expected = self._costs.estimate([split_request(key)[0] for key in keys], self._kept.traces)
+        told = self._reporter(request.generation)
+        recording, compute = self._kept.question(keys, self.cancelled, told, expected)
         try:
             self._perform(recording, compute)
         except CaptureLostError:

@@ -10,6 +10,10 @@ from inspector.engine.cells.base import Check
 from inspector.engine.trace.heads import Heads
 from inspector.records import STEP_DOMAIN
 
+UNKNOWN_SOURCE = "key of unknown source"
+"""Label domain of keys of which it is not known whether they are of the queries' sequence or of another one."""
+SOURCE_NOT_KNOWN = "source of the keys not known"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyEnds:
@@ -52,6 +56,8 @@ class Attention:
         ends: what the keys were put together from, where that was seen.
         highest: (b, a, q) the largest score of each query, where the model computed the weights and the run keeps it.
         heads: what the heads pass on, where the run keeps it (`Trace.passing_on`).
+        source_asked: False where nothing has shown yet whether keys, as many as queries, are of the same sequence.
+        call: which call of its module it is, from 0; order: its number among the attentions of the run, as they ran.
     """
 
     place: str
@@ -75,6 +81,19 @@ class Attention:
     equivalent: str = ""
     highest: Tensor | None = None
     heads: Heads | None = None
+    source_asked: bool = True
+    call: int = 0
+    order: int = 0
+
+    @property
+    def called(self) -> str:
+        """The module's name: `place` without the number of the call."""
+        return self.place.rpartition(".")[0] if self.call else self.place
+
+    @property
+    def source_known(self) -> bool:
+        """Whether it is known of which sequence the keys are."""
+        return self.keys_from != UNKNOWN_SOURCE
 
     @property
     def of_itself(self) -> bool:

@@ -234,6 +234,8 @@ def _lay_out_attention(trace: Trace, attention: Attention) -> None:
         _name_keys(trace, attention, keys)
         return
     attention.queries_from = axis.domain
+    if not attention.source_known:
+        return _cut(attention, axis.length(trace.look_at))
     if attention.keys_from != "source step" and (attention.first_query or keys == shape[-2]):
         attention.keys_from = "position" if attention.first_query else axis.domain
     else:  # one query and one key look like self-attention, until the rows of all calls are one map

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 from pathlib import Path
 
 MOST_BYTES = 4 << 20
@@ -12,11 +13,62 @@ NOT_MODELS = ("main", "train", "test", "eval", "run", "parse", "plot")
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One callable: its name, its parameters as they are written ("hidden=64, layers=2"), and the first line of its
+    docstring."""
+
+    name: str
+    parameters: str
+    says: str
+
+    @property
+    def words(self) -> str:
+        """As it is listed."""
+        return f"{self.name}({self.parameters})" + (f"  {self.says}" if self.says else "")
+
+
 def callables(path: Path | str) -> list[str]:
     """Names of functions and classes at the top level of a file, the most likely to make a model first.
 
     [] where there are none, or where the file cannot be read or parsed: the worker reports why when it is opened.
     """
+    return [node.name for node in _ranked(path)]
+
+
+def described(path: Path | str) -> list[Found]:
+    """The same with their parameters and what they say of themselves."""
+    return [
+        Found(node.name, _parameters(node), (ast.get_docstring(node) or "").split("\n")[0]) for node in _ranked(path)
+    ]
+
+
+def lone(path: Path | str) -> str:
+    """The one callable of a file that can be meant where none is named: the only one, or the only function that makes
+    something where the others are classes, trainings and the like; "" where there is a choice."""
+    found = _ranked(path)
+    functions = [
+        node for node in found
+        if not isinstance(node, ast.ClassDef) and not node.name.lower().startswith(NOT_MODELS)
+    ]  # fmt: skip
+    makes = [node for node in functions if node.name.lower().startswith(MAKERS)]
+    if len(found) == 1 or (len(functions) == 1 and makes):
+        return found[0].name if len(found) == 1 else makes[0].name
+    return ""
+
+
+def _parameters(node: Definition) -> str:
+    """The parameters of a function, or of a class' constructor without the first."""
+    made: ast.stmt | None = node
+    if isinstance(node, ast.ClassDef):
+        made = next((one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
+    if not isinstance(made, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return ""
+    text = ast.unparse(made.args)
+    return text.partition(", ")[2] if isinstance(node, ast.ClassDef) else text
+
+
+def _ranked(path: Path | str) -> list[Definition]:
     file = Path(path).expanduser()
     try:
         if not file.is_file() or file.stat().st_size > MOST_BYTES:
@@ -28,7 +80,7 @@ def callables(path: Path | str) -> list[str]:
     modules, used = _modules(found), _used_inside(found)
     order = list(found)
     ranked = sorted(found, key=lambda name: (_rank(found[name], name in modules, name in used), -order.index(name)))
-    return [name for name in ranked if not isinstance(found[name], ast.AsyncFunctionDef)]
+    return [found[name] for name in ranked if not isinstance(found[name], ast.AsyncFunctionDef)]
 
 
 def _rank(node: Definition, module: bool, part: bool) -> int:
@@ -70,4 +122,4 @@ def _used_inside(found: dict[str, Definition]) -> set[str]:
     return used
 
 
-__all__ = ["callables"]
+__all__ = ["Found", "callables", "described", "lone"]

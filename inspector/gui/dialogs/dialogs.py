@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
-    QHeaderView,
     QTableWidget,
     QTableWidgetItem,
     QVBoxLayout,
@@ -40,18 +40,33 @@ class ReportDialog(QDialog):
         table = QTableWidget(len(report.mismatches), 3)
         table.setHorizontalHeaderLabels(["tensor", "problem", "detail"])
         table.verticalHeader().hide()
-        table.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        table.horizontalHeader().setStretchLastSection(True)
         for i, mismatch in enumerate(report.mismatches):
             for j, text in enumerate((mismatch.name, mismatch.problem, mismatch.detail)):
                 table.setItem(i, j, QTableWidgetItem(clean(text)))
+        table.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
+        table.setTextElideMode(Qt.TextElideMode.ElideNone)
+        table.setHorizontalScrollMode(QTableWidget.ScrollMode.ScrollPerPixel)
+        table.setAccessibleName("What does not fit")
+        table.resizeColumnsToContents()
         layout.addWidget(table)
         buttons = QDialogButtonBox()
-        buttons.addButton("Load what fits", QDialogButtonBox.ButtonRole.AcceptRole)
-        buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
+        load = buttons.addButton("Load what fits", QDialogButtonBox.ButtonRole.AcceptRole)
+        cancel = buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
+        load.setAutoDefault(False)
+        cancel.setDefault(True)
+        cancel.setFocus()
         buttons.accepted.connect(self.accept)
         buttons.rejected.connect(self.reject)
         layout.addWidget(buttons)
-        self.resize(640, 360)
+        self.resize(self._width(table), 360)
+
+    def _width(self, table: QTableWidget) -> int:
+        """Wide enough for names and shapes, as far as the screen is."""
+        wanted = sum(table.columnWidth(i) for i in range(3)) + table.verticalScrollBar().sizeHint().width() + 48
+        screen = self.screen()
+        most = 0.9 * screen.availableGeometry().width() if screen is not None else wanted
+        return int(max(640, min(wanted, most)))
 
 
 def name_of(action: QAction) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QStringListModel, Qt, Slot
@@ -22,7 +22,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from inspector.gui.dialogs.callables import callables
+from inspector.gui.dialogs.beside import checkpoints_beside
+from inspector.gui.dialogs.callables import callables, described, lone
+from inspector.gui.dialogs.found_list import FoundList
 from inspector.gui.state.offered import is_of_transformers, name_filter
 from inspector.gui.widgets.plain_text import clean_block, plain_label
 from inspector.records import Load
@@ -41,6 +43,11 @@ class OpenModelDialog(QDialog):
         self.checkpoints = name_filter("Checkpoints", ())
         """The filter of the dialog that chooses a checkpoint."""
         self.subject, self.arguments, self.checkpoint = QLineEdit(), QLineEdit("{}"), QLineEdit()
+        self.suffixes: tuple[str, ...] = ()
+        """Of checkpoints, which are looked for beside the file that is named."""
+        self.makers, self.weights = FoundList("Callables of the file"), FoundList("Checkpoints beside the file")
+        self.makers.chosen.connect(self._take_maker)
+        self.weights.chosen.connect(self.checkpoint.setText)
         self.device = QComboBox()
         self.device.setAccessibleName("Device")
         self.offer_devices((CPU,))
@@ -51,7 +58,7 @@ class OpenModelDialog(QDialog):
         completer = QCompleter(self._names, self)
         completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
         self.subject.setCompleter(completer)
-        self.subject.textEdited.connect(self._offer)
+        self.subject.textChanged.connect(self._offer)
         self.subject.returnPressed.connect(self._accept)  # the list of completions keeps Enter from the dialog
         self.problem, self.details, self.more = plain_label(""), QPlainTextEdit(), QToolButton()
         self._build()
@@ -62,8 +69,10 @@ class OpenModelDialog(QDialog):
         """Fields, the problem with its details, buttons."""
         form = QFormLayout()
         form.addRow("Model", with_button(self.subject, self._browse_model))
+        form.addRow("", self.makers)
         form.addRow("Arguments (JSON)", self.arguments)
         form.addRow("Checkpoint", with_button(self.checkpoint, self._browse_checkpoint))
+        form.addRow("", self.weights)
         form.addRow("Device", self.device)
         self.problem.setWordWrap(True)
         self.problem.setObjectName("problem")
@@ -90,6 +99,18 @@ class OpenModelDialog(QDialog):
             self._choose(subject)
         if checkpoint:
             self.checkpoint.setText(checkpoint)
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """What stands in the fields, by name."""
+        lines = {"subject": self.subject, "arguments": self.arguments, "checkpoint": self.checkpoint}
+        return {name: line.text() for name, line in lines.items()}
+
+    def show_fields(self, fields: Mapping[str, str]) -> None:
+        """The fields as they were at another time."""
+        for name, line in (("subject", self.subject), ("arguments", self.arguments), ("checkpoint", self.checkpoint)):
+            if fields.get(name):
+                line.setText(str(fields[name]))
 
     def offer_devices(self, names: Sequence[str]) -> None:
         """The devices of the machine on which the model runs; the one that was chosen stays chosen if it is there."""
@@ -125,6 +146,9 @@ class OpenModelDialog(QDialog):
     def _accept(self) -> None:
         if not self.isVisible():
             return  # Enter has reached the button as well
+        where, name = _parts(self.subject.text())
+        if where.endswith(".py") and not name and (only := lone(where)):
+            self.subject.setText(f"{where}:{only}")
         wrong = wrong_with(self.subject.text(), self.arguments.text())
         if wrong:
             self.say(wrong)
@@ -144,18 +168,31 @@ class OpenModelDialog(QDialog):
         where, _ = _parts(text)
         if where != self._offered:
             self._offered = where
-            self._names.setStringList([f"{where}:{name}" for name in callables(where)] if where.endswith(".py") else [])
+            found = described(where) if where.endswith(".py") else []
+            self._names.setStringList([f"{where}:{one.name}" for one in found])
+            self.makers.show_found([(f"{where}:{one.name}", one.words) for one in found])
+            beside = checkpoints_beside(where, self.suffixes) if found else []
+            self.weights.show_found([(str(path), words) for path, words in beside])
+        self.makers.mark(text.strip())
+
+    @Slot(str)
+    def _take_maker(self, subject: str) -> None:
+        self.subject.setText(subject)
+        self.say("")
+
+    def _folder(self) -> str:
+        """Where the model is, so that it is looked for there."""
+        return str(Path(_parts(self.subject.text())[0]).expanduser().parent) if self.subject.text() else ""
 
     def _browse_model(self) -> None:
-        folder = str(Path(_parts(self.subject.text())[0]).expanduser().parent) if self.subject.text() else ""
-        path, _ = QFileDialog.getOpenFileName(self, "A Python file", folder, "Python (*.py)")
+        path, _ = QFileDialog.getOpenFileName(self, "A Python file", self._folder(), "Python (*.py)")
         if path:
             self._choose(path)
             self.say("")
             self.subject.setFocus()
 
     def _browse_checkpoint(self) -> None:
-        path, _ = QFileDialog.getOpenFileName(self, "A checkpoint", "", self.checkpoints)
+        path, _ = QFileDialog.getOpenFileName(self, "A checkpoint", self._folder(), self.checkpoints)
         if path:
             self.checkpoint.setText(path)
 

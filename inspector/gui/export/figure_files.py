@@ -1,10 +1,9 @@
-"""Figures and numbers of a panel as files: PNG, SVG and PDF with vector axes and text; CSV and NPZ."""
+"""Figures and numbers of a panel as files: PNG, SVG and PDF with vector axes and text; CSV, JSON and NPZ."""
 
 from __future__ import annotations
 
-import io
-import re
-from itertools import product
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,37 +13,47 @@ from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF, QMimeData,
 from PySide6.QtGui import QColor, QGuiApplication, QImage, QPageLayout, QPageSize, QPainter, QPdfWriter
 from PySide6.QtSvg import QSvgGenerator
 
-from inspector.capture import CaptureError, csv_bytes, write_atomically
+from inspector.capture import CaptureError, write_atomically
+from inspector.gui.export.look import LOGICAL_DPI, SMALLEST
+from inspector.gui.export.number_files import FORMATS, Numbers, axes_of
 from inspector.gui.panel.base import Panel
 from inspector.gui.panel.compared import compared_runs, named_data, number_title
 from inspector.gui.panel.damaged import note_height, paint_note
 from inspector.gui.widgets.plain_text import clean
 
 FIGURES = (".png", ".svg", ".pdf")
-NUMBERS = (".csv", ".npz")
+OVER = ("frame", "curve")
+"""Axes of what is drawn over training."""
 CAPTION = 22.0
 """Pixels of height of the line that says which runs are compared."""
 SMOOTH = b'image-rendering="optimizeSpeed"'
 CRISP = SMOOTH + b' style="image-rendering:pixelated"'
 """Qt asks for cells with edges by a word that browsers do not know."""
+METRES_PER_INCH = 0.0254
 SCALE = 2.0
 """Pixels of a PNG for each logical pixel."""
 
 
-def save_figure(panel: Panel, path: Path | str) -> Path:
+def save_figure(panel: Panel, path: Path | str, scale: float = SCALE) -> Path:
     """Write the panel's figure in the format of the suffix, with a note below it where something that it shows is
     damaged.
 
     Raises CaptureError with a one-line message.
     """
     target = Path(path)
-    write_atomically(target, figure_bytes(panel, target))
+    write_atomically(target, figure_bytes(panel, target, scale))
     return target
 
 
-def figure_bytes(panel: Panel, target: Path) -> bytes:
-    """The panel's figure in the format of a file's suffix. Raises CaptureError with a one-line message."""
-    make = {".png": png_bytes, ".svg": svg_bytes, ".pdf": pdf_bytes}.get(target.suffix.lower())
+def figure_bytes(panel: Panel, target: Path, scale: float = SCALE) -> bytes:
+    """The panel's figure in the format of a file's suffix, a PNG with `scale` pixels a logical pixel.
+
+    Raises CaptureError with a one-line message.
+    """
+    made: dict[str, Callable[[Panel], bytes]] = {
+        ".png": partial(png_bytes, scale=scale), ".svg": svg_bytes, ".pdf": pdf_bytes,
+    }  # fmt: skip
+    make = made.get(target.suffix.lower())
     if make is None:
         raise CaptureError(
             f"Cannot write a figure as {target.suffix or target.name!r}; there are {', '.join(FIGURES)}."
@@ -56,7 +65,7 @@ def figure_bytes(panel: Panel, target: Path) -> bytes:
 def _size(panel: Panel) -> QSizeF:
     """The figure with the note below it."""
     size = panel.picture_size()
-    return QSizeF(max(320, size.width()), max(200, size.height()) + note_height(panel))
+    return QSizeF(max(SMALLEST[0], size.width()), max(SMALLEST[1], size.height()) + note_height(panel))
 
 
 def _paint(panel: Panel, painter: QPainter, size: QSizeF) -> None:
@@ -89,6 +98,9 @@ def picture(panel: Panel, scale: float = SCALE) -> QImage:
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.scale(scale, scale)
     _paint(panel, painter, size)
+    dots = round(LOGICAL_DPI * scale / METRES_PER_INCH)  # its size on paper; before it is painted, texts would grow
+    image.setDotsPerMeterX(dots)
+    image.setDotsPerMeterY(dots)
     for name, text in about(panel).items():
         image.setText(name, text)
     return image
@@ -181,19 +193,23 @@ def save_data(panel: Panel, path: Path | str) -> Path:
     Raises CaptureError with a one-line message.
     """
     target = Path(path)
-    found = panel.over.data() if panel.over.on else named_data(panel, marked(panel, panel.data()))
-    if not found:
-        raise CaptureError(f"{panel.title} shows nothing, so there are no numbers to write.")
-    if target.suffix.lower() == ".npz":
-        out = io.BytesIO()
-        np.savez(out, **_with_masks(found))  # type: ignore[arg-type]
-        data = out.getvalue()
-    elif target.suffix.lower() == ".csv":
-        data = _csv(found, number_title(panel))
-    else:
-        raise CaptureError(f"Cannot write numbers as {target.suffix or target.name!r}; there are {', '.join(NUMBERS)}.")
-    write_atomically(target, data)
+    found = numbers_of(panel)
+    write = FORMATS.get(target.suffix.lower())
+    if write is None:
+        raise CaptureError(f"Cannot write numbers as {target.suffix or target.name!r}; there are {', '.join(FORMATS)}.")
+    write_atomically(target, write(found))
     return target
+
+
+def numbers_of(panel: Panel) -> Numbers:
+    """What the panel shows as numbers, with the names of their axes. Raises CaptureError where it shows nothing."""
+    over = panel.over.on
+    plain = panel.over.data() if over else marked(panel, panel.data())
+    named = plain if over else named_data(panel, plain)
+    if not named:
+        raise CaptureError(f"{panel.title} shows nothing, so there are no numbers to write.")
+    own = [OVER[: array.ndim] if over else axes_of(panel.capture, name, array) for name, array in plain.items()]
+    return Numbers(named, dict(zip(named, own, strict=True)), number_title(panel), about(panel))
 
 
 def marked(panel: Panel, found: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
@@ -207,29 +223,3 @@ def marked(panel: Panel, found: dict[str, npt.NDArray[Any]]) -> dict[str, npt.ND
         if known is not None and known.shape == array.shape and not known.all():
             result[name] = np.ma.MaskedArray(np.ma.getdata(array), mask=~known)
     return result
-
-
-def _with_masks(found: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-    """The arrays, and beside those of which some cells are not known "NAME_missing", True there."""
-    plain = {_key(name): np.ma.getdata(array) for name, array in found.items()}
-    masks = {
-        _key(f"{name}_missing"): np.ma.getmaskarray(array) for name, array in found.items() if np.ma.is_masked(array)
-    }
-    return {**plain, **masks}
-
-
-def _key(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.:-]", "_", name)
-
-
-def _csv(found: dict[str, npt.NDArray[Any]], title: str) -> bytes:
-    """Long form, one row a number: channel, indices, value; several channels fit into one table that way."""
-    axes = max(array.ndim for array in found.values())
-    rows = [["channel", *(f"index {axis}" for axis in range(axes)), title]]
-    for name, array in found.items():
-        places = product(*(map(str, range(size)) for size in array.shape), *[("",)] * (axes - array.ndim))
-        values = zip(np.ma.getdata(array).ravel().tolist(), np.ma.getmaskarray(array).ravel().tolist(), strict=True)
-        rows += (
-            [name, *place, "" if lost else str(value)] for place, (value, lost) in zip(places, values, strict=True)
-        )
-    return csv_bytes(rows)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -14,19 +15,21 @@ from inspector.capture import (
     LogView,
     not_computed,
     open_any,
-    open_capture,
     summary,
     write_atomically,
 )
+from inspector.gui.export.look import Look
 from inspector.gui.runtime.display import has_display
 from inspector.records import Frame, ViewAt
 from inspector.transport.terminal import say
 
 if TYPE_CHECKING:
+    from inspector.gui.export.offscreen import Stage
     from inspector.gui.export.panels_of import Filled
     from inspector.gui.panel.base import Panel
 
 SIZE = (1200, 760)
+PLAIN = Look()
 
 
 def application() -> object:
@@ -68,27 +71,43 @@ def key_of(name: str) -> str:
 
 
 def export_panel(
-    path: Path | str, at: ViewAt, to: Path | str, *, damaged: bool = False, dark: bool = False
+    path: Path | str, at: ViewAt, to: Path | str, *, damaged: bool = False, look: Look = PLAIN, numbers: str = ""
 ) -> tuple[Path, str]:
     """Draw one panel of a capture or a log into a file: (the file, what the figure lacks of it, as one line).
 
+    `numbers`: "csv", "json" or "npz", to write what it shows beside it.
     Raises DamagedError where something that is drawn is damaged and `damaged` does not allow that, else CaptureError.
     """
+    with drawing(path, at, look) as (_, panel):
+        lost = write_figure(panel, Path(to), damaged=damaged, look=look, numbers=numbers)
+    return Path(to), lost
+
+
+@contextmanager
+def drawing(path: Path | str, at: ViewAt, look: Look = PLAIN) -> Iterator[tuple[Stage, Panel]]:
+    """A panel of a capture or a log at a position, laid out to be drawn. Raises CaptureError."""
     running = application()
+    with open_any(path, at.run or None) as opened, staged(opened, at, look) as drawn:
+        yield drawn
+    del running
+
+
+@contextmanager
+def staged(opened: Capture | LogView, at: ViewAt, look: Look = PLAIN) -> Iterator[tuple[Stage, Panel]]:
+    """The same of what is open already. Raises CaptureError."""
     from inspector.gui.export.offscreen import Stage
-    from inspector.gui.widgets.theme import DARK, LIGHT
 
     panel_key = key_of(at.panel)
-    with open_any(path, at.run or None) as opened:
-        check_frame(opened.frames, at.frame)
-        stage = Stage(as_window(opened), SIZE, DARK if dark else LIGHT)
+    check_frame(opened.frames, at.frame)
+    with look.applied():
+        stage = Stage(as_window(opened), look.size or SIZE, look.theme)
         try:
             panel = stage.panel(panel_key, at=at)
-            lost = _draw(panel, Path(to), damaged=damaged)
+            if look.size is not None:
+                stage.fit(panel)
+            yield stage, panel
         finally:
             stage.close()
-    del running
-    return Path(to), lost
 
 
 def as_window(opened: Capture | LogView) -> Capture:
@@ -114,47 +133,39 @@ def lacks(path: Path | str, panel_key: str) -> str:
         return "" if isinstance(opened, LogView) else not_computed(opened, {*panel.shows, *panel.extra})
 
 
-def _draw(panel: Panel, target: Path, *, damaged: bool) -> str:
-    """Write a panel's figure; returns what it lacks, as one line, or "". Raises DamagedError or CaptureError."""
-    from inspector.gui.export.figure_files import figure_bytes
-    from inspector.gui.panel.damaged import damage_in
+def why_nothing(panel: Panel, *, damaged: bool = False) -> CaptureError | None:
+    """Why a panel has no figure; None where it has one."""
     from inspector.gui.state.followed_log import as_log
 
     assert panel.capture is not None
-    if panel.state != "figure":
-        lost = summary([one for one in panel.capture.damage if one.anywhere])
-        if lost and not damaged:
-            raise DamagedError(f"{panel.title} has nothing to show, perhaps because of damaged data: {lost}")
-        a_log = as_log(panel.capture) is not None
-        lacking = "" if a_log else not_computed(panel.capture, {*panel.shows, *panel.extra})
-        raise CaptureError(f"{panel.title} has nothing to show in this capture: {panel.hint} {lacking}".rstrip())
-    figure = figure_bytes(panel, target)
+    if panel.state == "figure":
+        return None
+    lost = summary([one for one in panel.capture.damage if one.anywhere])
+    if lost and not damaged:
+        return DamagedError(f"{panel.title} has nothing to show, perhaps because of damaged data: {lost}")
+    a_log = as_log(panel.capture) is not None
+    lacking = "" if a_log else not_computed(panel.capture, {*panel.shows, *panel.extra})
+    return CaptureError(f"{panel.title} has nothing to show in this capture: {panel.hint} {lacking}".rstrip())
+
+
+def write_figure(panel: Panel, target: Path, *, damaged: bool, look: Look = PLAIN, numbers: str = "") -> str:
+    """Write a panel's figure, and its numbers beside it; returns what it lacks, as one line, or "".
+
+    Raises DamagedError or CaptureError.
+    """
+    from inspector.gui.export.figure_files import figure_bytes, save_data
+    from inspector.gui.panel.damaged import damage_in
+
+    if (why := why_nothing(panel, damaged=damaged)) is not None:
+        raise why
+    figure = figure_bytes(panel, target, look.scale)
     lost = summary(damage_in(panel))
     if lost and not damaged:
         raise DamagedError(f"{panel.title} shows damaged data: {lost}")
     if lost:  # once more, since some damage may have been found only while it was painted
         panel.redraw()
-        figure = figure_bytes(panel, target)
+        figure = figure_bytes(panel, target, look.scale)
     write_atomically(target, figure)
+    if numbers:
+        save_data(panel, target.with_suffix(f".{numbers}"))
     return lost
-
-
-def export_all(path: Path | str, folder: Path | str) -> list[Path]:
-    """A PNG of every panel that has something to show; the paths, in the order of the panels."""
-    running = application()
-    from inspector.gui.export.figure_files import save_figure
-    from inspector.gui.export.offscreen import Stage
-    from inspector.gui.panel.registry import ordered
-
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
-    written = []
-    with open_capture(path) as capture:
-        stage = Stage(capture, SIZE)
-        for key, _ in ordered():
-            panel = stage.panel(key)
-            if panel.state == "figure":
-                written.append(save_figure(panel, target / f"{key}.png"))
-        stage.close()
-    del running
-    return written

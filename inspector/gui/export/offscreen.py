@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, Qt
+from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtWidgets import QApplication
 
 from inspector.capture import Capture, CaptureError
@@ -49,6 +49,25 @@ class Stage:
             panel.prefer(at.curves)
         QApplication.processEvents()
         return panel
+
+    def fit(self, panel: Panel) -> None:
+        """Lay out a panel so that its picture has the size of the stage, whatever stands around it."""
+        panel.figure.setMinimumHeight(1)  # it would scroll rather than be smaller
+        for _ in range(2):  # a row of controls may wrap at the new width
+            lacking = QSize(*self.size) - panel.picture_size()
+            panel.resize(panel.size() + lacking)
+            QApplication.processEvents()
+        panel.redraw()
+        QApplication.processEvents()
+
+    def turn(self, panel: Panel, frame: int) -> None:
+        """Show another frame."""
+        lengths = lengths_of(self.capture, frame)
+        self.steps.set_lengths(lengths)
+        self.cursor.set_lengths(lengths)
+        self.cursor.move(frame=frame)
+        panel.redraw()
+        QApplication.processEvents()
 
     def close(self) -> None:
         """Delete the panels."""

@@ -17,13 +17,13 @@ from inspector.gui.panel.axis_choice import AxisChoice
 from inspector.gui.panel.edit_trigger import EditHere
 from inspector.gui.panel.empty_page import EmptyPage
 from inspector.gui.panel.figure import Figure, guard_painting, scrolled
+from inspector.gui.panel.holding import Holding
 from inspector.gui.panel.in_words import PanelInWords
 from inspector.gui.panel.missing import MissingLine, hint_for, why_empty
 from inspector.gui.panel.over_training import OverTraining
 from inspector.gui.panel.pages import EMPTY, FIGURE, OVER, Pages
 from inspector.gui.panel.pointing import Marks, Pointing
 from inspector.gui.panel.run_toggle import RunChoice, filled, filled_in_any, readable
-from inspector.gui.panel.signals import PanelSignals
 from inspector.gui.state.background import NOTHING, Rest
 from inspector.gui.state.cursor import Cursor, Looking, Position
 from inspector.gui.state.step_range import AxisRange, StepRange
@@ -36,7 +36,7 @@ from inspector.records import Channel, Entry
 Array = npt.NDArray[Any]
 
 
-class Panel(PanelInWords, PanelSignals):
+class Panel(PanelInWords, Holding):
     """Base of all panels. A subclass declares what it accepts and implements `update_contents`, which may raise."""
 
     key: ClassVar[str] = ""
@@ -105,9 +105,7 @@ class Panel(PanelInWords, PanelSignals):
         self.figure.setFocusProxy(self)
         self.figure.setAccessibleName(f"Figure of {self.title}")
         EditHere(self.figure, self.clampable, self.pointed).asked.connect(self.editing)
-        pointing = Pointing(self.figure)
-        pointing.hovered.connect(self.pointed)
-        pointing.clicked.connect(self.clicked)
+        self._begin_holding(Pointing(self.figure))
 
     def _make_pages(self) -> None:
         """The empty page, the figure, the error page and the summaries over training, below the controls."""
@@ -162,13 +160,6 @@ class Panel(PanelInWords, PanelSignals):
 
     def follow(self, new: Position, old: Position) -> None:
         """The cursor moved; vertical lines have been moved already."""
-
-    def pointed(self, plot: Any, x: float, y: float) -> None:
-        """The mouse is over a plot, at data coordinates: the cursor goes there, or the place is marked in the plot."""
-
-    def clicked(self, plot: Any, x: float, y: float) -> None:
-        """A plot was clicked, at data coordinates: the same, unless a subclass does more."""
-        self.pointed(plot, x, y)
 
     def clampable(self, plot: Any) -> Channel | None:
         """The channel whose map of units a plot is, where a unit can be clamped; else None."""
@@ -281,6 +272,7 @@ class Panel(PanelInWords, PanelSignals):
             if not self.over.on:
                 self.follow(position, position)
             self._show_cursor(position.step)
+            self._show_matches()
             self.drawn.emit()
         except Exception as fault:  # noqa: BLE001 - a failure of one panel must not affect the window
             self._show_error(str(fault), traceback.format_exc())
@@ -353,6 +345,7 @@ class Panel(PanelInWords, PanelSignals):
         for plot in self.plots:
             if plot.steps is not None:
                 plot.show_cursor(step)
+        self._show_pins()
 
     # -- appearance and export
 
@@ -369,12 +362,13 @@ class Panel(PanelInWords, PanelSignals):
         """The labels of the steps of the frame shown."""
         return self.capture.labels(self.looking.axis, self.frame) if self.capture is not None else ()
 
-    def labelled_readout(self) -> list[tuple[str, str]]:
-        """The readout under the shared cursor; what is not over the input's steps is marked with its axis."""
+    def labelled_readout(self, position: Position | None = None) -> list[tuple[str, str]]:
+        """The readout at a position, by default that of the shared cursor; what is not over the input's steps is marked
+        with its axis."""
         if self.over.on:
             return self.over.readout() if self.state == "figure" else []
         word = self.axes.prefix(self.capture, self.frame) if self.by_steps else ""
-        rows = self.readout(self.looking.position)
+        rows = self.readout(position or self.looking.position)
         return [(f"{word}{what}" if "[" in what else what, value) for what, value in rows]
 
     def changed(self, channel: Channel) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pyqtgraph as pg
@@ -32,7 +34,8 @@ def data_at(plot: Any, position: QPointF) -> tuple[float, float]:
 
 
 class Pointing(QObject):
-    """`hovered(plot, x, y)` for the newest position of the mouse, `clicked(plot, x, y)` for a click of the left button.
+    """`hovered(plot, x, y)` for the newest position of the mouse, `clicked(plot, x, y)` for a click of the left button,
+    `shifted(plot, x, y)` for one with Shift; `doubled()` when a click turns out to be the first of two.
 
     The scene's own signal of moves drops those that follow each other within 10 ms, the last one too: the cursor would
     lag behind the mouse. Here only moves that are already outdated are dropped.
@@ -40,6 +43,8 @@ class Pointing(QObject):
 
     hovered = Signal(object, float, float)
     clicked = Signal(object, float, float)
+    shifted = Signal(object, float, float)
+    doubled = Signal()
 
     def __init__(self, figure: Figure) -> None:
         super().__init__(figure)
@@ -64,8 +69,13 @@ class Pointing(QObject):
 
     @Slot(object)
     def _click(self, event: Any) -> None:
-        if event.button() == Qt.MouseButton.LeftButton and not event.double():
-            self._emit(self.clicked, event.scenePos())
+        if event.button() != Qt.MouseButton.LeftButton:
+            return
+        if event.double():
+            self.doubled.emit()
+        else:
+            shift = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+            self._emit(self.shifted if shift else self.clicked, event.scenePos())
 
     def _emit(self, signal: Any, position: QPointF) -> None:
         plot = plot_at(self.figure, position)
@@ -100,6 +110,19 @@ class Marks(QObject):
         if hasattr(plot, "show_cursor"):
             plot.show_cursor(at if x is None else x)
         self.changed.emit()
+
+    def taken(self) -> dict[Any, int]:
+        """The marks as they are."""
+        return dict(self._at)
+
+    @contextmanager
+    def as_they_were(self, taken: Mapping[Any, int]) -> Iterator[None]:
+        """Read with marks that were taken before; nothing is drawn."""
+        now, self._at = self._at, dict(taken)
+        try:
+            yield
+        finally:
+            self._at = now
 
     def clear(self) -> None:
         """Remove all marks."""

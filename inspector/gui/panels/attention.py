@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
-from PySide6.QtCore import QEvent, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 
 from inspector.analysis.attention.map_pyramid import How
@@ -244,8 +244,6 @@ class Attention(AttentionStrip):
 
     def _mark(self, at: Position) -> None:
         """The cursor in maps, lines and profiles."""
-        if self.fixed is not None and self.fixed != (at.step, at.key):
-            self.fixed = None  # something else has moved the cursor
         if self._of_pair:
             self._draw_pair(at)
         self.lines.set_cursor(at.step, at.key)
@@ -257,19 +255,12 @@ class Attention(AttentionStrip):
 
     def pointed(self, plot: Any, x: float, y: float) -> None:
         """Over a map or the lines: query and key, down and across; over the strip and a profile: one of them."""
-        if self.fixed is not None:
-            return
         self._move_to(plot, x, y)
 
-    def clicked(self, plot: Any, x: float, y: float) -> None:
-        """A click fixes query and key, until it is clicked again, Escape is pressed, or the cursor moves elsewhere."""
-        before, self.fixed = self.fixed, None
-        self._move_to(plot, x, y)
-        at = self.looking.position
-        on_map = any(plot is one.plot for one in self.page.shown)
-        if on_map and at.step is not None and at.key is not None and before != (at.step, at.key):
-            self.fixed = (at.step, at.key)
-        self._mark(at)
+    def _show_fixed(self, fixed: bool) -> None:
+        super()._show_fixed(fixed)
+        if self.state == "figure" and not self.over.on:
+            self._mark(self.looking.position)
 
     def _move_to(self, plot: Any, x: float, y: float) -> None:
         if plot is self.strip:
@@ -291,7 +282,6 @@ class Attention(AttentionStrip):
 
     def _double_clicked(self, plot: Any) -> None:
         if plot is self.lines or any(plot is one.plot for one in self.page.shown):
-            self.fixed = None
             self.show_whole()
 
     def show_whole(self) -> None:
@@ -301,25 +291,14 @@ class Attention(AttentionStrip):
             return
         self.page.show_whole()
 
-    def event(self, event: QEvent) -> bool:
-        """Escape, which cancels runs in the window, lets go of query and key first, where a click has fixed them."""
-        shortcut = event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent)
-        if shortcut and self.fixed is not None and event.key() == Qt.Key.Key_Escape:  # type: ignore[attr-defined]
-            event.accept()
-            return True
-        return super().event(event)
-
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """With Ctrl, left and right move by keys (with Shift too by ten); without, by queries as everywhere. Ctrl+0
-        shows the whole map; Escape lets go of a query and key that a click has fixed."""
+        shows the whole map."""
         key, modifiers = Qt.Key(event.key()), event.modifiers()
         control = bool(modifiers & Qt.KeyboardModifier.ControlModifier)
         channel = self._map()
         if key == Qt.Key.Key_0 and control:
             self.show_whole()
-        elif key == Qt.Key.Key_Escape and self.fixed is not None:
-            self.fixed = None
-            self._mark(self.looking.position)
         elif key in KEYS and control and channel is not None:
             assert self.capture is not None
             many = 10 if modifiers & Qt.KeyboardModifier.ShiftModifier else 1

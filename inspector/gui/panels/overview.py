@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QWidget
 
 from inspector.analysis.about import model_lines, run_lines
 from inspector.analysis.cures import KIND, Tried, tried
-from inspector.capture import Capture, CaptureError, Pair, Side, add_note, notes, open_capture
+from inspector.capture import Capture, CaptureError, Pair, Side, add_note, change_note, notes, open_capture
 from inspector.capture.noted import is_being_written, is_written_at, why_read_only
 from inspector.diagnosis import RULES
 from inspector.diagnosis.scarce import scarce
@@ -31,7 +31,7 @@ from inspector.gui.panel.registry import PANELS
 from inspector.gui.panel.signals import Lead
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.theme import Theme
-from inspector.records import Channel, Entry, Finding, Noted, counted
+from inspector.records import Channel, Entry, Finding, Note, Noted, counted
 
 Array = npt.NDArray[Any]
 POLL_MS = 60
@@ -84,6 +84,7 @@ class Overview(Panel):
         self.page.findings.trying.connect(self.trying)
         self.page.notes.chosen.connect(self._to_note)
         self.page.notes.written.connect(self.write_note)
+        self.page.notes.changed.connect(self.change_note)
         self.remaining_changed.connect(lambda: self.refresh(frozenset()))
 
     def know(self, entries: Sequence[Entry], cures: Sequence[Entry] = ()) -> None:
@@ -210,6 +211,38 @@ class Overview(Panel):
         self.page.notes.written_down()
         self.redraw()
 
+    def change_note(self, note: Note, text: str) -> None:
+        """Give a note other words, or remove it where there are none; the page says why where that cannot be."""
+        view: Any = self.capture
+        try:
+            change_note(view, note, text)
+        except CaptureError as problem:
+            self.page.notes.say(str(problem))
+            return
+        self._show_written(view.path)
+        if text.strip():
+            self.page.notes.written_down()
+        self.redraw()
+
+    @property
+    def waiting(self) -> list[tuple[Path, Noted, str]]:
+        """Notes that are to be written when the run that writes their capture has ended."""
+        return list(self._pending)
+
+    def wait_for(self, pending: Sequence[tuple[Path, Noted, str]]) -> None:
+        """Notes that an earlier window could not write any more."""
+        self._pending += pending
+        if self._pending:
+            self._poll.start()
+
+    def write_waiting(self) -> None:
+        """Write now what can be: the window closes, and the runs of its worker have ended."""
+        for _ in range(len(self._pending)):
+            before = len(self._pending)
+            self._write_pending()
+            if len(self._pending) == before:
+                self._pending.append(self._pending.pop(0))  # another process still writes that capture
+
     def _write(self, where: Noted, text: str) -> bool:
         view: Any = self.capture
         try:
@@ -262,6 +295,8 @@ class Overview(Panel):
         if known:
             self._to_finding(known[0])
             return
+        if where.unit >= 0:
+            self.looking.move(unit=where.unit)
         steps = (where.step,) if where.step >= 0 else ()
         iterations = (where.iteration,) if where.iteration >= 0 else ()
         self.leading.emit(

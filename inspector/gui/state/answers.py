@@ -43,6 +43,7 @@ class Answers:
             self._needs_trust(event, changes)
         elif isinstance(event, Progress) and newest:
             self.work.progress = event
+            self.work.remaining.take(event.done, event.total)
         elif isinstance(event, Finished) and newest:
             self._finished(event, changes)
 

@@ -156,6 +156,14 @@ class Background:
         return len({*self._queue(), *filter(None, [self.present])}) if self._on_screen and self._possible else 0
 
     @property
+    def seconds(self) -> float:
+        """About how long what will be computed by itself still takes, as far as that is known."""
+        if not self.count:
+            return 0.0
+        waiting = sum(self.costs.get(split_request(request)[0], 0.0) for request in self._queue())
+        return waiting + self.costs.get(split_request(self.present)[0], 0.0) * (1.0 - self.share)
+
+    @property
     def idle(self) -> bool:
         """Whether nothing is being computed and nothing will be by itself."""
         return not self.present and not self.count

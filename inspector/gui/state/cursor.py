@@ -67,9 +67,13 @@ class Cursor(QObject):
     """Holds one Position. `moved(new, old)` is emitted once per change, never for a move to the same position."""
 
     moved = Signal(object, object)
+    fixing = Signal(bool)
+    """It was fixed where it is, or is free again."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
+        self.fixed = False
+        """Whether it stays where it is while the mouse is over a plot; keys and clicks still move it."""
         self._position = Position()
         self._lengths: dict[str, int] = {}
         self._focus = STEP_DOMAIN
@@ -128,6 +132,12 @@ class Cursor(QObject):
     def advance(self, steps: int, axis: str = STEP_DOMAIN) -> None:
         """Move some steps forward or back on an axis, from its first step if there is none yet."""
         self.move(steps={axis: (self._position.at(axis) or 0) + steps})
+
+    def fix(self, on: bool) -> None:
+        """Fix it where it is, or let the mouse move it again."""
+        if on != self.fixed:
+            self.fixed = on
+            self.fixing.emit(on)
 
     def focus(self, axis: str) -> None:
         """The focused widget shows this axis: keys and the player move along it from now on."""

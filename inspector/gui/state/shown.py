@@ -58,6 +58,14 @@ class Shown:
         self._kept.prune(KEPT_RUNS)
         return path
 
+    def kept(self) -> list[tuple[Path, int]]:
+        """The runs that windows keep, newest first, with their bytes."""
+        return self._kept.listed()
+
+    def clear_kept(self) -> None:
+        """Remove the runs that are kept, except those that a window shows or writes."""
+        self._kept.prune(0)
+
     def ask(self, made: Made) -> None:
         """A run was requested: no window removes what it writes."""
         self.asked = made

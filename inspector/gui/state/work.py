@@ -11,6 +11,7 @@ from inspector.gui.state.background import Background
 from inspector.gui.state.connection import Connection
 from inspector.gui.state.exchange import Make, Worker
 from inspector.gui.state.opening import Opening, Wanted
+from inspector.gui.state.remaining import Remaining
 from inspector.gui.state.shown import Made, Shown
 from inspector.records import Analyse, Cancel, Catalog, Load, Loaded, Log, Progress, Run, split_request
 
@@ -22,6 +23,8 @@ class Work:
         self.connection, self.models, self.shown = Connection(make_worker), Opening(), Shown(runs)
         self.catalog: Catalog | None = None
         self.progress: Progress | None = None
+        self.remaining = Remaining()
+        """About how long the present run still takes."""
         self.running = False
         self.sentence = ""
         self.generation = 0
@@ -127,6 +130,7 @@ class Work:
         self.background.forget()
         self.shown.ask(Made(request, self.subject))
         self.running, self.progress, self.cancelled_at = True, None, None
+        self.remaining.begin()
         self._started_at = time.monotonic()
         self.sentence = "Running …" if wanted.decode is None else "Searching for the answer …"
         self.connection.send(request)
@@ -136,6 +140,7 @@ class Work:
         self.background.stop()
         self.generation += 1
         self.running, self.progress, self.cancelled_at = True, None, None
+        self.remaining.begin()
         self._started_at = time.monotonic()
         self.sentence, self.question = "Computing …", keys
         self.connection.send(Analyse(path=made.request.path, quantities=keys, generation=self.generation))

@@ -129,7 +129,7 @@ def _paint_lines(sketch: Sketch, painter: QPainter, area: QRectF, theme: Theme) 
         colour = QColor(theme.series[number % len(theme.series)])
         across = plot.left() + (line.x - left) / (right - left) * plot.width()
         up = plot.bottom() - (line.y - low) / (high - low) * plot.height()
-        _paint_line(painter, across, up, colour)
+        paint_polyline(painter, across, up, colour)
         broken = line.x[~np.isfinite(line.y) & np.isfinite(line.x)]
         painter.setPen(QPen(QColor(theme.error), 2))
         for at in np.unique(np.round(plot.left() + (broken - left) / (right - left) * plot.width())):
@@ -137,7 +137,7 @@ def _paint_lines(sketch: Sketch, painter: QPainter, area: QRectF, theme: Theme) 
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
 
 
-def _paint_line(painter: QPainter, x: Floats, y: Floats, colour: QColor) -> None:
+def paint_polyline(painter: QPainter, x: Floats, y: Floats, colour: QColor) -> None:
     """The pieces between gaps; a piece of one point is a dot."""
     painter.setPen(QPen(colour, 1.0))
     fine = np.isfinite(x) & np.isfinite(y)

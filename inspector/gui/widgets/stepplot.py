@@ -15,6 +15,8 @@ from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.axes import LogAxis, StepAxis, ValueAxis, style_axis
 from inspector.gui.widgets.gap_bands import GapBands
 from inspector.gui.widgets.gaps import Gaps
+from inspector.gui.widgets.match_bands import MatchBands
+from inspector.gui.widgets.pin_lines import PinLines
 from inspector.gui.widgets.plain_text import tooltip
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.widgets.title import title_from_left
@@ -50,6 +52,10 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         self._line.setZValue(50)
         self._line.hide()
         self.addItem(self._line, ignoreBounds=True)
+        self._fixed = False
+        self._pins = PinLines(self)
+        self._matches = MatchBands(theme)
+        self.addItem(self._matches, ignoreBounds=True)
         self._bands = GapBands(theme)
         self.addItem(self._bands, ignoreBounds=True)
         self._labels = (label, bottom)
@@ -67,8 +73,9 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         style_axis(self.getAxis("left"), theme, self._labels[0])
         style_axis(self._bottom, theme, self._labels[1])
         self.vb.setBackgroundColor(theme.base)
-        self._line.setPen(pg.mkPen(theme.cursor, width=1))
-        self._bands.theme = theme
+        self.show_fixed(self._fixed)
+        self._pins.set_theme(theme)
+        self._bands.theme = self._matches.theme = theme
 
     def mark_gaps(self, gaps: Gaps) -> None:
         """Mark the steps of which something that is drawn here is not known."""
@@ -118,6 +125,19 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         else:
             self._line.setPos(step)
             self._line.show()
+
+    def show_fixed(self, fixed: bool) -> None:
+        """Whether the cursor stays where it is: its line is wider then."""
+        self._fixed = fixed
+        self._line.setPen(pg.mkPen(self.theme.cursor, width=2.5 if fixed else 1))
+
+    def show_pins(self, pins: Sequence[tuple[int, int]]) -> None:
+        """Draw the pins, (step, number) each."""
+        self._pins.show(pins)
+
+    def show_matches(self, ranges: tuple[tuple[int, int], ...]) -> None:
+        """Mark ranges of steps, (first, last) each."""
+        self._matches.set_ranges(ranges)
 
     def _follow(self, low: float, high: float) -> None:
         if self.vb.viewRange()[0] != [low, high]:

@@ -13,10 +13,14 @@ MOST_COLUMNS = 6
 
 
 class TileGrid(QWidget):
-    """As high as its rows; all columns are equally wide."""
+    """As high as its rows; all columns are equally wide.
 
-    def __init__(self, least: QSize, parent: QWidget | None = None) -> None:
+    `stretched`: fewer tiles than columns fill the width too, instead of being as wide as those of other grids.
+    """
+
+    def __init__(self, least: QSize, parent: QWidget | None = None, *, stretched: bool = True) -> None:
         super().__init__(parent)
+        self._stretched = stretched
         self._least = least
         self._tiles: list[QWidget] = []
         policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -39,7 +43,8 @@ class TileGrid(QWidget):
     def columns(self, width: int) -> int:
         """How many fit into a width."""
         fit = max(1, (width + GAP) // (self._least.width() + GAP))
-        return int(min(fit, MOST_COLUMNS, max(1, len(self._tiles))))
+        most = max(1, len(self._tiles)) if self._stretched else MOST_COLUMNS
+        return int(min(fit, MOST_COLUMNS, most))
 
     def hasHeightForWidth(self) -> bool:
         """Narrower is higher."""

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFocusEvent, QFontMetrics, QMouseEvent, QPainter, QPaintEvent, QWheelEvent
+from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt, Signal, Slot
+from PySide6.QtGui import QColor, QFocusEvent, QFontMetrics, QMouseEvent, QPainter, QPaintEvent, QPen, QWheelEvent
 from PySide6.QtWidgets import QWidget
 
 from inspector.gui.state.cursor import Cursor, Looking, Position
+from inspector.gui.state.pins import pins_of
 from inspector.gui.widgets.described import InWords, Role, value_changed
 from inspector.gui.widgets.gaps import NONE, Gaps
 from inspector.gui.widgets.hatching import paint_gaps
@@ -49,6 +50,10 @@ class TokenStrip(InWords, QWidget):
         """Of each step the colour of ±∞ or NaN, by its number in a colour table; 0 for a finite number."""
         self._gaps = NONE
         self._noted: frozenset[int] = frozenset()
+        self._matched: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)
+        """Which steps match what was looked for."""
+        self._pins: dict[int, int] = {}
+        """Step → number of a pin."""
         self._left = 0
         self._caption = ""
         self._values: npt.NDArray[Any] | None = None
@@ -62,6 +67,8 @@ class TokenStrip(InWords, QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("The sequence, step by step")
         cursor.moved.connect(self._follow)
+        shared = cursor.cursor if isinstance(cursor, Looking) else cursor
+        shared.fixing.connect(self._show_fixed)
 
     def sizeHint(self) -> QSize:
         """One line of text and its frame."""
@@ -79,6 +86,19 @@ class TokenStrip(InWords, QWidget):
         if frozenset(noted) != self._noted:
             self._noted = frozenset(noted)
             self.update()
+
+    def show_pins(self, pins: Sequence[tuple[int, int]]) -> None:
+        """Frame these steps, (step, number of the pin) each."""
+        if dict(pins) != self._pins:
+            self._pins = dict(pins)
+            self.update()
+
+    def show_matches(self, ranges: Sequence[tuple[int, int]], steps: int) -> None:
+        """Underline the steps of these ranges, (first, last) each."""
+        self._matched = np.zeros(steps, np.bool_)
+        for first, last in ranges:
+            self._matched[first : last + 1] = True
+        self.update()
 
     def set_sequence(self, names: Sequence[str], steps: int) -> None:
         """Other tokens, or more of them; without names the steps are numbered."""
@@ -162,9 +182,34 @@ class TokenStrip(InWords, QWidget):
         painter.drawText(box, self.aligned, text)
         if step in self._noted:
             self._paint_note(painter, box)
+        if step < len(self._matched) and self._matched[step]:
+            painter.fillRect(QRect(box.left(), box.bottom() - 2, box.width(), 3), QColor(self.theme.series[1]))
+        if step in self._pins:
+            self._paint_pin(painter, box, self._pins[step])
         if step == self.cursor_.position.step:
-            painter.setPen(QColor(self.theme.cursor))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(QColor(self.theme.cursor), 3 if self.fixed else 1))
             painter.drawRect(box.adjusted(0, 0, -1, -1))
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the cursor stays where it is when the mouse moves over a plot."""
+        shared = self.cursor_.cursor if isinstance(self.cursor_, Looking) else self.cursor_
+        return shared.fixed
+
+    def _paint_pin(self, painter: QPainter, box: QRect, number: int) -> None:
+        """A dashed frame, with the number in a corner where there is room for it."""
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(QColor(self.theme.accent), 1, Qt.PenStyle.DashLine))
+        painter.drawRect(box.adjusted(0, 0, -1, -1))
+        if min(box.width(), box.height()) >= 10:
+            usual, small = painter.font(), painter.font()
+            small.setPixelSize(9)
+            painter.setFont(small)
+            painter.setPen(QColor(self.theme.text))
+            corner = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop
+            painter.drawText(box.adjusted(1, -1, 0, 0), corner, str(number))
+            painter.setFont(usual)
 
     def _paint_note(self, painter: QPainter, box: QRect) -> None:
         """A corner that is folded."""
@@ -202,6 +247,10 @@ class TokenStrip(InWords, QWidget):
         if new.step != old.step:
             self._bring_into_view(new.step)
             value_changed(self)
+        self.update()
+
+    @Slot(bool)
+    def _show_fixed(self, _fixed: bool) -> None:
         self.update()
 
     def _bring_into_view(self, step: int | None) -> None:
@@ -249,10 +298,16 @@ class TokenStrip(InWords, QWidget):
         return "Left and right move the cursor, Home and End to the ends"
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """A click moves the cursor."""
+        """A click moves the cursor and fixes it there; with Shift it pins the step."""
         step = self.at(event.position().toPoint())
-        if step is not None:
-            self._go_to(step)
+        if step is None:
+            return
+        shared = self.cursor_.cursor if isinstance(self.cursor_, Looking) else self.cursor_
+        self._go_to(step)
+        if event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
+            pins_of(shared).add(shared.position)
+        else:
+            shared.fix(True)  # else it would be gone as soon as the mouse passes over a plot
 
     def _go_to(self, step: int) -> None:
         """The cursor goes to the step under the mouse, without scrolling."""

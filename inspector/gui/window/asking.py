@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import Slot
+from PySide6.QtCore import Signal, Slot
 
 from inspector.analysis.sequence_table import command_for
 from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError, is_log
@@ -25,13 +25,16 @@ from inspector.gui.state.settings import Settings
 from inspector.gui.state.shown import Made
 from inspector.gui.state.step_axes import places_along
 from inspector.gui.window.model_opening import ModelOpening, is_capture
+from inspector.gui.window.open_at import OpenAt
 from inspector.gui.window.report_file import ReportFile
 from inspector.gui.window.searches import Searches
+from inspector.gui.window.sessions import Sessions
 from inspector.gui.window.showing import Showing
 from inspector.gui.window.spikes import Spikes
 from inspector.gui.window.states_choice import remembered_states
 from inspector.gui.window.sweeps import Sweeps
 from inspector.records import SEQUENCE_DOMAIN, SEQUENCES, STEP_DOMAIN, Catalog, InputSpec, Load, Log, data_spec
+from inspector.workspace.session_files import is_session
 
 NOT_MADE_BY_IT = (
     "The model that is open did not make this capture: open the capture's model and run it, then change that."
@@ -46,11 +49,17 @@ ALSO_CHECKPOINTS = "is opened as a log; for its checkpoints use File ▸ Run a f
 
 
 class Asking(Showing):
-    """A window whose lists, fields and dialogs send requests to the session."""
+    """A window whose lists, fields and dialogs send requests to the session.
+
+    `welcoming` and `touring` when the first page or the tour is asked for.
+    """
+
+    welcoming = Signal()
+    touring = Signal()
 
     def __init__(self, session: Session, settings: Settings) -> None:
         super().__init__(session, settings)
-        self.models = ModelOpening(self, self.open_model)
+        self.models = ModelOpening(self, self.open_model, settings)
         self.models.preferred = lambda: self.device
         self.offered = Offered()
         """What the worker can open and run; nothing before its catalogue has arrived."""
@@ -77,6 +86,8 @@ class Asking(Showing):
         self.timeline.opened.connect(self.spikes.open)
         self.sweeps = Sweeps(self, self.open_capture)
         self.report = ReportFile(self)
+        self.open_at = OpenAt(self, self.show_run)
+        self.sessions = Sessions(self, self.open_at, self.open_path)
         self.searches = Searches(self)
 
     def listen(self) -> None:
@@ -131,7 +142,9 @@ class Asking(Showing):
     def open_path(self, path: str) -> None:
         """Open whatever a file is: a capture, a model's code, a checkpoint, a sequence."""
         suffix, kind = Path(path).suffix.lower(), self.offered.kind_of(path)
-        if path.rstrip("/").endswith((SUFFIX, PACKED_SUFFIX)) or is_capture(path):
+        if is_session(path):
+            self.sessions.open(path)
+        elif path.rstrip("/").endswith((SUFFIX, PACKED_SUFFIX)) or is_capture(path):
             self.open_capture(path)
         elif Path(path).is_dir():
             self._open_folder(path)

@@ -2,42 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+import re
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from inspector.capture import Capture
+from inspector.gui.state.pins import Pin
 from inspector.gui.widgets.plain_text import clean
 
 if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
     from inspector.gui.window.sequence_row import SequenceRow
 
-Row = tuple[str, str]
+Row = tuple[str, ...]
+"""What a number is, the number under the cursor, and that at each pin."""
+NOT_THERE, VARIES = "–", "…"
 MOST_ROWS = 12
 """Rows of one panel; for a panel with more, the number of those left out is shown."""
 
 
 def rows_of(
-    capture: Capture | None, panels: Mapping[str, Panel], seen: Container[str], strips: Iterable[SequenceRow]
+    capture: Capture | None,
+    panels: Mapping[str, Panel],
+    seen: Container[str],
+    strips: Iterable[SequenceRow],
+    pins: Sequence[Pin] = (),
 ) -> list[Row]:
-    """The position along every axis, then the title of each panel that is visible, (title, ""), and its numbers."""
+    """The position along every axis, then the title of each panel that is visible, (title, ""), and its numbers; with
+    pins those at each of them beside it."""
     from inspector.gui.panel.compared import compared_runs_short
 
     rows: list[Row] = []
     for strip in strips:
         position = strip.looking.position
         if position.step is not None and strip.looking.length:
-            names = capture.labels(strip.axis, position.frame) if capture is not None else ()
-            name = f"  {names[position.step]!r}" if position.step < len(names) else ""
-            where = strip.strip.where(position.step)
-            rows.append((clean(strip.described.title), f"{position.step}{name}{where and f'  {where}'}"))
+            steps = [position.step, *(pin.position.at(strip.axis) for pin in pins)]
+            rows.append((clean(strip.described.title), *(_step_of(capture, strip, step) for step in steps)))
     for key, panel in panels.items():
         if panel.state != "figure" or key not in seen:
             continue
-        found = panel.labelled_readout()
+        found = side_by_side(panel.labelled_readout(), [panel.readout_at(pin) for pin in pins])
         if found:
             runs = compared_runs_short(panel)
             rows += [(f"{panel.title}: {runs}" if runs else panel.title, ""), *found[:MOST_ROWS]]
             if len(found) > MOST_ROWS:
                 rows.append((f"and {len(found) - MOST_ROWS} more numbers", "Save numbers…"))
     return rows
+
+
+def _step_of(capture: Capture | None, strip: SequenceRow, step: int | None) -> str:
+    """A position along the axis of a strip, with its token and its place in a grid."""
+    if step is None or step >= strip.looking.length:
+        return NOT_THERE
+    names = capture.labels(strip.axis, strip.looking.position.frame) if capture is not None else ()
+    name = f"  {names[step]!r}" if step < len(names) else ""
+    where = strip.strip.where(step)
+    return f"{step}{name}{where and f'  {where}'}"
+
+
+def side_by_side(here: Sequence[tuple[str, str]], pinned: Sequence[Sequence[tuple[str, str]]]) -> list[Row]:
+    """Rows of several readouts as one table. Rows are the same quantity where they are named alike but for numbers, the
+    n-th of a name with the n-th; a number that differs is "…" in the name."""
+    if not pinned:
+        return list(here)
+    tables = [_keyed(rows) for rows in (here, *pinned)]
+    found = []
+    for key in dict.fromkeys(key for table in tables for key in table):
+        named = [table[key] for table in tables if key in table]
+        name = named[0][0]
+        for other, _ in named[1:]:
+            name = _common(name, other)
+        found.append((name, *(table[key][1] if key in table else NOT_THERE for table in tables)))
+    return found
+
+
+def _keyed(rows: Sequence[tuple[str, str]]) -> dict[tuple[str, int], tuple[str, str]]:
+    """Each row by its name without numbers, and how many of that name came before it."""
+    found: dict[tuple[str, int], tuple[str, str]] = {}
+    for row in rows:
+        name = re.sub(r"\d+", "#", row[0])
+        nth = 0
+        while (name, nth) in found:
+            nth += 1
+        found[name, nth] = row
+    return found
+
+
+def _common(one: str, other: str) -> str:
+    """Two names that differ only in numbers as one."""
+    pairs = zip(re.split(r"(\d+|…)", one), re.split(r"(\d+|…)", other), strict=True)
+    return "".join(first if first == second else VARIES for first, second in pairs)

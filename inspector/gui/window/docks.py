@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -168,6 +168,18 @@ class Docking:
         self._hide_ghosts()
         self.label_tabs()
         self._arranged = True
+
+    def rearrange(self, do: Callable[[], None], enlarged: str) -> None:
+        """Give the docks other places; then one of the panels may fill the window."""
+        self.restore()
+        self._arranged = False
+        do()
+        self._hide_ghosts()
+        self.label_tabs()
+        self._arranged = True
+        if enlarged in self.bars and enlarged in self.seen:
+            self.enlarge(enlarged)
+        self._pager.start()
 
     # -- one panel alone
 

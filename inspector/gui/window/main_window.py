@@ -12,11 +12,15 @@ from inspector.gui.dialogs.trust_dialog import ask_trust
 from inspector.gui.state.exchange import Changes
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
+from inspector.gui.widgets.theme import Theme
 from inspector.gui.window.asking import Asking
 from inspector.gui.window.menus import add_panel_menus, make_menus
-from inspector.gui.window.open_at import OpenAt
 from inspector.gui.window.saving import save_script
+from inspector.gui.window.tour import Tour
 from inspector.gui.window.trying import try_cure
+from inspector.gui.window.waiting_notes import remember_waiting, take_waiting
+from inspector.gui.window.welcome.welcome import Welcome
+from inspector.gui.window.welcome.where_left import remember_run, remember_view
 from inspector.records import Catalog, Log
 
 if TYPE_CHECKING:
@@ -32,8 +36,11 @@ class Window(Asking):
         super().__init__(session, settings)
         self._known: Catalog | None = None
         self._menus = make_menus(self)
+        self.tour = Tour(self)
+        self.welcome = Welcome(self, self.open_at)
+        self.welcoming.connect(self.welcome.open)
+        self.touring.connect(self.tour.begin)
         self.apply_theme(self.theme)
-        self.open_at = OpenAt(self)
         self._ticker = QTimer(self, interval=TICK_MS)
         self._ticker.timeout.connect(self.tick)
 
@@ -54,6 +61,19 @@ class Window(Asking):
             self._turned(key, key in self.docking.seen)
         self.session.start_worker()
         self._ticker.start()
+        self.welcome.page.raise_()  # above the docks
+        self.welcome.look_up()
+
+    def new_capture(self) -> None:
+        """Another capture is shown, or none."""
+        self.welcome.close()
+        super().new_capture()
+
+    def apply_theme(self, theme: Theme) -> None:
+        """Other colours everywhere."""
+        super().apply_theme(theme)
+        self.welcome.set_theme(theme)
+        self.tour.set_theme(theme)
 
     def _turned(self, key: str, seen: bool) -> None:
         """A panel has become visible, or is no longer."""
@@ -77,7 +97,9 @@ class Window(Asking):
             panel.reproducing.connect(lambda finding: save_script(self, finding))
             panel.trying.connect(lambda finding, cure: try_cure(self, finding, cure))
             panel.drawn.connect(self.read_soon)
+            take_waiting(self.settings, panel)
             self.docking.put(key, panel)
+            self.sessions.choose(key, panel)
             if self.session.catalog is not None:
                 panel.know(self.session.catalog.quantities, self.session.catalog.cures)
             panel.say_computed(self.has_computed(panel.extra))
@@ -101,6 +123,7 @@ class Window(Asking):
         if changes.another_capture:
             self.new_capture()
             self.searches.appeared()
+            remember_run(self)
         elif changes.channels:
             self.grown(changes.channels)
         self.comparing.tick()
@@ -114,6 +137,7 @@ class Window(Asking):
             self._know(self.session.catalog)
             self.runs.show_capture(self.session.capture)
         if changes.loaded is not None and not changes.loaded.needs_consent:
+            self.welcome.close()
             self.input.set_loaded(changes.loaded)
             self.input.show_spec(self.session.spec)
         if changes.state or self.session.busy or self.session.background.present:
@@ -123,6 +147,7 @@ class Window(Asking):
             self.docking.label_tabs()
         self._answer(changes)
         self.open_at.go()
+        self.sessions.tick()
 
     def _know(self, catalog: Catalog | None) -> None:
         """Offer the entries of the worker's catalogue, once it has arrived."""
@@ -181,14 +206,19 @@ class Window(Asking):
         """Remember the layout, end the worker; captures are on disk already."""
         self._ticker.stop()
         self._player.stop()
+        remember_view(self)
         self.docking.remember(self.settings)
+        self.welcome.end()
+        self.tour.end()
         self.timeline.show_capture(None, -1, follow=True)
         self.comparing.end()
         self.report.close()
+        self._menus.exporting.close()
         for panel in self.panels.made.values():
             panel.set_capture(None)
         if self._listen is not None:
             self._listen.close()
         self.hide()  # a worker that hangs takes a while to end
         self.session.close()
+        remember_waiting(self.settings, self.panels.made.get("overview"))
         super().closeEvent(event)

@@ -17,17 +17,19 @@ from inspector.gui.dialogs.dialogs import NAME, show_keys
 from inspector.gui.state.followed_log import as_log
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.window.asking import Asking
+from inspector.gui.window.figure_export import FigureExport
 from inspector.gui.window.model_opening import OpenDialog
 from inspector.gui.window.named import show_palette
+from inspector.gui.window.named_layouts import NamedLayouts
 from inspector.gui.window.preferences import show_preferences
-from inspector.gui.window.saving import complete, export_all, save_panel
+from inspector.gui.window.saving import complete, save_panel
 from inspector.gui.window.states_choice import choose_states
 
 if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
 
 Standard = QKeySequence.StandardKey
-OPENS = "a capture, a packed one, a model, a checkpoint, a sequence or a log"
+OPENS = "a capture, a packed one, a session, a model, a checkpoint, a sequence or a log"
 OF_ANOTHER = (
     "This is a log that another tool wrote, not a capture: it stays where it is, and Training saves its numbers."
 )
@@ -38,10 +40,16 @@ BUDGETS = {
 DECODE = "Search for the answer to this sequence token by token, and show the tree of what was tried"
 SWEEP = "Run a model at every checkpoint of a folder, each as a frame of one capture"
 ADD_RUN = "Draw the curves of another run together with those that are shown"
+SESSION = "Write the model, its run, the layout and where you look into one small text file, to be opened again"
+EXPORT = "Figures of some or all panels, of one frame or all, or an animation, in a size and colours of your choice"
 REPORT = "Write what the rules find, with figures and numbers, as one HTML file"
 COMPARE = "Compare what is shown with another capture"
 COMPARE_FRAMES = "Compare the frame that is shown with another one of this capture"
 FIRST_DIFFERENCE = "Where the two runs that are compared begin to differ by more than rounding explains"
+CANCEL = "Cancel the run, or the opening of a model"
+ASK = "Find a text, and the units, gates and heads that track it"
+FIX = "The cursor stays where it is while the mouse moves over plots; a click does the same"
+PIN = "Keep this place: its numbers stand beside those under the cursor; Shift and a click do the same"
 WHOLE = "The whole sequence, and every plot as it was"
 BACK = "Back to the data set from which a sequence was opened"
 NEXT_PANEL = "The next panel comes to the front, also one behind others in its tabs"
@@ -56,7 +64,9 @@ class Menus:
 
     def __init__(self, window: Asking) -> None:
         self.window, self.bar = window, window.menuBar()
+        self.cancel = QAction(window)
         self.panels, self.windows = QMenu("&Panels", window), QMenu("&Window", window)
+        self.layouts, self.exporting = NamedLayouts(window), FigureExport(window)
 
     def add(
         self, menu: QMenu, text: str, do: Callable[[], object], key: QKeySequence | Standard | str = "", says: str = ""
@@ -75,7 +85,7 @@ class Menus:
     def file(self) -> None:
         """Opening and writing."""
         window, menu = self.window, self.bar.addMenu("&File")
-        self.add(menu, "&Open…", lambda: _open(window), Standard.Open, "Open " + OPENS)
+        self.add(menu, "&Open…", lambda: open_file(window), Standard.Open, "Open " + OPENS)
         self.add(menu, "Open &model…", window.open_model, "Ctrl+M")
         self.add(menu, "Run a &folder of checkpoints…", window.sweeps.ask, says=SWEEP)
         self.add(menu, "&Listen for trainings…", window.listen, says="Show trainings on other machines as they arrive")
@@ -84,7 +94,8 @@ class Menus:
         menu.addSeparator()
         self.add(menu, "&Save capture as…", lambda: save_as(window), Standard.SaveAs)
         self.add(menu, "&Pack capture into one file…", lambda: pack_as(window))
-        self.add(menu, "&Export all figures…", lambda: export_all(window))
+        self.add(menu, "Save sess&ion…", window.sessions.ask, says=SESSION)
+        self.add(menu, "&Export figures…", self.exporting.ask, says=EXPORT)
         self.add(menu, "&Report…", window.report.ask, says=REPORT)
         menu.addSeparator()
         self.add(menu, "Prefere&nces…", lambda: show_preferences(window), Standard.Preferences, PREFERENCES)
@@ -101,7 +112,9 @@ class Menus:
         menu.addMenu(window.compute_menu)
         self._budget(menu.addMenu("Compute by &itself"))
         self.add(menu, "&States of hand-written cells…", lambda: choose_states(window))
-        self.add(menu, "&Cancel", window.session.cancel, "Esc", "Cancel the run, or the opening of a model")
+        self.cancel = self.add(
+            menu, "&Cancel", window.session.cancel, "Esc", "Cancel the run, or the opening of a model"
+        )
         self.add(menu, "&Back to the sequences", window.back_to_sequences, "Alt+Left", BACK)
         self.add(menu, "&Play the steps", window.play)
         menu.addSeparator()
@@ -130,6 +143,8 @@ class Menus:
         self.add(menu, "&Whole sequence", window.show_all_steps, "Ctrl+0", WHOLE)
         self.add(menu, "Zoom &in", lambda: _zoom(window, 0.5), Standard.ZoomIn)
         self.add(menu, "Zoom &out", lambda: _zoom(window, 2.0), Standard.ZoomOut)
+        self.add(menu, "&Ask the text…", lambda: _ask(window), Standard.Find, ASK)
+        self._holding(menu)
         self.add(menu, "&Compare frames", window.comparing.begin_frames, "Ctrl+D", COMPARE_FRAMES)
         self.add(menu, "Fi&nd the first difference", window.comparing.find_first, "", FIRST_DIFFERENCE)
         self.add(menu, "S&top comparing", window.comparing.end)
@@ -146,6 +161,21 @@ class Menus:
             action.setChecked(window.settings.text("theme", "Auto") == name)
             group.addAction(action)
 
+    def _holding(self, menu: QMenu) -> None:
+        """Fixing the cursor, pins, and notes on what is under it."""
+        holding = self.window.holding
+        menu.addSeparator()
+        self.add(menu, "F&ix the cursor", holding.fix, "Ctrl+K", FIX)
+        free = self.add(menu, "Free the cursor", holding.free, "", "Let the mouse move the cursor again")
+        holding.share_escape(self.cancel, free)
+        self.add(menu, "&Pin this place", holding.pin, "Ctrl+P", PIN)
+        self.add(menu, "Re&move the pins", holding.pins.clear)
+        self.add(menu, "&Bookmark this place", holding.bookmark, "Ctrl+B", "Mark step and unit in the capture")
+        self.add(menu, "&Note on this place…", holding.note, "Ctrl+Shift+N", "Write a note; it is kept in the capture")
+        self.add(menu, "Next note or bookmark", lambda: holding.next_note(1), "F2")
+        self.add(menu, "Previous note or bookmark", lambda: holding.next_note(-1), "Shift+F2")
+        menu.addSeparator()
+
     def docks(self) -> None:
         """Panels and docks, filled when they exist."""
         self.bar.addMenu(self.panels)
@@ -159,11 +189,14 @@ class Menus:
         )
         menu.addSeparator()
         self.add(menu, "&Reset layout", self.window.docking.reset)
+        menu.addMenu(self.layouts.menu)
         menu.addSeparator()
 
     def help(self) -> None:
         """Keys, and the palette of all actions."""
         window, menu = self.window, self.bar.addMenu("&Help")
+        self.add(menu, "&Welcome", window.welcoming.emit, says="What can be opened, what was open, and samples")
+        self.add(menu, "&Tour in three stops", window.touring.emit, says="Run a sample, and lead through what it shows")
         self.add(menu, "&Keys", lambda: show_keys(window, window.menu_actions), "F1")
         self.add(menu, "&Find anything by its name…", lambda: show_palette(window), "Ctrl+Shift+P", FIND)
         menu.addSeparator()
@@ -183,7 +216,7 @@ def add_panel_menus(window: Asking, menus: Menus) -> None:
     """A menu for each panel for its exports, and the list of docks to show or hide."""
     from inspector.gui.export import figure_files as export
 
-    pictures, numbers = "PNG (*.png);;SVG (*.svg);;PDF (*.pdf)", "NPZ (*.npz);;CSV (*.csv)"
+    pictures, numbers = "PNG (*.png);;SVG (*.svg);;PDF (*.pdf)", "NPZ (*.npz);;CSV (*.csv);;JSON (*.json)"
     exports: dict[str, Callable[[str, Panel], None]] = {
         "Copy figure": lambda _key, panel: _copy(window, panel),
         "Save figure…": lambda key, panel: save_panel(window, panel, key, export.save_figure, pictures),
@@ -228,8 +261,20 @@ def _copy(window: Asking, panel: Panel) -> None:
     application.aboutToQuit.connect(forget_clipboard)
 
 
-def _open(window: Asking) -> None:
+def _ask(window: Asking) -> None:
+    """Ask in front, its field in focus."""
+    if "ask" in window.docks:
+        window.docking.show_panel("ask")
+        panel = window.panels.get("ask")
+        if panel is not None and hasattr(panel, "begin"):
+            panel.control_row.setVisible(panel.state != "empty")
+            panel.begin()
+
+
+def open_file(window: Asking, kind: str = "") -> None:
+    """Ask which file or capture to open; `kind` ("capture", "checkpoint", "log") chooses what is listed first."""
     dialog = OpenDialog(window, window.offered)
+    dialog.list_first(kind)
     if dialog.exec() and dialog.chosen:
         window.open_path(dialog.chosen)
 
@@ -267,6 +312,7 @@ def save_as(window: Asking) -> None:
             window.fail(f"Cannot save to {target}: {problem.strerror or problem}.")
             return
         window.settings.add_recent(str(target))
+        window.say_saved(f"Saved the capture to {target}.", target)
 
 
 def pack_as(window: Asking) -> None:
@@ -282,9 +328,11 @@ def pack_as(window: Asking) -> None:
     path, _ = QFileDialog.getSaveFileName(window, "Pack capture", "run.inspect.zip", "Packed capture (*.inspect.zip)")
     if path:
         try:
-            pack(capture.path, path)
+            packed = pack(capture.path, path)
         except CaptureError as problem:
             window.fail(str(problem))
+            return
+        window.say_saved(f"Packed the capture into {packed}.", Path(packed))
 
 
 def _zoom(window: Asking, factor: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,16 +15,21 @@ from inspector.gui.dialogs.dialogs import ReportDialog
 from inspector.gui.dialogs.model_dialog import OpenModelDialog
 from inspector.gui.state.exchange import Changes
 from inspector.gui.state.offered import Offered, name_filter
+from inspector.gui.state.settings import Settings
 from inspector.records import CheckpointReport, InputSpec, Load
+from inspector.workspace.session_files import SUFFIX as SESSION
 
 INDEX = "index.sqlite"
+FIELDS = "open model"
+"""The name under which the fields of the dialog are remembered."""
 
 
 class ModelOpening(QObject):
     """Asks which model to open (`opened(load)` is called with the answer) and what to do with a checkpoint."""
 
-    def __init__(self, parent: QWidget, opened: Callable[[Load], None]) -> None:
+    def __init__(self, parent: QWidget, opened: Callable[[Load], None], settings: Settings) -> None:
         super().__init__(parent)
+        self.settings = settings
         self.window, self.opened = parent, opened
         self.offered = Offered()
         self.dialog: OpenModelDialog | None = None
@@ -38,7 +44,10 @@ class ModelOpening(QObject):
         self.then, first = then, self.dialog is None
         if self.dialog is None:
             self.dialog = OpenModelDialog(self.window)
+            self.dialog.show_fields(self._kept_fields())
             self.dialog.accepted.connect(self._go)
+            self.dialog.finished.connect(lambda _: self._keep_fields())
+        self.dialog.suffixes = self.offered.checkpoints
         self.dialog.checkpoints = name_filter("Checkpoints", self.offered.checkpoints)
         if self.offered.catalog is not None:
             self.dialog.offer_devices(self.offered.catalog.devices)
@@ -47,6 +56,18 @@ class ModelOpening(QObject):
         self.dialog.fill(subject, checkpoint)
         self.dialog.say(why)
         self.dialog.open()
+
+    def _kept_fields(self) -> dict[str, str]:
+        """The fields as they were at the end of the last window."""
+        try:
+            found = json.loads(self.settings.text(FIELDS, "{}"))
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def _keep_fields(self) -> None:
+        if self.dialog is not None:
+            self.settings.set_text(FIELDS, json.dumps(self.dialog.fields))
 
     @Slot()
     def _go(self) -> None:
@@ -90,14 +111,21 @@ class OpenDialog(QFileDialog):
         if columns is not None:
             columns.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)  # so that dates are not cut
         known = offered if offered is not None else Offered()
-        suffixes = (PACKED_SUFFIX, SUFFIX, ".py", *known.checkpoints, *known.sequences)
+        suffixes = (PACKED_SUFFIX, SUFFIX, SESSION, ".py", *known.checkpoints, *known.sequences)
         logs = dict.fromkeys(name for _, reader in LOGS.items() for name in reader.names)
         kinds = " ".join(dict.fromkeys((*(f"*{suffix}" for suffix in suffixes), *logs)))
         self.setNameFilters([
             f"What can be opened ({kinds})", f"Captures (*{SUFFIX} *{PACKED_SUFFIX})",
-            f"Logs of trainings ({' '.join(logs)})", "All files (*)",
+            f"Logs of trainings ({' '.join(logs)})", name_filter("Checkpoints", known.checkpoints).split(";;")[0],
+            "All files (*)",
         ])  # fmt: skip
         self.directoryEntered.connect(self._entered)
+
+    def list_first(self, kind: str) -> None:
+        """Show only "capture"s, "log"s or "checkpoint"s at first; anything else: all that can be opened."""
+        found = [each for each in self.nameFilters() if kind and each.lower().startswith(kind)]
+        if found:
+            self.selectNameFilter(found[0])
 
     @Slot(str)
     def _entered(self, path: str) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from inspector.capture import CaptureError
 from inspector.gui.state.followed_log import as_log
 from inspector.records import ViewAt
 
 if TYPE_CHECKING:
-    from inspector.gui.window.asking import Asking
+    from inspector.gui.window.showing import Showing
 
 WHOLE = ViewAt()
 
@@ -18,21 +19,32 @@ WHOLE = ViewAt()
 class OpenAt:
     """Goes to a position once, as soon as there is a capture to be shown."""
 
-    def __init__(self, window: Asking) -> None:
-        self._window, self._at = window, WHOLE
+    def __init__(self, window: Showing, show_run: Callable[[str], None]) -> None:
+        """`show_run(name)` shows one of the runs of a log."""
+        self._window, self._show_run, self._at = window, show_run, WHOLE
+        self._after: Any = None
+        self._waits = False
 
-    def ask(self, at: ViewAt) -> None:
-        """Go there with the next capture that is shown; the panel is named by its key or its title."""
-        self._at = at
+    def ask(self, at: ViewAt, after: Any = None) -> None:
+        """Go there with the next capture that is shown; the panel is named by its key or its title.
+
+        `after`: a capture that is shown now and is not meant.
+        """
+        self._at, self._after, self._waits = at, after, False
+
+    def ask_run(self, at: ViewAt, after: Any) -> None:
+        """The same for a run that is about to begin: its steps are there when it has ended."""
+        self._at, self._after, self._waits = at, after, True
 
     def go(self) -> None:
         """Called at the end of a tick; nothing where nothing was asked for or there is no capture yet."""
         capture, at = self._window.session.capture, self._at
-        if capture is None or at == WHOLE:
+        if capture is None or at == WHOLE or capture is self._after or (self._waits and capture.stop is None):
             return
+        self._after = None
         if at.run and as_log(capture) is not None:
             self._at = replace(at, run="")
-            self._window.show_run(at.run)
+            self._show_run(at.run)
             return
         self._at = WHOLE
         try:

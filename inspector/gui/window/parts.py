@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QSizePolicy, QToolBar, QVBoxLayout, QWidget
@@ -126,6 +128,16 @@ class Parts(QMainWindow):
         self.status.show_state()
         self.input.set_busy(self.session.waited_for, self.session.cancelling)
         self.input.say_whose(self.session.runs_another)
+
+    def say(self, sentence: str) -> None:
+        """Show a sentence in the status row, at once."""
+        self.session.sentence = sentence
+        self.show_state()
+
+    def say_saved(self, sentence: str, path: Path) -> None:
+        """Say what was written where, with a button that shows it in its folder."""
+        self.status.offer_folder(sentence, path)
+        self.say(sentence)
 
     def fail(self, sentence: str, details: str = "") -> None:
         """Show what went wrong, in one line, in a dialog or the status row."""

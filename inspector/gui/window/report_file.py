@@ -3,17 +3,17 @@ line: the rules may read all of a large capture, and the window goes on."""
 
 from __future__ import annotations
 
-import os
 import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, QUrl, Slot
+from PySide6.QtCore import QObject, QProcess, QUrl, Slot
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog
 
 from inspector.gui.state.followed_log import as_log
+from inspector.gui.window.own_command import start_command, told_by
 from inspector.records.plain_text import plain_sentence
 
 if TYPE_CHECKING:
@@ -52,13 +52,10 @@ class ReportFile(QObject):
         log = as_log(shown)
         run = ["--run", str(log.view.run)] if log is not None and log.view.run is not None else []
         process = self._process = QProcess(self)
-        environment = QProcessEnvironment.systemEnvironment()
-        environment.insert("PYTHONPATH", os.pathsep.join(map(str, sys.path)))
-        process.setProcessEnvironment(environment)
         process.finished.connect(partial(self._ended, to))
         process.errorOccurred.connect(partial(self._failed, to))
-        process.start(sys.executable, ["-P", "-m", "inspector", "diagnose", str(shown.path), *run, DAMAGED, "--to", to])
-        self._say(f"The report is being written to {to} …")
+        start_command(process, ["diagnose", str(shown.path), *run, DAMAGED, "--to", to])
+        self._window.say(f"The report is being written to {to} …")
 
     @property
     def busy(self) -> bool:
@@ -76,12 +73,12 @@ class ReportFile(QObject):
     def _ended(self, to: str, code: int, _how: QProcess.ExitStatus) -> None:
         if self._process is None:
             return
-        told = bytes(self._process.readAllStandardError().data()).decode("utf-8", "replace")
+        told = told_by(self._process)
         self._process = None
         if code != 0:
-            self._window.fail(plain_sentence(told.strip() or f"The report could not be written: code {code}."))
+            self._window.fail(plain_sentence(told or f"The report could not be written: code {code}."))
             return
-        self._say(f"The report is in {to}.")
+        self._window.say_saved(f"The report is in {to}.", Path(to))
         QDesktopServices.openUrl(QUrl.fromLocalFile(to))
 
     @Slot()
@@ -89,7 +86,3 @@ class ReportFile(QObject):
         if error == QProcess.ProcessError.FailedToStart:
             self._process = None
             self._window.fail(f"The report could not be written to {to}: {sys.executable} did not start.")
-
-    def _say(self, sentence: str) -> None:
-        self._window.session.sentence = sentence
-        self._window.show_state()

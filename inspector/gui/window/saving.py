@@ -37,13 +37,13 @@ def save_panel(window: Asking, panel: Panel, key: str, save: Callable[..., Path]
             return
         lost = _lost(panel)
         if lost and not agreed(window, panel.title, lost):
-            _say(window, f"{panel.title} was not saved: some of it is damaged.")
+            window.say(f"{panel.title} was not saved: some of it is damaged.")
             return
         written = save(panel, path)
     except CaptureError as problem:
         window.fail(str(problem))
         return
-    _say(window, f"Saved {panel.title} to {written}" + (", without what is damaged." if lost else "."))
+    window.say_saved(f"Saved {panel.title} to {written}" + (", without what is damaged." if lost else "."), written)
 
 
 def save_script(window: Asking, finding: Finding) -> None:
@@ -67,7 +67,7 @@ def save_script(window: Asking, finding: Finding) -> None:
     except OSError as problem:
         window.fail(f"{target} cannot be written: {in_words(problem)}.")
         return
-    _say(window, f"Saved {target}: python {target.name} ill, then healthy, then cured.")
+    window.say_saved(f"Saved {target}: python {target.name} ill, then healthy, then cured.", target)
 
 
 def export_all(window: Asking) -> None:
@@ -84,7 +84,7 @@ def export_all(window: Asking) -> None:
     full = {key: panel for key, panel in window.panels.all().items() if panel.state == "figure"}
     lost = list(dict.fromkeys(one for panel in full.values() for one in damage_in(panel)))
     if lost and not agreed(window, "What the panels show", lost):
-        _say(window, "No figure was saved: some of what they show is damaged.")
+        window.say("No figure was saved: some of what they show is damaged.")
         return
     try:
         for key, panel in full.items():
@@ -93,7 +93,7 @@ def export_all(window: Asking) -> None:
     except CaptureError as problem:
         window.fail(str(problem))
         return
-    _say(window, f"Saved {len(full)} figure{'' if len(full) == 1 else 's'} to {folder}.")
+    window.say_saved(f"Saved {len(full)} figure{'' if len(full) == 1 else 's'} to {folder}.", Path(folder))
 
 
 def agreed(window: Asking, what: str, lost: Iterable[Damage]) -> bool:
@@ -136,9 +136,3 @@ def _lost(panel: Panel) -> list[Damage]:
         more = (one for one in panel.capture.damage if any(one.concerns(name, frame) for name, frame in read))
         found += [one for one in more if one not in found]
     return found
-
-
-def _say(window: Asking, sentence: str) -> None:
-    """In the status row, at once."""
-    window.session.sentence = sentence
-    window.show_state()

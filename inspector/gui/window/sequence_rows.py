@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from inspector.capture import Capture, Pair
+from inspector.gui.state.asked import asked_of
 from inspector.gui.state.cursor import Cursor
+from inspector.gui.state.pins import pins_of
 from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_axes import axis_names, own_axis
 from inspector.gui.widgets.theme import Theme
@@ -35,6 +37,8 @@ class SequenceRows(QWidget):
         self.column.setSpacing(0)
         self.rows: dict[str, SequenceRow] = {}
         self._make(STEP_DOMAIN)
+        pins_of(cursor).changed.connect(self.show_pins)
+        asked_of(cursor).changed.connect(self.show_matches)
 
     def __iter__(self) -> Iterator[SequenceRow]:
         return iter(self.rows.values())
@@ -56,6 +60,7 @@ class SequenceRows(QWidget):
                 row.call(words.get(axis, axis))
             row.grown(capture, lengths.get(axis, 0), changed, several=several)
             row.setVisible(axis in wanted or not wanted)
+        self.show_pins()
         self._align()
 
     def _has_row(self, capture: Capture, axis: str) -> bool:
@@ -96,6 +101,20 @@ class SequenceRows(QWidget):
         for axis, row in self.rows.items():
             here = (one.where for one in written if one.where.axis == axis and one.where.step >= 0)
             row.strip.mark([where.step for where in here if frame < 0 or where.frame in (-1, frame)])
+
+    @Slot()
+    def show_pins(self) -> None:
+        """Frame the steps that are pinned."""
+        pins = pins_of(self.cursor_)
+        for axis, row in self.rows.items():
+            row.strip.show_pins(pins.along(axis))
+
+    @Slot()
+    def show_matches(self) -> None:
+        """Underline what was looked for."""
+        asked = asked_of(self.cursor_)
+        for axis, row in self.rows.items():
+            row.strip.show_matches(asked.along(axis), row.looking.length)
 
     def show_difference(self, difference: Pair | None) -> None:
         """Colour every row by a difference of two runs, or by one run."""

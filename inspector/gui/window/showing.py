@@ -13,6 +13,7 @@ from inspector.capture import Difference, Pair, Side, notes
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.followed_log import as_log
 from inspector.gui.state.needed import needed_for
+from inspector.gui.state.pins import pins_of
 from inspector.gui.state.player import Player
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
@@ -20,10 +21,12 @@ from inspector.gui.state.step_axes import places_along
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.window.frame_bar import DIFFERENCE
+from inspector.gui.window.holding import Holding
 from inspector.gui.window.keyboard.focus_ring import FocusFollower
 from inspector.gui.window.keyboard.stops import Stops
 from inspector.gui.window.parts import Parts
 from inspector.gui.window.shown_comparison import Comparing
+from inspector.gui.window.what_is_shown import status_of, title_of
 from inspector.gui.window.where_shown import OVERVIEW, panel_for
 from inspector.records import STEP_DOMAIN, Place, split_request
 
@@ -53,6 +56,7 @@ class Showing(Parts):
         self.comparing = Comparing(self, self.show_frame)
         session.background.looked_at = self.looked_at
         self.looking.moved.connect(self._moved)
+        self.holding = Holding(self, self.show_notes, self.read_soon)
         self.frames.chosen.connect(self._choose_frame)
         self.timeline.chosen.connect(self.frames.choose)
         self.timeline.following.connect(self.frames.follow)
@@ -73,6 +77,8 @@ class Showing(Parts):
         capture = self.session.capture
         places = capture.start.places if capture is not None else ()
         another = {} if places and places == self._places else {"place": "", "unit": None, "head": None}
+        if another:
+            self.holding.release()
         self._places = places
         self.looking.move(frame=-1, key=None, **another, steps=dict.fromkeys(self.looking.position.elsewhere))
         self.steps.set_lengths({})
@@ -80,8 +86,7 @@ class Showing(Parts):
         self.frames.begin()
         self._show_alone(as_log(capture) is not None)
         self.comparing.another(capture)
-        if capture is not None:
-            self.setWindowTitle(f"{clean(capture.start.title)} — inspector")
+        self._say_what_is_shown()
         if capture is not None and "spike" in capture.start.meta and "spike" in self.docks:
             self.docking.show_panel("spike")
         self.panels.source = capture
@@ -106,6 +111,16 @@ class Showing(Parts):
             self._alone = False
             if self.docking.enlarged == "training":
                 self.docking.restore()
+
+    def _say_what_is_shown(self) -> None:
+        """The title and the status row name what is shown; of what is named too often nothing is drawn again."""
+        capture = self.session.capture
+        if capture is None:
+            return
+        title = f"{clean(title_of(capture, self.frames.current))} — inspector"
+        if title != self.windowTitle():
+            self.setWindowTitle(title)
+        self.status.show_what(status_of(capture, self.frames.current))
 
     def show_overview(self) -> None:
         """The overview in front: the first thing that is seen of what was opened."""
@@ -169,6 +184,7 @@ class Showing(Parts):
         self.comparing.more()
         self.tree.show_capture(capture)
         self._show_timeline()
+        self._say_what_is_shown()
         self.sequences.grown(self.comparing.seen(capture), lengths, changed)
         self.sequences.mark(notes(capture))
         for panel in self.panels.made.values():
@@ -187,6 +203,7 @@ class Showing(Parts):
             shown = self.comparing.source(capture, frame) or capture
         self._show_source(shown)
         self.looking.move(frame=frame if frame >= 0 else -1)
+        self._say_what_is_shown()
         self.sequences.show_difference(shown if isinstance(shown, Pair) else None)
         self.comparing.settle()
         self._show_timeline()
@@ -319,7 +336,9 @@ class Showing(Parts):
 
         capture = self.session.capture
         shown = None if capture is None else self.comparing.seen(capture)
-        rows = rows_of(shown, self.panels.made, self.docking.seen, self.sequences)
+        pins = pins_of(self.looking).all
+        rows = rows_of(shown, self.panels.made, self.docking.seen, self.sequences, pins)
+        self.readout.show_pins(pins, fixed=self.looking.fixed)
         self.readout.show_rows([*rows, *self.comparing.beside.readouts(self.docking.seen)])
 
     def show_all_steps(self) -> None:

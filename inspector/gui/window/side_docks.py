@@ -19,9 +19,11 @@ from PySide6.QtWidgets import (
 )
 
 from inspector.capture import Capture
+from inspector.gui.state.pins import Pin
 from inspector.gui.widgets.line_field import LineField
 from inspector.gui.widgets.numbers import with_fewer_digits
 from inspector.gui.widgets.plain_text import clean, tooltip
+from inspector.workspace.sample_kinds import by_kind
 from inspector.workspace.samples import Sample, step_of
 from inspector.workspace.trainings import Training
 
@@ -32,6 +34,8 @@ WIDEST = 150
 """Most pixels of the column of numbers, so that their names can be read too."""
 
 
+BESIDE_PINS = 90
+"""Least pixels of the column of names where pins have columns too; the table scrolls then."""
 INDENT = 14
 """Pixels by which checkpoints are indented below their sample: names should not be cut in a narrow dock."""
 
@@ -60,18 +64,16 @@ class Opener(QTreeWidget):
         return QSize(self.sizeHintForColumn(0) + frame + 4, super().sizeHint().height())
 
     def fill(self, samples: Sequence[Sample], recent: Sequence[str], trainings: Sequence[Training] = ()) -> None:
-        """List recorded trainings, samples by their row, then recent files."""
+        """List recorded trainings, samples by what they are, then recent files."""
         self.clear()
         self._list_trainings(trainings)
         top = QTreeWidgetItem(self, ["Samples"])
-        for sample in samples:
-            item = QTreeWidgetItem(top, [clean(f"{sample.row}  {sample.name}")])
-            item.setToolTip(0, tooltip(f"{sample.name}: {sample.title}: {sample.task}. Look for: {sample.shows}"))
-            item.setData(0, DATA, ("sample", sample.name, ""))
-            for path in sample.checkpoints:
-                step = step_of(path)
-                child = QTreeWidgetItem(item, [f"step {step:,}" if step is not None else path.name])
-                child.setData(0, DATA, ("sample", sample.name, path.name))
+        for kind, some in by_kind(samples):
+            group = QTreeWidgetItem(top, [kind.title])
+            group.setFlags(Qt.ItemFlag.ItemIsEnabled)
+            for sample in some:
+                _list_sample(group, sample)
+            group.setExpanded(True)
         top.setExpanded(True)
         self._recent = None
         self.show_recent(recent)
@@ -110,6 +112,17 @@ class Opener(QTreeWidget):
             self.sample_chosen.emit(name, checkpoint)
         else:
             self.path_chosen.emit(name)
+
+
+def _list_sample(group: QTreeWidgetItem, sample: Sample) -> None:
+    """A sample with its checkpoints below it."""
+    item = QTreeWidgetItem(group, [clean(sample.name)])
+    item.setToolTip(0, tooltip(f"{sample.name}: {sample.title}: {sample.task}. Look for: {sample.shows}"))
+    item.setData(0, DATA, ("sample", sample.name, ""))
+    for path in sample.checkpoints:
+        step = step_of(path)
+        child = QTreeWidgetItem(item, [f"step {step:,}" if step is not None else path.name])
+        child.setData(0, DATA, ("sample", sample.name, path.name))
 
 
 class ModelTree(QWidget):
@@ -209,16 +222,28 @@ class Readout(QTableWidget):
         self.setShowGrid(False)
         self.verticalHeader().setMinimumSectionSize(22)
 
-    def show_rows(self, rows: Sequence[tuple[str, str]]) -> None:
+    def show_pins(self, pins: Sequence[Pin], *, fixed: bool) -> None:
+        """A column for each pin, right of that of the cursor."""
+        self.setColumnCount(2 + len(pins))
+        now = ("fixed" if fixed else "cursor") if pins else "value, fixed" if fixed else "value"
+        self.setHorizontalHeaderLabels(["quantity", now, *(f"pin {pin.number}" for pin in pins)])
+        for at, pin in enumerate(pins, start=2):
+            if (item := self.horizontalHeaderItem(at)) is not None:
+                item.setToolTip(tooltip(f"Pin {pin.number}: {pin.words}"))
+        mode = QHeaderView.ResizeMode
+        self.horizontalHeader().setSectionResizeMode(0, mode.Interactive if pins else mode.Stretch)
+
+    def show_rows(self, rows: Sequence[tuple[str, ...]]) -> None:
         """Fill the table; a row without a value is a heading."""
         self.clearSpans()
         self.setRowCount(len(rows))
         plain, bold = QFont(self.font()), QFont(self.font())
         bold.setBold(True)
-        for i, (what, value) in enumerate(rows):
+        for i, row in enumerate(rows):
+            what, value = row[0], row[1]
             if not value:
-                self.setSpan(i, 0, 1, 2)
-            for j, text in enumerate((what, value)):
+                self.setSpan(i, 0, 1, self.columnCount())
+            for j, text in enumerate((what, value, *row[2:], *[""] * (self.columnCount() - max(2, len(row))))):
                 item = self.item(i, j)
                 if item is None:
                     item = QTableWidgetItem()
@@ -229,7 +254,11 @@ class Readout(QTableWidget):
                 item.setData(DATA, text)
                 item.setToolTip(tooltip(text))
                 item.setFont(plain if value else bold)
-        self.horizontalHeader().resizeSection(1, min(WIDEST, self.sizeHintForColumn(1) + 6))
+        widths = [min(WIDEST, max(50, self.sizeHintForColumn(at) + 6)) for at in range(1, self.columnCount())]
+        for column, width in enumerate(widths, start=1):
+            self.horizontalHeader().resizeSection(column, width)
+        if len(widths) > 1:
+            self.horizontalHeader().resizeSection(0, max(BESIDE_PINS, self.viewport().width() - sum(widths)))
         self.resizeRowsToContents()
 
     def selected_text(self) -> str:

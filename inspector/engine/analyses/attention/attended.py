@@ -142,7 +142,19 @@ def recorded(trace: Trace, batch: Batch | None = None) -> tuple[Any, list[Attent
     finally:
         probe.detach()
     probe.finish(fresh, emit)
+    _name_keys(trace, fresh.attentions)
     return output, fresh.attentions
+
+
+def _name_keys(trace: Trace, again: list[Attention]) -> None:
+    """A call without a graph does not show of which sequence keys are: it is as in the run that is shown."""
+    known = {one.place: one for one in trace.attentions if one.source_asked}
+    for one in again:
+        before = known.get(one.place)
+        if before is not None and one.of_itself and not one.first_query and not before.of_itself:
+            one.keys_from = before.keys_from if not before.source_known else "source step"
+        elif before is not None and not one.of_itself and before.of_itself and not before.first_query:
+            one.keys_from = one.queries_from
 
 
 class Unshown:

@@ -33,7 +33,8 @@ class BothSides:
 
     def __init__(self, attentions: Sequence[Attention], sample: int) -> None:
         usable = [one for one in attentions if refusal(one) is None and not one.equivalent and not one.first_query]
-        self.cross = [one for one in usable if not one.of_itself]
+        usable.sort(key=lambda one: one.order)
+        self.cross = [one for one in usable if not one.of_itself and one.source_known]
         self.encoder: list[Attention] = []
         self.decoder: list[Attention] = []
         if not self.cross:
@@ -42,26 +43,28 @@ class BothSides:
         if max(queries, keys) > LONGEST:
             raise Unsupported(TOO_LONG.format(max(queries, keys), LONGEST))
         for other in self.cross[1:]:
-            if _size(other, sample) != (queries, keys) or (other.keys_from, stack_of(other.place)) != (
-                first.keys_from, stack_of(first.place)
+            if _size(other, sample) != (queries, keys) or (other.keys_from, stack_of(other.called)) != (
+                first.keys_from, stack_of(first.called)
             ):  # fmt: skip
                 raise Unsupported(OTHER_SOURCES.format(first.place, other.place))
         own = [one for one in usable if one.of_itself]
         within = [
-            one for one in own if stack_of(one.place) == stack_of(first.place) and _size(one, sample)[0] == queries
+            one for one in own if stack_of(one.called) == stack_of(first.called) and _size(one, sample)[0] == queries
         ]
-        before = [one for one in own if stack_of(one.place) != stack_of(first.place) and _size(one, sample)[0] == keys]
+        before = [
+            one for one in own if stack_of(one.called) != stack_of(first.called) and _size(one, sample)[0] == keys
+        ]
         self._set(list(usable), within, before, keys)
 
     def _set(self, order: list[Attention], within: list[Attention], before: list[Attention], keys: int) -> None:
         first = self.cross[0]
-        stacks = list(dict.fromkeys(stack_of(one.place) for one in before))
+        stacks = list(dict.fromkeys(stack_of(one.called) for one in before))
         if not before:
             raise Unsupported(NO_ENCODER.format(keys, first.place))
         if len(stacks) > 1:
             raise Unsupported(SEVERAL.format(first.place, ", ".join(stacks)))
         if not within:
-            raise Unsupported(NO_DECODER.format(stack_of(first.place)))
+            raise Unsupported(NO_DECODER.format(stack_of(first.called)))
         self.encoder = before
         self.decoder = [one for one in order if one in within or one in self.cross]
         late = next((one for one in before if order.index(one) > order.index(self.decoder[0])), None)

@@ -21,11 +21,11 @@ TOO_LONG = "Maps of {:,} positions are multiplied for up to {:,} positions."
 def in_series(attentions: Sequence[Attention], sample: int) -> list[Attention]:
     """Self-attentions over the same positions, the lowest first; of several such chains the longest, then the first.
 
-    Places of one list ("decoder.layers.0.…") are a chain; without a number in their name, those that begin alike.
+    A layer that is called several times is as many layers, each where it ran. Places of one list ("decoder.layers.0.…") are a chain; without a number in their name, those that begin alike.
     Counter-example: layers of a decoder and of an encoder by turns in one list. Raises Unsupported.
     """
     chains: dict[tuple[str, str, int], list[Attention]] = {}
-    for one in attentions:
+    for one in sorted(attentions, key=lambda one: one.order):
         rows = Rows(one, sample)
         if (
             one.of_itself
@@ -34,7 +34,7 @@ def in_series(attentions: Sequence[Attention], sample: int) -> list[Attention]:
             and refusal(one) is None
             and rows.queries == rows.keys
         ):
-            chains.setdefault((stack_of(one.place), one.queries_from, rows.queries), []).append(one)
+            chains.setdefault((stack_of(one.called), one.queries_from, rows.queries), []).append(one)
     if not chains:
         raise Unsupported(NONE)
     (_, _, length), found = max(chains.items(), key=lambda item: len(item[1]))
@@ -44,7 +44,7 @@ def in_series(attentions: Sequence[Attention], sample: int) -> list[Attention]:
 
 
 def stack_of(place: str) -> str:
-    """What the places of a list of layers have in common."""
+    """What the modules of a list of layers have in common, `place` being the name of one of them."""
     words = place.split(".")
     number = next((n for n, word in enumerate(words) if word.isdigit() and n), 1)
     return ".".join(words[:number])

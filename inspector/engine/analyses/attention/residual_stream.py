@@ -9,6 +9,7 @@ Letters: b batch, t steps, e width, v classes.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,11 +18,11 @@ import torch
 from torch import Tensor, nn
 
 from inspector.engine.analyses.attention.attended import following
-from inspector.engine.analyses.module_calls import ModuleCall, module_calls, same_memory
+from inspector.engine.analyses.module_calls import ModuleCall, module_calls, same_memory, same_numbers
 from inspector.engine.analyses.rerun import undisturbed
 from inspector.engine.errors import Unsupported, model_error
 from inspector.engine.model.subject import Batch
-from inspector.engine.trace.trace import Trace
+from inspector.engine.trace.trace import Attention, Trace
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
 
 AGAIN = "The model, called again,"
@@ -62,7 +63,15 @@ class Stream:
     @property
     def names(self) -> tuple[str, ...]:
         """Of the values."""
-        return (f"into {self.layers[0].name}", *(layer.name for layer in self.layers))
+        return (f"into {self.layers[0].name}", *_numbered([layer.name for layer in self.layers]))
+
+    def layer_of(self, attention: Attention) -> ModuleCall | None:
+        """The call of a layer in which an attention ran; None where it lies in none of them, or it is not known in
+        which of several calls."""
+        own = [one for one in self.layers if f"{attention.called}.".startswith(f"{one.name}.")]
+        if attention.call < len(own):
+            return own[attention.call]
+        return None
 
     def of_sample(self, tensor: Tensor) -> Tensor:
         """(t, e) the selected sequence without padding, of (b, t, e), (t, b, e) or (t, e)."""
@@ -132,11 +141,29 @@ def stacks(trace: Trace, calls: Sequence[ModuleCall]) -> Iterator[tuple[str, lis
             chosen.setdefault(parent)
     for parent in chosen:
         names = [call.name for call in calls if call.name.rpartition(".")[0] == parent and call.name in kept]
-        yield parent, [kept[name] for name in dict.fromkeys(names)]
+        yield parent, _in_turn(names, calls, kept)
     alone = [_nearest(place, kept) for place in places if not any(place.startswith(f"{one}.") for one in chosen)]
     names = list(dict.fromkeys(name for name in alone if name))
     if names:
-        yield "layers", [kept[name] for name in names]
+        yield "layers", _in_turn(names, calls, kept)
+
+
+def _in_turn(names: Sequence[str], calls: Sequence[ModuleCall], kept: dict[str, ModuleCall]) -> list[ModuleCall]:
+    """All calls of some layers in the order in which they ran, where each is given what the one before it returned;
+    else the first call of each. Called more than once without that, layers run over several sequences."""
+    every = [call for call in calls if call.name in names and _keeps_shape(call)]
+    joined = all(same_numbers(before.result, after.given) for before, after in itertools.pairwise(every))
+    return every if joined else [kept[name] for name in dict.fromkeys(names)]
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """Names of calls: later ones of one module have their number, as attentions have it."""
+    before: dict[str, int] = {}
+    found = []
+    for name in names:
+        count = before[name] = before.get(name, -1) + 1
+        found.append(f"{name}.{count}" if count else name)
+    return found
 
 
 def _module_of(place: str, modules: dict[str, nn.Module]) -> str:

@@ -36,8 +36,8 @@ def distances(trace: Trace, stream: Stream, layer: ModuleCall, attention: Attent
     weights, values = _whole(attention, trace.look_at)
     projection = known(attention).weight
     projected = None if projection is None else torch.bmm(values, projection.double())
-    projecting = _projecting(stream, layer, attention.place, torch.bmm(weights, values).transpose(0, 1).flatten(1))
-    merged = projecting is not None or _is_merged(stream, attention.place, weights, values, projected)
+    projecting = _projecting(stream, layer, attention.called, torch.bmm(weights, values).transpose(0, 1).flatten(1))
+    merged = projecting is not None or _is_merged(stream, attention, weights, values, projected)
     without = (
         partial(_given_without, projecting.module) if projecting is not None else
         partial(_without, dict(trace.subject.model.named_modules())[_module_of(trace, attention)])
@@ -59,7 +59,7 @@ def distances(trace: Trace, stream: Stream, layer: ModuleCall, attention: Attent
 
 def _module_of(trace: Trace, attention: Attention) -> str:
     modules = dict(trace.subject.model.named_modules())
-    return attention.place if attention.place in modules else attention.place.rpartition(".")[0]
+    return attention.called if attention.called in modules else attention.called.rpartition(".")[0]
 
 
 def _whole(attention: Attention, sample: int) -> tuple[Tensor, Tensor]:
@@ -74,10 +74,13 @@ def _whole(attention: Attention, sample: int) -> tuple[Tensor, Tensor]:
     return weights, value
 
 
-def _is_merged(stream: Stream, place: str, weights: Tensor, values: Tensor, projected: Tensor | None) -> bool:
+def _is_merged(stream: Stream, attention: Attention, weights: Tensor, values: Tensor, projected: Tensor | None) -> bool:
     """Whether the module at the place returns the sums of its heads side by side, not their projection; checked with
     what it returned. Raises Unsupported."""
-    call = next((one for one in stream.calls if one.name == place or place.startswith(f"{one.name}.")), None)
+    place = attention.called
+    name = next((one.name for one in stream.calls if f"{place}.".startswith(f"{one.name}.")), "")
+    calls = [one for one in stream.calls if one.name == name]
+    call = calls[attention.call] if attention.call < len(calls) else None
     if call is None or call.result is None or call.result.dim() not in (2, 3):
         raise Unsupported(NOT_FOUND.format(place))
     out = stream.of_sample(call.result.detach()).double()

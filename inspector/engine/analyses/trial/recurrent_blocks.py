@@ -6,12 +6,14 @@ output of nn.LSTM (the documentation of these classes).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from torch import nn
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+CANDIDATE = 2
+"""Which block is no gate: "new" of a GRU, "cell" of an LSTM."""
 MEMORY = {"GRU": 1, "LSTM": 1}
 """Which block keeps the state where its gate is open: update of a GRU (h' = (1 − z) n + z h), forget of an LSTM."""
 
@@ -29,6 +31,11 @@ class Recurrent:
     def blocks(self) -> list[slice]:
         """The rows of each gate."""
         return [slice(n * self.units, (n + 1) * self.units) for n in range(GATES[self.kind])]
+
+    @property
+    def gates(self) -> list[slice]:
+        """The rows of the gates, without those of the candidate (the third block of both)."""
+        return [rows for n, rows in enumerate(self.blocks) if self.kind != "RNN" and n != CANDIDATE]
 
     @property
     def memory(self) -> slice | None:
@@ -53,3 +60,8 @@ def _kind(module: nn.Module) -> str:
     if isinstance(module, (nn.LSTM, nn.LSTMCell)):
         return "LSTM"
     return "GRU" if isinstance(module, (nn.GRU, nn.GRUCell)) else "RNN"
+
+
+def known_range(values: Sequence[float]) -> str:
+    """From the least to the largest; the number alone where there is one."""
+    return f"{min(values):.3g} to {max(values):.3g}" if len(values) > 1 else f"{values[0]:.3g}"

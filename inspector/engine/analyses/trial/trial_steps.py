@@ -6,8 +6,9 @@ whatever holds them afterwards (flattened weights, an optimizer, a graph) has wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,10 +23,12 @@ from inspector.engine.trace.trace import Trace
 class Trial:
     """The mean loss of the whole batch of a run, as a function of the parameters that require a gradient."""
 
-    def __init__(self, trace: Trace) -> None:
-        """Raises Unsupported where the run has no loss with a gradient."""
+    def __init__(self, trace: Trace, *, frozen: bool = False) -> None:
+        """With `frozen` also of those that require none. Raises Unsupported where there is no loss with a gradient."""
         self.trace, self.subject = trace, trace.subject
-        named = [(name, one) for name, one in trace.subject.model.named_parameters() if one.requires_grad]
+        every = [(name, one) for name, one in trace.subject.model.named_parameters() if _may_train(one)]
+        named = [(name, one) for name, one in every if frozen or one.requires_grad]
+        self._frozen = [one for _, one in named if not one.requires_grad]
         self.names = [name for name, _ in named]
         self.parameters = [one for _, one in named]
         if not trace.subject.may_give_loss(trace.batch):
@@ -37,6 +40,8 @@ class Trial:
                 f"{pair[0]} and {pair[1]} are two parameters in one memory, which copies of them would not be, so no "
                 "step of training can be tried."
             )
+        self.call: Callable[[Any], Any] = trace.subject.run
+        """How the model is called on a batch: as its subject says, or as it is while it learns."""
         self.batch = self._own = trace.subject.placed(trace.batch)
         """What `loss` is of: the run's batch, or another one that was put here, of whose loss every entry counts that
         is not NaN. (Where training makes only some of its entries NaN, that is not seen.)"""
@@ -45,13 +50,25 @@ class Trial:
     def ready(self, seed: int | None = None) -> Iterator[None]:
         """Losses inside change nothing; the first one is computed with the run's random state, or that of a seed."""
         seeded = self.trace.seed if seed is None else seed
-        with undisturbed(self.subject.model, seeded), uncompiled(self.subject.model):
+        with undisturbed(self.subject.model, seeded), uncompiled(self.subject.model), self._thawed():
             yield
+
+    @contextmanager
+    def _thawed(self) -> Iterator[None]:
+        """Inside, what is frozen and tried all the same requires a gradient."""
+        frozen = [one for one in self._frozen if not one.requires_grad]
+        try:
+            for one in frozen:
+                one.requires_grad_(True)
+            yield
+        finally:
+            for one in frozen:
+                one.requires_grad_(False)
 
     def loss(self) -> Tensor:
         """The mean over all entries that carry a loss, (), with its graph. Raises Unsupported."""
         try:
-            found = self.subject.loss_of(self.subject.run(self.batch), self.batch)
+            found = self.subject.loss_of(self.call(self.batch), self.batch)
         except (Exception, SystemExit) as fault:  # noqa: BLE001 - the user's code may raise anything
             raise Unsupported(str(model_error(fault, "The model, called again,"))) from None
         if not isinstance(found, Tensor):
@@ -95,6 +112,10 @@ class Trial:
         moved = [(one.data.to(step.dtype) - rate * step).to(one.dtype) for one, step in pairs]
         with undisturbed(self.subject.model, self.trace.seed), self.at(moved), torch.no_grad():
             return float(self.loss())
+
+
+def _may_train(one: Tensor) -> bool:
+    return one.is_floating_point() or one.is_complex()
 
 
 def dense(gradient: Tensor) -> Tensor:

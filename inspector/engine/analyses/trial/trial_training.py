@@ -5,16 +5,20 @@ A cure is something that changes such a copy, or the loop that trains it, before
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from inspector.engine.analyses.trial.lessons import Lessons, own_training
+from inspector.engine.analyses.trial.subject_step import own_gradients, subject_step
 from inspector.engine.analyses.trial.trial_steps import Trial, stand_ins
+from inspector.engine.errors import Unsupported
 from inspector.engine.model.batch import Batch
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -28,7 +32,9 @@ class Loop:
         optimizer: adam, adamw or sgd. rate: its learning rate. betas: of Adam. decay: weight decay.
         decays: whether a parameter, by name and tensor, is decayed at all.
         clip: the norm to which gradients are clipped, infinite for none.
+        warm: the share of the steps over which the rate rises in equal parts to what it is, 0 for none.
         wide: whether copies in half precision are kept and stepped in float32.
+        train: whether every module is in training mode, also those that were not.
     """
 
     optimizer: str = "adam"
@@ -37,13 +43,16 @@ class Loop:
     decay: float = 0.0
     decays: Callable[[str, Tensor], bool] = lambda _name, _tensor: True
     clip: float = float("inf")
+    warm: float = 0.0
     wide: bool = False
+    train: bool = False
 
     @property
     def words(self) -> str:
         """In a few words."""
         told = [self.optimizer, f"learning rate {self.rate:.3g}"]
         told += [f"weight decay {self.decay:g}"] if self.decay else []
+        told += [f"gradients clipped at {self.clip:g}"] if np.isfinite(self.clip) else []
         return ", ".join(told)
 
 
@@ -71,10 +80,19 @@ class Copy:
             for one in self.held.values():
                 one.data = one.data.to(torch.promote_types(one.dtype, torch.float32))
 
-    def stepper(self) -> torch.optim.Optimizer:
-        """The optimizer of the loop, over the copies."""
+    def unfreeze(self) -> list[str]:
+        """Train what requires no gradient too; the names of that."""
+        before, batch = self.held, self.trial.batch
+        self.trial = Trial(self.trial.trace, frozen=True)
+        self.trial.batch = batch
+        fresh = dict(zip(self.trial.names, stand_ins(self.trial.parameters), strict=True))
+        self.held = {name: before.get(name, one) for name, one in fresh.items()}
+        return [name for name in fresh if name not in before]
+
+    def stepper(self, over: Mapping[str, nn.Parameter] | None = None) -> torch.optim.Optimizer:
+        """The optimizer of the loop, over the copies, or over these parameters of the same names."""
         loop, decayed, others = self.loop, list[nn.Parameter](), list[nn.Parameter]()
-        for name, one in self.held.items():
+        for name, one in (self.held if over is None else over).items():
             (decayed if loop.decays(name, one) else others).append(one)
         groups = [{"params": decayed, "weight_decay": loop.decay}, {"params": others, "weight_decay": 0.0}]
         groups = [group for group in groups if group["params"]]
@@ -84,31 +102,76 @@ class Copy:
         return kind(groups, lr=loop.rate, betas=loop.betas)
 
 
-def trained(
-    copy: Copy, batches: Sequence[Batch], iterations: int, seed: int, tell: Callable[[int], None]
-) -> tuple[Array, float]:
-    """((iterations,) mean losses before each step, each of one batch; the mean over all batches after the last).
+def trained(copy: Copy, given: Lessons, iterations: int, seed: int, tell: Callable[[int], None]) -> tuple[Array, float]:
+    """((iterations,) mean losses before each step, each of one batch; that over the judging batches after the last).
 
-    Batches come in an order that the seed decides, each once before any comes again. Where a loss is not finite the
-    rest is NaN. Raises Unsupported where the model cannot be trained.
+    Where a loss is not finite the rest is NaN. Raises Unsupported where the model cannot be trained.
     """
-    trial, losses = copy.trial, np.full(iterations, np.nan)
+    losses, own = np.full(iterations, np.nan), copy.trial.subject.train_step is not None
+    if own and copy.loop.wide:
+        raise Unsupported("The subject's own train_step steps the parameters in their own type, not copies in float32.")
     copy.widen()
-    stepper, order = copy.stepper(), _order(len(batches), seed)
-    with _as_in_training(trial, seed):
+    step, batches = _by_the_subject(copy) if own else _by_the_loss(copy), given.order(seed)
+    with _as_in_training(copy, seed):
         for done in range(iterations):
             tell(done)
-            trial.batch = batches[next(order)]
-            with copy.in_place():
-                losses[done], gradients = trial.gradients()
+            copy.trial.batch = next(batches)
+            losses[done] = step(_share_of_rate(copy.loop.warm, done, iterations))
             if not np.isfinite(losses[done]):
                 return losses, float("nan")
-            for one, gradient in zip(copy.held.values(), gradients, strict=True):
-                one.grad = gradient.to(one.dtype)
-            if np.isfinite(copy.loop.clip):
-                nn.utils.clip_grad_norm_(copy.held.values(), copy.loop.clip)
-            stepper.step()
-    return losses, loss_over(copy, batches)
+    return losses, loss_over(copy, given.judging)
+
+
+def _share_of_rate(warm: float, done: int, iterations: int) -> float:
+    """Of the learning rate, at one step of many: it rises to 1 over the first share `warm` of them."""
+    return min(1.0, (done + 1) / max(1.0, warm * iterations))
+
+
+def _by_the_loss(copy: Copy) -> Callable[[float], float]:
+    """Makes a step of the optimizer along the gradient of the subject's loss; gives the loss before it."""
+    trial, stepper = copy.trial, copy.stepper()
+
+    def step(share: float) -> float:
+        with copy.in_place():
+            loss, gradients = trial.gradients()
+        if not np.isfinite(loss):
+            return loss
+        for one, gradient in zip(copy.held.values(), gradients, strict=True):
+            one.grad = gradient.to(one.dtype)
+        if np.isfinite(copy.loop.clip):
+            nn.utils.clip_grad_norm_(copy.held.values(), copy.loop.clip)
+        _warm(copy, stepper, share)
+        stepper.step()
+        return loss
+
+    return step
+
+
+def _by_the_subject(copy: Copy) -> Callable[[float], float]:
+    """The subject makes the step, with an optimizer of the loop's over the model's own parameters."""
+    trial = copy.trial
+    stepper = copy.stepper(dict(zip(trial.names, trial.parameters, strict=True)))
+    if np.isfinite(copy.loop.clip):
+        stepper.register_step_pre_hook(partial(_clip, copy))
+
+    def step(share: float) -> float:
+        _warm(copy, stepper, share)
+        loss, after = subject_step(trial, stepper, [one.data for one in copy.held.values()])
+        for one, value in zip(copy.held.values(), after, strict=True):
+            one.data = value
+        return loss
+
+    return step
+
+
+def _clip(copy: Copy, *_given: Any) -> None:
+    nn.utils.clip_grad_norm_(copy.trial.parameters, copy.loop.clip)
+
+
+def _warm(copy: Copy, stepper: torch.optim.Optimizer, share: float) -> None:
+    """Set the rate of this step; a rate that nothing warms up is the subject's own to change."""
+    for group in stepper.param_groups if copy.loop.warm else []:
+        group["lr"] = share * copy.loop.rate
 
 
 def loss_over(copy: Copy, batches: Sequence[Batch]) -> float:
@@ -122,17 +185,16 @@ def loss_over(copy: Copy, batches: Sequence[Batch]) -> float:
 
 
 @contextmanager
-def _as_in_training(trial: Trial, seed: int) -> Iterator[None]:
-    """With the random state of a seed, and in training mode what was so before the app opened the model."""
-    with trial.ready(seed):
-        modules = dict(trial.subject.model.named_modules())
-        for name in trial.subject.set_to_eval:
-            if name in modules:
-                modules[name].training = True
-        yield
-
-
-def _order(count: int, seed: int) -> Iterator[int]:
-    drawn = np.random.default_rng(seed)
-    while True:
-        yield from drawn.permutation(count).tolist()
+def _as_in_training(copy: Copy, seed: int) -> Iterator[None]:
+    """With the random state of a seed, called as while it learns, and in training mode what was so before the app
+    opened the model; everything where the loop says so."""
+    trial = copy.trial
+    forward, called = getattr(own_training(trial.subject), "forward", None), trial.call
+    with trial.ready(seed), own_gradients(trial):
+        for name, module in trial.subject.model.named_modules():
+            module.training = module.training or copy.loop.train or name in trial.subject.set_to_eval
+        trial.call = called if forward is None else partial(forward, trial.subject.model)
+        try:
+            yield
+        finally:
+            trial.call = called

@@ -100,7 +100,7 @@ class ByHand(WeightedSums):
         )
         self.origins.append(origin)
         masked = masking.forbidden(known, scores, out)
-        after = Facts(masked=masked, origin=origin)
+        after = Facts(masked=masked, origin=origin, own=known is not None and known.own)
         if known is not None and known.masked is not None and masking.finite(known, scores):
             applied = known.masked.expand(scores.shape)
             least = margins(scores.detach().movedim(axis, -1), applied.movedim(axis, -1))
@@ -305,7 +305,10 @@ class ByHand(WeightedSums):
             known = self.facts.of(args[0]) if args else None
             ends = None if known is None else known.ends
             scored = self._additive(out, weight) if isinstance(weight, Tensor) else None
-            self.facts.note(out, Facts(features=out.shape[-1], weight=id(weight), ends=ends, scored=scored))
+            given = self.facts.given(args[0]) if args else 0
+            self.facts.note(
+                out, Facts(features=out.shape[-1], weight=id(weight), ends=ends, scored=scored, given=given)
+            )
 
     def mapped(self, args: Args, _kwargs: Kwargs, out: Any) -> None:
         """A function of each position by itself: what was put together is still known."""

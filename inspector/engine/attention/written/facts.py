@@ -69,6 +69,8 @@ class Facts:
         scored: how it was computed from scores of queries and keys that were not normalised, see `scores.py`; None for
             what is no scores.
         ends: what it, or what it was computed from key by key, was put together from.
+        given: a number of the tensor that the layer which made it was given; 0 for none.
+        own: of scores and what is computed from them: queries and keys were made from one tensor.
     """
 
     masked: Tensor | None = None
@@ -82,6 +84,8 @@ class Facts:
     made: bool = False
     scored: str | None = None
     ends: KeyEnds | None = None
+    given: int = 0
+    own: bool = False
 
     @property
     def worth(self) -> bool:
@@ -141,6 +145,8 @@ class FactTable:
     """Facts by the memory that they are about."""
 
     _known: dict[int, Known] = field(default_factory=dict)
+    _numbers: dict[int, tuple[StorageWeakRef, int]] = field(default_factory=dict)
+    _count: int = 0
 
     def note(self, result: Tensor, facts: Facts) -> None:
         """Facts about a result, in place of what was known of its memory."""
@@ -181,6 +187,24 @@ class FactTable:
         if known is None:
             return None
         return known.seen_by(tensor)
+
+    def given(self, tensor: object) -> int:
+        """A number of the memory of a tensor, the same as long as it lives."""
+        storage = _storage(tensor) if isinstance(tensor, Tensor) else None
+        if storage is None:
+            return 0
+        before = self._numbers.get(storage._cdata)
+        if before is None or before[0].expired():
+            before = self._numbers[storage._cdata] = StorageWeakRef(storage), 1 + self._count
+            self._count += 1
+        return before[1]
+
+    def alike(self, one: Tensor, other: Tensor) -> bool:
+        """Whether two tensors are parts of what one layer made, or were made by layers that were given one tensor."""
+        if _same_memory(one, other):
+            return True
+        mine, yours = self.of(one), self.of(other)
+        return mine is not None and yours is not None and mine.given == yours.given > 0
 
     def pass_on(self, source: Tensor, result: object, facts: Facts | None = None) -> None:
         """What is known of one tensor holds for a result of the same shape, or one with its entries in their order."""

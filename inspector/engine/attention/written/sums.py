@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.attention.calls import WITHOUT_DROPOUT, from_weights
+from inspector.engine.attention.key_source import SELF, KeySource
 from inspector.engine.attention.projections import Projections
 from inspector.engine.attention.put_together import of_keys
 from inspector.engine.attention.selected_sample import SelectedSample
@@ -62,6 +63,7 @@ class WeightedSums:
     facts: FactTable = field(default_factory=FactTable)
     products: dict[int, tuple[weakref.ref[Tensor], Tensor, Tensor]] = field(default_factory=dict)
     pieces: Pieces = field(init=False)
+    keys: KeySource = field(default_factory=KeySource)
     linear: LinearAttention = field(default_factory=LinearAttention)
     bytes: int = 0
     of_itself: list[KeyEnds] = field(default_factory=list)
@@ -78,7 +80,7 @@ class WeightedSums:
             return
         if judging.is_parameter(right) and not self._normalised(left):
             features = out.shape[-1] if out.dim() else 0
-            known = Facts(features=features, weight=id(right))
+            known = Facts(features=features, weight=id(right), given=self.facts.given(left))
             self.facts.note(out, replace(known, scored=self._additive(out, right)))
             return
         contraction = of_matmul(left, right, out)
@@ -166,7 +168,8 @@ class WeightedSums:
         known = self.facts.of(contraction.out.tensor)
         found = scores.of_product(self.selected, contraction) if known is None else None
         if found is not None:
-            self.facts.note(contraction.out.tensor, found)
+            own = self.facts.alike(contraction.left.tensor, contraction.right.tensor)
+            self.facts.note(contraction.out.tensor, replace(found, own=own))
 
     def _additive(self, out: Tensor, weight: Tensor) -> str | None:
         """Whether one number was computed for each position."""
@@ -319,6 +322,7 @@ class WeightedSums:
             "; ".join(filter(None, (_note(whole, known, origin, part), place.note))),
             masked=None if masked is None else whole_part(masked, True)[..., place.keys],
             margins=None if rows is None else rows.amax(-1).double(),
+            source=self._source(layout) if part.shape[-1] == part.shape[-2] else None,
         )  # fmt: skip
         seen = place.put(seen)
         seen.ends = self._ends(layout) if windows is None else None
@@ -329,6 +333,14 @@ class WeightedSums:
             self._passed_on(seen, layout, known, origin)
         self.found(seen)
         return True
+
+    def _source(self, layout: Layout) -> str | None:
+        """Of which sequence the keys are, as the graph of the weights says it; None where they have none."""
+        weights = layout.contraction.left.tensor
+        if weights.grad_fn is not None:
+            return self.keys.of_weights(weights)
+        known = self.facts.of(weights)
+        return SELF if known is not None and known.own else None
 
     def _passed_on(self, seen: Attention, layout: Layout, known: Facts, origin: Origin) -> None:
         """Note the largest scores, and wait for what the heads' values are multiplied with."""

@@ -90,7 +90,7 @@ def _added(trace: Trace, stream: Stream, attention: Attention) -> Tensor:
     heads = known(attention)
     if heads.weight is None:
         raise Unsupported(NO_PROJECTION.format(attention.place))
-    layer = next((one for one in stream.layers if f"{attention.place}.".startswith(f"{one.name}.")), None)
+    layer = stream.layer_of(attention)
     if layer is None:
         raise Unsupported(f"{attention.place} lies in none of the layers of {stream.name}.")
     weight = heads.weight.double()

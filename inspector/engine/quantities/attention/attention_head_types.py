@@ -11,7 +11,7 @@ from torch import Tensor
 from inspector.engine.analyses.attention.attended import on_other_input
 from inspector.engine.analyses.attention.head_maps import write_heads
 from inspector.engine.attention.rows import Rows
-from inspector.engine.attention.statistics import refusal
+from inspector.engine.attention.statistics import NOT_KNOWN, refusal
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
@@ -84,7 +84,7 @@ def head_types(trace: Trace, emit: Emitter, seed: int = 0) -> None:
     for one in trace.attentions:
         (attentions if one.of_itself and not one.equivalent and refusal(one) is None else others).append(one)
     for one in others:
-        said = EQUIVALENT if one.equivalent else "{} attends to another sequence."
+        said = EQUIVALENT if one.equivalent else "{} attends to another sequence." if one.source_known else NOT_KNOWN
         emit.refuse(f"{one.place}:{TYPES}", refusal(one) or said.format(one.place))
     if not attentions:
         return

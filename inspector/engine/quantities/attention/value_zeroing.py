@@ -54,8 +54,8 @@ def value_zeroing(trace: Trace, emit: Emitter) -> None:
     for number, attention in enumerate(with_heads(again, emit, NAME, gradient=False)):
         emit.progress(number, len(again), f"value zeroing of {attention.place}")
         name = f"{attention.place}:{NAME}"
-        pairs = ((stream, layer) for stream in found for layer in stream.layers)
-        where = next((pair for pair in pairs if f"{attention.place}.".startswith(f"{pair[1].name}.")), None)
+        pairs = ((stream, stream.layer_of(attention)) for stream in found)
+        where = next(((stream, layer) for stream, layer in pairs if layer is not None), None)
         try:
             if where is None or not attention.of_itself or attention.first_query:
                 raise Unsupported(f"{attention.place} is not the attention of a layer to its own sequence.")

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import replace
+import math
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 
 import numpy as np
-import torch
+import numpy.typing as npt
 
+from inspector.engine.analyses.trial.lessons import Lessons, lessons, own_training
 from inspector.engine.analyses.trial.trial_steps import Trial
 from inspector.engine.analyses.trial.trial_training import Copy, Loop, trained
 from inspector.engine.errors import InputError, Unsupported
-from inspector.engine.model.batch import Batch
-from inspector.engine.model.joining import joined, shape_key
+from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.registries import CURES, QUANTITIES
 from inspector.engine.sources import EXAMPLES, OWN, items
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_run
 from inspector.engine.trace.trace import Trace
-from inspector.records import LOSS_UNIT, Option, counted, data_spec
+from inspector.records import LOSS_UNIT, Option, data_spec
 from inspector.records.catalogue import LOSS
 
 PLACE = "model"
@@ -31,15 +31,26 @@ ABOUT = Describe(
     source="the same batches in the same order, and the same random numbers, for both of a seed",
     labels={"version": VERSIONS},
 )  # fmt: skip
-TOGETHER, SEQUENCES = 16, 256
-"""Sequences of a batch, where its subject has so many of one length; and how many are read."""
+Tried = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], str]
+"""(seed, iteration) losses, (seed,) losses after the last step, and how the copies were trained."""
+SEQUENCES = 256
+"""How many of a subject's own are read."""
+USUAL = 0.001
+"""The learning rate where neither the request nor the subject says one: Adam's own default."""
 OPTIONS = (
     Option(name="cure", type="choice", default="critical_rate", choices=tuple(CURES), help="What is tried."),
     Option(name="iterations", type="int", default=100, low=1, high=100_000, help="Steps of training of each copy."),
     Option(name="seeds", type="int", default=3, low=1, high=100, help="Orders of the batches, and random numbers."),
     Option(name="optimizer", type="choice", default="adam", choices=("adam", "adamw", "sgd"), help="Of both copies."),
-    Option(name="rate", type="float", default=0.001, low=0.0, high=1e6, help="Learning rate as it is."),
+    Option(
+        name="rate",
+        type="float",
+        low=0.0,
+        high=1e6,
+        help=f"Learning rate as it is; without it that of the subject's own training, else {USUAL:g}.",
+    ),
     Option(name="decay", type="float", default=0.0, low=0.0, high=1e6, help="Weight decay."),
+    Option(name="more", type="text", default="", help="Other cures beside it, joined by +."),
 )
 
 
@@ -50,59 +61,88 @@ OPTIONS = (
 )  # fmt: skip
 def cure(
     trace: Trace, emit: Emitter, cure: str = "critical_rate", iterations: int = 100, seeds: int = 3,
-    optimizer: str = "adam", rate: float = 0.001, decay: float = 0.0,
+    optimizer: str = "adam", rate: float | None = None, decay: float = 0.0, more: str = "",
 ) -> None:  # fmt: skip
-    """Write (version, seed, iteration) losses, (version, seed) mean losses over all batches after the last step, and
-    the scalar `trial/cure/NAME/batches`. With one batch and nothing random in the model all seeds are one."""
-    name, loop = f"{PLACE}:trial/cure/{cure}", Loop(optimizer=optimizer, rate=rate, decay=decay)
-    losses, after = np.full((2, seeds, iterations), np.nan), np.full((2, seeds), np.nan)
-    told = [loop.words, ""]
+    """Write of each cure (version, seed, iteration) losses, (version, seed) mean losses after the last step, and the
+    scalar `trial/cure/NAME/batches`. With one batch and nothing random in the model all seeds are one."""
+    loop, keys = _loop(trace.subject, optimizer, rate, decay), list(dict.fromkeys([cure, *more.split("+")]))
+    known = [key for key in keys if key in CURES]
+    for key in keys:
+        if key and key not in CURES:
+            emit.refuse(
+                f"{PLACE}:trial/cure/{key[:80]}", f"There is no cure {key[:80]!r}; there are {', '.join(CURES)}."
+            )
     try:
         trial = Trial(trace)
-        batches = _batches(trace, trial)
-        for turn in range(2 * seeds):
-            seed, cured = divmod(turn, 2)
-            trial.batch = batches[0]
-            copy = Copy(trial, replace(loop))
-            told[1] = CURES[cure].apply(copy) if cured else told[1]
-            tell = partial(_tell, emit, cure, turn * iterations, 2 * seeds * iterations)
-            losses[cured, seed], after[cured, seed] = trained(copy, batches, iterations, seed, tell)
+        trying = _Trying(
+            trial, lessons(trial, partial(_sequences, trace)), loop, iterations, seeds, emit, (1 + len(known)) * seeds
+        )
+        plain = trying.of_all_seeds(None)
     except (Unsupported, InputError) as reason:  # data that can be read once only, say
-        emit.refuse(name, str(reason))
+        for key in known:
+            emit.refuse(f"{PLACE}:trial/cure/{key}", str(reason))
         return
-    sequences = sum(batch.size for batch in batches)
-    method = f"{told[0]}; {told[1]}; {counted(sequences, 'sequence')} in {counted(len(batches), 'call')}"
-    title = {"title": f"{CURES[cure].title}: {ABOUT.title}", "method": method}
+    for key in known:
+        try:
+            _write(trying, key, plain, trying.of_all_seeds(key))
+        except (Unsupported, InputError) as reason:  # data that can be read once only, say
+            emit.refuse(f"{PLACE}:trial/cure/{key}", str(reason))
+
+
+@dataclass
+class _Trying:
+    """Copies of one model, trained on the same lessons with each seed."""
+
+    trial: Trial
+    given: Lessons
+    loop: Loop
+    iterations: int
+    seeds: int
+    emit: Emitter
+    trainings: int
+    begun: int = 0
+
+    def of_all_seeds(self, key: str | None) -> Tried:
+        """As it is for no key. Raises Unsupported."""
+        losses, after, told = np.full((self.seeds, self.iterations), np.nan), np.full(self.seeds, np.nan), ""
+        for seed in range(self.seeds):
+            self.trial.batch = self.given.judging[0]
+            copy = Copy(self.trial, replace(self.loop))
+            told = CURES[key].apply(copy) if key is not None else self.loop.words
+            tell = partial(self._tell, key or VERSIONS[0], self.begun * self.iterations)
+            losses[seed], after[seed] = trained(copy, self.given, self.iterations, seed, tell)
+            self.begun += 1
+        return losses, after, told
+
+    def _tell(self, what: str, before: int, done: int) -> None:
+        self.emit.check()
+        self.emit.progress(before + done, self.trainings * self.iterations, what)
+
+
+def _write(trying: _Trying, key: str, plain: Tried, cured: Tried) -> None:
+    """The channels of one cure."""
+    emit, given = trying.emit, trying.given
+    name, losses, after = f"{PLACE}:trial/cure/{key}", np.stack([plain[0], cured[0]]), np.stack([plain[1], cured[1]])
+    own = ["steps by the subject's own train_step"] if trying.trial.subject.train_step is not None else []
+    title = {
+        "title": f"{CURES[key].title}: {ABOUT.title}", "method": "; ".join([plain[2], cured[2], given.words, *own])
+    }  # fmt: skip
     emit.array(ABOUT.channel(name, ("version", "seed", "iteration"), losses.shape, "float64", **title), losses)
     emit.array(ABOUT.channel(f"{name}/after", ("version", "seed"), after.shape, "float64", **title), after)
-    emit.scalar(f"trial/cure/{cure}/batches", float(len(batches)))
+    emit.scalar(f"trial/cure/{key}/batches", float(len(given.judging)))
 
 
-def _tell(emit: Emitter, cure: str, before: int, whole: int, done: int) -> None:
-    emit.check()
-    emit.progress(before + done, whole, cure)
-
-
-def _batches(trace: Trace, trial: Trial) -> list[Batch]:
-    """Equally long sequences of the subject's own data, or of its examples, together; else the batch of the run.
-
-    One by one where the model cannot take several at once.
-    """
+def _sequences(trace: Trace) -> list[Batch]:
+    """One by one those of the subject's own data, or of its examples where it has several."""
     subject = trace.subject
     source = OWN if subject.data is not None else EXAMPLES if len(subject.examples) > 1 else ""
-    if not source:
-        return [trial.batch]
-    read = islice(items(subject, data_spec(source), trace.seed), SEQUENCES)
-    alone = [subject.placed(item.batch) for item in read if item.batch is not None]
-    groups = dict[Hashable, list[Batch]]()
-    for one in alone:
-        groups.setdefault(shape_key(one), []).append(one)
-    together = [joined(group[n : n + TOGETHER]) for group in groups.values() for n in range(0, len(group), TOGETHER)]
-    try:
-        for batch in {one.size: one for one in together}.values():
-            trial.batch = batch
-            with trial.ready(), torch.no_grad():
-                trial.loss()
-    except Unsupported:
-        together = alone
-    return together or [trial.batch]
+    read = islice(items(subject, data_spec(source), trace.seed), SEQUENCES) if source else ()
+    return [subject.placed(item.batch) for item in read if item.batch is not None]
+
+
+def _loop(subject: Subject, optimizer: str, rate: float | None, decay: float) -> Loop:
+    """As it was asked for; rate and clipping as in the subject's own training, where it says them."""
+    own = own_training(subject)
+    said, clip = getattr(own, "rate", None), getattr(own, "clip", None)
+    rate = rate if rate is not None else USUAL if said is None else float(said)
+    return Loop(optimizer=optimizer, rate=rate, decay=decay, clip=math.inf if clip is None else float(clip))

@@ -90,8 +90,6 @@ class AttentionParts(Panel):
         layout.setColumnStretchFactor(1, 3)
         self.picked: list[Head] = []
         """The heads that are shown together, the cursor's among them."""
-        self.fixed: tuple[int, int] | None = None
-        """The query and key that a click has fixed."""
         self._drawn_heads: Any = None
         self._alignments: dict[HeadMap, Alignment] = {}
         self._list_plots()
@@ -119,7 +117,7 @@ class AttentionParts(Panel):
         """Another capture has other maps."""
         self.levels.forget()
         self.overview.forget()
-        self.picked, self.fixed, self._drawn_heads = [], None, None
+        self.picked, self._drawn_heads = [], None
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""

@@ -80,7 +80,7 @@ class AttentionReading(AttentionParts):
         words = spoken(self._query_names(source.shape[0]), q), spoken(self._key_names(choice, source.shape[1]), k)
         if np.isneginf(row[k]):
             return f"{words[0]} → {words[1]}: masked"
-        fixed = " (fixed)" if self.fixed is not None else ""
+        fixed = " (fixed)" if self.looking.cursor.fixed else ""
         read = f"{words[0]} → {words[1]}: "
         if not np.isfinite(row[k]):  # a number that is not known says why
             name, head = choice.heads[0]

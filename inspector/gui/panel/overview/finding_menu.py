@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from PySide6.QtCore import QPoint, Signal
 from PySide6.QtWidgets import QMenu, QToolButton
 
-from inspector.diagnosis import has_case
+from inspector.diagnosis import has_case, untried
 from inspector.gui.widgets.plain_text import clean, tooltip
 from inspector.records import Entry, Finding
 
@@ -19,7 +19,9 @@ HOW = (
     "Copies of the model are trained from where it is now, on the same sequences, as it is and with this change; the "
     "model stays as it is"
 )
-CANNOT = "Nothing that may cure this can be tried: it takes a change of the code, the data or the training loop"
+CANNOT = "Cannot be tried: {}"
+UNNAMED = "no cure names this rule; see its remedy"
+LATER = "What can be tried is known as soon as the worker is ready"
 
 
 class FindingMenu(QToolButton):
@@ -57,7 +59,7 @@ class FindingMenu(QToolButton):
         if not cures:
             action = menu.addAction(NOTHING)
             action.setEnabled(False)
-            action.setToolTip(tooltip(CANNOT))
+            action.setToolTip(tooltip(why_not(finding, self._cures())))
         menu.addSeparator()
         script, known = menu.addAction(SCRIPT), has_case(finding.id or finding.rule)
         script.setEnabled(known)
@@ -73,3 +75,9 @@ class FindingMenu(QToolButton):
 def cures_for(finding: Finding, cures: Sequence[Entry]) -> list[Entry]:
     """The cures that name the finding's rule."""
     return [cure for cure in cures if finding.id in cure.rules]
+
+
+def why_not(finding: Finding, cures: Sequence[Entry]) -> str:
+    """Why nothing can be tried for a finding."""
+    said = untried(finding.rule)
+    return CANNOT.format(clean(said or UNNAMED)) if said or cures else LATER

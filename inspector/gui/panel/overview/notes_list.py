@@ -5,22 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtWidgets import (
+    QComboBox,
+    QHBoxLayout,
+    QLineEdit,
+    QMenu,
+    QPushButton,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from inspector.gui.widgets.cards import TextCard
 from inspector.gui.widgets.plain_text import breakable, clean, plain_label, tooltip
 from inspector.gui.widgets.theme import LIGHT, Theme
 from inspector.records import Note, Noted
 
+NOTE_IT = "Note it"
 MOST_SHOWN = 200
 """Characters of the name of what a note is about, in the choice."""
 
 
 class NotesList(QWidget):
-    """`written(where, text)` when a note is entered; `chosen(where)` when one is clicked."""
+    """`written(where, text)` when a note is entered; `chosen(where)` when one is clicked; `changed(note, text)` when it
+    gets other words, none where it is to be removed."""
 
     written = Signal(object, str)
+    changed = Signal(object, str)
     chosen = Signal(object)
 
     def __init__(self) -> None:
@@ -28,8 +40,13 @@ class NotesList(QWidget):
         self.theme = LIGHT
         self.cards: list[TextCard] = []
         self._notes: list[Note] = []
+        self._fixed = False
         self._offered: list[tuple[str, Noted]] = []
-        self.about, self.field, self.button = QComboBox(), QLineEdit(), QPushButton("Note it")
+        self._editing: Note | None = None
+        self.about, self.field, self.button = QComboBox(), QLineEdit(), QPushButton(NOTE_IT)
+        self.leave = QPushButton("Cancel")
+        self.leave.clicked.connect(lambda: self.edit(None))
+        self.leave.hide()
         self.about.setAccessibleName("What the note is about")
         self.about.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.about.setMinimumContentsLength(22)
@@ -44,6 +61,7 @@ class NotesList(QWidget):
         row.addWidget(self.about)
         row.addWidget(self.field, 1)
         row.addWidget(self.button)
+        row.addWidget(self.leave)
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.setSpacing(6)
@@ -54,6 +72,8 @@ class NotesList(QWidget):
         """Another capture: what a note was to be about is not in it."""
         self._offered = []
         self.about.clear()
+        if self._editing is not None:
+            self.edit(None)
 
     def offer(self, offered: Sequence[tuple[str, Noted]]) -> None:
         """What a note can be about, by name.
@@ -78,6 +98,8 @@ class NotesList(QWidget):
         """These notes; `why_not` says why no other can be written, "" where one can."""
         for widget in (self.about, self.field, self.button):
             widget.setEnabled(not why_not)
+        self._fixed = bool(why_not)
+        self.about.setEnabled(not why_not and self._editing is None)
         self.say(why_not)
         if list(notes) == self._notes:
             return
@@ -104,9 +126,25 @@ class NotesList(QWidget):
         self.about.setCurrentIndex(number)
         self.field.setFocus()
 
+    def edit(self, note: Note | None) -> None:
+        """Put a note's words into the field, to be changed; None ends that."""
+        self._editing = note
+        self.button.setText(NOTE_IT if note is None else "Change it")
+        self.leave.setVisible(note is not None)
+        self.about.setEnabled(note is None and not self._fixed)
+        self.field.setText("" if note is None else note.text)
+        if note is not None:
+            self.field.setFocus()
+
+    def remove(self, note: Note) -> None:
+        """Have a note removed; its words are put into an empty field, from where they can be noted again."""
+        if not self.field.text():
+            self.field.setText(note.text)
+        self.changed.emit(note, "")
+
     def written_down(self) -> None:
         """The note was kept."""
-        self.field.clear()
+        self.edit(None)
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
@@ -115,6 +153,9 @@ class NotesList(QWidget):
             card.set_theme(theme)
 
     def _enter(self) -> None:
+        if self._editing is not None and self.field.text().strip():
+            self.changed.emit(self._editing, self.field.text())
+            return
         number = self.about.currentIndex()
         if self.field.text().strip() and 0 <= number < len(self._offered):
             self.written.emit(self._offered[number][1], self.field.text())
@@ -123,8 +164,30 @@ class NotesList(QWidget):
         card, number = TextCard(), len(self.cards)
         card.set_theme(self.theme)
         card.clicked.connect(lambda _checked=False: self.chosen.emit(self._notes[number].where))
+        card.asked.connect(lambda position: self._menu(number).popup(position))
+        card.put_in_corner(self._more(number))
         self.cards.append(card)
         self._layout.insertWidget(number, card)
+
+    def _more(self, number: int) -> QToolButton:
+        """A small button that opens the menu of a note."""
+        button = QToolButton()
+        button.setText("⋯")
+        button.setAutoRaise(True)
+        button.setAccessibleName("Edit or remove this note")
+        button.setToolTip(tooltip("Edit or remove this note"))
+        button.clicked.connect(lambda: self._menu(number).popup(button.mapToGlobal(QPoint(0, button.height()))))
+        return button
+
+    def _menu(self, number: int) -> QMenu:
+        """What can be done with a note."""
+        note, menu = self._notes[number], QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        for text, act in (("Edit", self.edit), ("Remove", self.remove)):
+            action = menu.addAction(text)
+            action.setEnabled(not self._fixed and note.written > 0)
+            action.triggered.connect(lambda _checked=False, act=act: act(note))
+        return menu
 
 
 def _number_of(offered: Sequence[tuple[str, Noted]], chosen: Noted) -> int:

@@ -1,0 +1,42 @@
+"""Checkpoints that lie beside a model's file: in its folder, and in the folders below it, one deep."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+MOST, MOST_LOOKED_AT = 50, 5_000
+"""Checkpoints that are listed, and files that are looked at: a data set may lie beside a model too."""
+
+
+def checkpoints_beside(file: str, suffixes: Sequence[str]) -> list[tuple[Path, str]]:
+    """Each with how it is listed (its path from the model's folder, and when it was written), newest first."""
+    folder = Path(file).expanduser().parent
+    found: list[tuple[float, Path]] = []
+    left = MOST_LOOKED_AT
+    for place in (folder, *_below(folder)):
+        try:
+            with os.scandir(place) as entries:
+                for entry in entries:
+                    left -= 1
+                    if left < 0:
+                        break
+                    if entry.name.lower().endswith(tuple(suffixes)) and entry.is_file():
+                        found.append((entry.stat().st_mtime, Path(entry.path)))
+        except OSError:
+            continue
+    found.sort(key=lambda one: (-one[0], one[1].name))
+    return [(path, f"{path.relative_to(folder)}  {_date(at)}") for at, path in found[:MOST]]
+
+
+def _date(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+
+
+def _below(folder: Path) -> list[Path]:
+    try:
+        return sorted(one for one in folder.iterdir() if one.is_dir() and not one.name.startswith("."))[:MOST]
+    except OSError:
+        return []

@@ -1,0 +1,118 @@
+"""What a panel shows as numbers in a file: CSV and JSON whose axes have their names, and NPZ."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inspector.capture import csv_bytes
+from inspector.capture.view import View
+
+Array = npt.NDArray[Any]
+SCHEMA = "inspector-figure-1"
+"""What the JSON of a figure calls itself; its number grows where a field changes its meaning or goes."""
+WORDS = {float("inf"): "inf", float("-inf"): "-inf"}
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Arrays by name, with the name of each axis of each array; cells that are not known are masked.
+
+    `title`: what the numbers are: "value", or which runs they compare. `about`: panel, run, checkpoint.
+    """
+
+    arrays: Mapping[str, Array]
+    axes: Mapping[str, tuple[str, ...]]
+    title: str
+    about: Mapping[str, str]
+
+
+def axes_of(view: View | None, name: str, array: Array) -> tuple[str, ...]:
+    """The names of an array's axes: the dims of the channel that its name begins with, "index N" where no dim has that
+    length, or two have."""
+    known = [one for one in view.channels.values() if name.startswith(one.name)] if view is not None else []
+    if view is None or not known:
+        return _plain(array)
+    channel = max(known, key=lambda one: len(one.name))
+    if name == channel.name and len(channel.dims) == array.ndim:
+        return channel.dims
+    extent = view.extent(channel.name)
+    found = []
+    for axis, size in enumerate(array.shape):
+        fitting = [dim for dim, length in zip(channel.dims, extent, strict=True) if length == size]
+        found.append(fitting[0] if len(fitting) == 1 else f"index {axis}")
+    return tuple(found) if len(set(found)) == len(found) else _plain(array)
+
+
+def _plain(array: Array) -> tuple[str, ...]:
+    return tuple(f"index {axis}" for axis in range(array.ndim))
+
+
+def npz(numbers: Numbers) -> bytes:
+    """The arrays, and beside those of which some cells are not known "NAME_missing", True there."""
+    plain = {_key(name): np.ma.getdata(array) for name, array in numbers.arrays.items()}
+    masks = {
+        _key(f"{name}_missing"): np.ma.getmaskarray(array)
+        for name, array in numbers.arrays.items()
+        if np.ma.is_masked(array)
+    }
+    out = io.BytesIO()
+    np.savez(out, **{**plain, **masks})  # type: ignore[arg-type]
+    return out.getvalue()
+
+
+def _key(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.:-]", "_", name)
+
+
+def csv(numbers: Numbers) -> bytes:
+    """Long form, one row a number: channel, a column for every axis, value; several channels fit into one table so.
+
+    A column of an axis that a channel does not have is empty in its rows.
+    """
+    columns = list(dict.fromkeys(axis for axes in numbers.axes.values() for axis in axes))
+    rows = [["channel", *columns, numbers.title]]
+    for name, array in numbers.arrays.items():
+        own = numbers.axes[name]
+        values = zip(np.ma.getdata(array).ravel().tolist(), np.ma.getmaskarray(array).ravel().tolist(), strict=True)
+        for place, (value, lost) in zip(np.ndindex(array.shape), values, strict=True):
+            at = dict(zip(own, map(str, place), strict=True))
+            rows.append([name, *(at.get(column, "") for column in columns), "" if lost else str(value)])
+    return csv_bytes(rows)
+
+
+def as_json(numbers: Numbers) -> bytes:
+    """One object; NaN and infinities are "nan", "inf" and "-inf", what is not known is null."""
+    listed = [
+        {"name": name, "dims": list(numbers.axes[name]), "shape": list(array.shape), "values": _nested(array)}
+        for name, array in numbers.arrays.items()
+    ]
+    told = {"schema": SCHEMA, **{key.lower().replace(" ", "_"): text for key, text in numbers.about.items()}}
+    return json.dumps({**told, "what": numbers.title, "numbers": listed}, allow_nan=False).encode()
+
+
+def _nested(array: Array) -> Any:
+    """Lists in lists, as deep as the array has axes."""
+    values = zip(np.ma.getdata(array).ravel().tolist(), np.ma.getmaskarray(array).ravel().tolist(), strict=True)
+    found: list[Any] = [_cell(value, lost) for value, lost in values]
+    for size in reversed(array.shape[1:]):
+        found = [found[start : start + size] for start in range(0, len(found), size)] if size else []
+    return found if array.ndim else found[0]
+
+
+def _cell(value: Any, lost: bool) -> Any:
+    if lost:
+        return None
+    if isinstance(value, float) and value - value != 0:  # NaN or an infinity
+        return WORDS.get(value, "nan")
+    return value if isinstance(value, (bool, int, float, str)) else str(value)
+
+
+FORMATS = {".npz": npz, ".csv": csv, ".json": as_json}

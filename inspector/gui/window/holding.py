@@ -1,0 +1,145 @@
+"""The cursor fixed and places pinned, as seen by the window: its keys, what it says, notes on what is under it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, Slot
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QInputDialog
+
+from inspector.capture import CaptureError, add_note, notes
+from inspector.gui.state.pins import pins_of
+from inspector.gui.window.parts import Parts
+from inspector.records import STEP_DOMAIN, Note, Noted
+
+BOOKMARK = "Bookmark"
+"""The text of a note that only marks a place."""
+NO_CAPTURE = "There is nothing to note yet: run a model or open a capture first."
+NO_STEP = "There is no step under the cursor: move it over a plot or the sequence first."
+ESCAPE = "Esc"
+
+
+class Holding(QObject):
+    """Of one window. `noted()` when a note was written, `read()` when other numbers are to be told."""
+
+    def __init__(self, window: Parts, noted: Callable[[], None], read: Callable[[], None]) -> None:
+        super().__init__(window)
+        self.window, self.noted, self.read = window, noted, read
+        self.pins = pins_of(window.looking)
+        self._escapes: tuple[QAction, QAction] | None = None
+        window.looking.fixing.connect(self._fixed)
+        self.pins.changed.connect(read)
+
+    def share_escape(self, cancel: QAction, free: QAction) -> None:
+        """Escape frees the cursor where it is fixed, else it cancels."""
+        self._escapes = (cancel, free)
+
+    @Slot(bool)
+    def _fixed(self, fixed: bool) -> None:
+        window = self.window
+        if self._escapes is not None:
+            cancel, free = self._escapes
+            cancel.setShortcut(QKeySequence() if fixed else QKeySequence(ESCAPE))
+            free.setShortcut(QKeySequence(ESCAPE) if fixed else QKeySequence())
+        if not window.session.busy:
+            window.session.sentence = "The cursor is fixed; Escape, or a second click, frees it." if fixed else ""
+            window.show_state()
+        self.read()
+
+    def free(self) -> None:
+        """Let the mouse move the cursor again."""
+        self.window.looking.fix(False)
+
+    def fix(self) -> None:
+        """Fix the cursor where it is, or free it."""
+        self.window.looking.fix(not self.window.looking.fixed)
+
+    def pin(self) -> None:
+        """Pin what is under the cursor; the status row says why not."""
+        if problem := self.pins.add(self.window.looking.position):
+            self.window.session.sentence = problem
+            self.window.show_state()
+
+    def release(self) -> None:
+        """Another model is shown: nothing of the one before is kept."""
+        self.free()
+        self.pins.clear()
+
+    # -- notes and bookmarks on what is under the cursor
+
+    def about(self) -> Noted | None:
+        """The step under the cursor, and the unit where there is one; None where there is no step."""
+        cursor = self.window.looking
+        position = cursor.position.along(cursor.focused)
+        if position.step is None:
+            return None
+        frames = self.window.session.capture.frames if self.window.session.capture is not None else ()
+        frame = position.frame if position.frame >= 0 else frames[-1].index if frames else -1
+        unit = -1 if position.unit is None else position.unit
+        return Noted(
+            frame=frame, step=position.step, axis=position.axis, unit=unit, place=position.place if unit >= 0 else ""
+        )
+
+    def bookmark(self) -> None:
+        """Mark the place under the cursor in the capture."""
+        self._write(BOOKMARK)
+
+    def note(self) -> None:
+        """Ask for a note on the place under the cursor, and keep it in the capture."""
+        about = self.about()
+        if about is None or self.window.session.capture is None:
+            self._write("")
+            return
+        text, agreed = QInputDialog.getMultiLineText(self.window, "Note", f"About {about.words}:")
+        if agreed and text.strip():
+            self._write(text)
+
+    def _write(self, text: str) -> None:
+        capture, about = self.window.session.capture, self.about()
+        if capture is None or about is None:
+            self.window.fail(NO_CAPTURE if capture is None else NO_STEP)
+            return
+        try:
+            add_note(capture, about, text)
+        except CaptureError as problem:
+            self.window.fail(str(problem))
+            return
+        capture.refresh()
+        self.noted()
+        overview = self.window.panels.made.get("overview")
+        if overview is not None:
+            overview.draw_if_seen()
+        self.window.session.sentence = f"Noted in the capture: {about.words}."
+        self.window.show_state()
+
+    def next_note(self, direction: int) -> None:
+        """Go to the next note or bookmark on a step, or the one before; from the last to the first."""
+        capture = self.window.session.capture
+        cursor = self.window.looking
+        placed = in_order(notes(capture)) if capture is not None else []
+        if not placed:
+            self.window.session.sentence = "No step of this capture has a note or a bookmark yet."
+            self.window.show_state()
+            return
+        at = cursor.position
+        here = (at.at(placed[0].axis) if at.at(placed[0].axis) is not None else -1, -1 if at.unit is None else at.unit)
+        keys = [(one.step, one.unit) for one in placed]
+        later = [n for n, key in enumerate(keys) if (key > here if direction > 0 else key < here)]
+        chosen = placed[(later[0] if direction > 0 else later[-1]) if later else (0 if direction > 0 else -1)]
+        self.go_to(chosen)
+
+    def go_to(self, where: Noted) -> None:
+        """Move the cursor to what a note is about."""
+        unit = {"unit": where.unit} if where.unit >= 0 else {}
+        place = {"place": where.place} if where.place and where.unit >= 0 else {}
+        self.window.looking.move(**unit, **place, steps={where.axis: where.step})
+
+
+def in_order(written: list[Note]) -> list[Noted]:
+    """The steps that have notes, in order, those of the axis that has most notes; each place once."""
+    placed = [note.where for note in written if note.where.step >= 0]
+    axes = [one.axis for one in placed]
+    axis = max(dict.fromkeys(axes), key=axes.count, default=STEP_DOMAIN)
+    once = {(one.step, one.unit): one for one in placed if one.axis == axis}
+    return [once[key] for key in sorted(once)]

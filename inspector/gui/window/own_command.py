@@ -1,0 +1,22 @@
+"""A command of this program in a process of its own: what takes long there does not hold the window up."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from PySide6.QtCore import QProcess, QProcessEnvironment
+
+
+def start_command(process: QProcess, words: Sequence[str]) -> None:
+    """Start `inspector WORDS` in this Python, which finds the same packages."""
+    environment = QProcessEnvironment.systemEnvironment()
+    environment.insert("PYTHONPATH", os.pathsep.join(map(str, sys.path)))
+    process.setProcessEnvironment(environment)
+    process.start(sys.executable, ["-P", "-m", "inspector", *words])
+
+
+def told_by(process: QProcess) -> str:
+    """What it has written to stderr."""
+    return bytes(process.readAllStandardError().data()).decode("utf-8", "replace").strip()

@@ -1,0 +1,231 @@
+"""The first page as widgets: at the left what to open and what was open, at the right the samples by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFont, QKeyEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import (
+    QApplication,
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from inspector.gui.widgets.plain_text import plain_label
+from inspector.gui.widgets.theme import LIGHT, Theme
+from inspector.gui.widgets.tile_grid import TileGrid
+from inspector.gui.window.welcome.cards import LEAST, OpenCard
+
+LEFT, WIDEST = 400, 1700
+"""Pixels of the left column, and of the whole page at most: a line across a wide screen is hard to follow."""
+SPACE = 16
+DROP = "Drop a model, a capture, a checkpoint, a log or a sequence anywhere in this window"
+WHAT = "See, step by step, what happens inside a sequence model."
+KINDS = {
+    "model": "Open a model…", "capture": "Open a capture…", "checkpoint": "Open a checkpoint…", "log": "Open a log…",
+}  # fmt: skip
+
+
+class WelcomePage(QWidget):
+    """Covers the panels. `asked(kind)` for one of KINDS; `closed` where the panels are wanted instead."""
+
+    asked = Signal(str)
+    closed = Signal()
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.theme = LIGHT
+        self.setAutoFillBackground(True)
+        self.setAccessibleName("What can be opened")
+        self.cards: list[OpenCard] = []
+        self._muted: list[QLabel] = []
+        self.lists, self.samples = QVBoxLayout(), QVBoxLayout()
+        """The lists of what was open, and the groups of samples."""
+        self.buttons = {kind: QPushButton(text) for kind, text in KINDS.items()}
+        for kind, button in self.buttons.items():
+            button.setAutoDefault(True)
+            button.clicked.connect(lambda _checked=False, kind=kind: self.asked.emit(kind))
+        self.panels = QPushButton("Show the panels")
+        self.panels.setToolTip("Leave this page (Esc); Help ▸ Welcome shows it again")
+        self.panels.clicked.connect(self.closed)
+        self._build()
+
+    def _build(self) -> None:
+        row = QHBoxLayout()
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        left = _scrolled(self._left())
+        left.setFixedWidth(LEFT)
+        right, column = QWidget(), QVBoxLayout()
+        right.setLayout(column)
+        column.setContentsMargins(SPACE, SPACE, SPACE, SPACE)
+        column.setSpacing(6)
+        column.addLayout(self.samples)
+        column.addStretch(1)
+        row.addWidget(left)
+        row.addWidget(_scrolled(right), 1)
+        inner = QWidget()
+        inner.setLayout(row)
+        inner.setMaximumWidth(WIDEST)
+        outer = QHBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.addWidget(inner)
+
+    def _left(self) -> QWidget:
+        left, column = QWidget(), QVBoxLayout()
+        left.setLayout(column)
+        column.setContentsMargins(SPACE, SPACE, SPACE, SPACE)
+        column.setSpacing(6)
+        top = QHBoxLayout()
+        top.addWidget(heading("inspector", 1.7))
+        top.addStretch(1)
+        top.addWidget(self.panels)
+        column.addLayout(top)
+        column.addWidget(self.muted(WHAT))
+        column.addSpacing(6)
+        column.addWidget(self._drop())
+        column.addLayout(self.lists)
+        column.addStretch(1)
+        return left
+
+    def _drop(self) -> QWidget:
+        """The frame that says what can be dropped, and the buttons for those who look for it instead."""
+        self.zone = DropZone()
+        grid = QGridLayout(self.zone)
+        grid.setContentsMargins(12, 12, 12, 12)
+        words = self.muted(DROP)
+        words.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        grid.addWidget(words, 0, 0, 1, 2)
+        for number, button in enumerate(self.buttons.values()):
+            grid.addWidget(button, 1 + number // 2, number % 2)
+        return self.zone
+
+    def muted(self, text: str) -> QLabel:
+        """A line that is no heading."""
+        label = plain_label(text)
+        label.setWordWrap(True)
+        self._muted.append(label)
+        return label
+
+    # -- contents
+
+    def fill_lists(self, parts: Sequence[tuple[QWidget, Sequence[OpenCard]]]) -> None:
+        """What was open: for each list a heading, and its cards; lists without cards are left out."""
+        self._empty(self.lists)
+        for head, cards in parts:
+            if cards:
+                self.lists.addSpacing(8)
+                self.lists.addWidget(head)
+                for card in cards:
+                    self.lists.addWidget(card)
+        self._adopt([card for _, cards in parts for card in cards])
+
+    def fill_samples(self, groups: Sequence[tuple[str, Sequence[OpenCard]]]) -> None:
+        """The samples, each group below its title."""
+        self._empty(self.samples)
+        for title, cards in groups:
+            grid = TileGrid(QSize(LEAST.width(), cards[0].sizeHint().height()), stretched=False)
+            grid.show_tiles(cards)
+            self.samples.addWidget(heading(title, 1.0))
+            self.samples.addWidget(grid)
+            self.samples.addSpacing(6)
+        self._adopt([card for _, cards in groups for card in cards])
+
+    def _empty(self, layout: QVBoxLayout) -> None:
+        """Remove what a layout has; cards inside go with their owners."""
+        while (item := layout.takeAt(0)) is not None:
+            widget = item.widget()
+            if widget is not None:
+                gone = [card for card in self.cards if card is widget or widget.isAncestorOf(card)]
+                self.cards = [card for card in self.cards if card not in gone]
+                widget.hide()
+                widget.deleteLater()
+
+    def _adopt(self, cards: Sequence[OpenCard]) -> None:
+        self.cards += cards
+        for card in cards:
+            card.set_theme(self.theme)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.theme = self.zone.theme = theme
+        for label in self._muted:
+            palette = label.palette()
+            palette.setColor(label.foregroundRole(), QColor(theme.muted))
+            label.setPalette(palette)
+        for card in self.cards:
+            card.set_theme(theme)
+        self.zone.update()
+
+    # -- keys
+
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        """Tab stays on the page: what it covers cannot be seen."""
+        focus = QApplication.focusWidget() or self
+        step: Callable[[QWidget], QWidget | None]
+        step = QWidget.nextInFocusChain if forward else QWidget.previousInFocusChain
+        each = step(focus)
+        while each is not None and each is not focus:
+            if self.isAncestorOf(each) and each.isVisible() and each.isEnabled() and takes_tab(each):
+                reason = Qt.FocusReason.TabFocusReason if forward else Qt.FocusReason.BacktabFocusReason
+                each.setFocus(reason)
+                return True
+            each = step(each)
+        return False
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Escape leaves the page."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.closed.emit()
+        else:
+            super().keyPressEvent(event)
+
+
+def takes_tab(widget: QWidget) -> bool:
+    """Whether Tab stops at a widget."""
+    return bool(widget.focusPolicy() & Qt.FocusPolicy.TabFocus)
+
+
+class DropZone(QFrame):
+    """A dashed frame."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.theme = LIGHT
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The ground and the frame."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setBrush(QColor(self.theme.base))
+        painter.setPen(QPen(QColor(self.theme.muted), 1.2, Qt.PenStyle.DashLine))
+        painter.drawRoundedRect(self.rect().adjusted(1, 1, -2, -2), 6, 6)
+        painter.end()
+
+
+def heading(text: str, size: float) -> QLabel:
+    """A line in bold, `size` times as large as the usual type."""
+    label = plain_label(text)
+    font = QFont(label.font())
+    font.setBold(True)
+    font.setPointSizeF(font.pointSizeF() * size)
+    label.setFont(font)
+    return label
+
+
+def _scrolled(widget: QWidget) -> QScrollArea:
+    """What is higher than the window is scrolled, never sideways."""
+    area = QScrollArea()
+    area.setWidgetResizable(True)
+    area.setFrameShape(QFrame.Shape.NoFrame)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    area.setWidget(widget)
+    return area

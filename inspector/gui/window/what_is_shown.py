@@ -1,0 +1,66 @@
+"""What the window says of what it shows: model, checkpoint, how much of it was loaded, input, frame, device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Any
+
+from inspector.records import Frame
+from inspector.records.report import from_meta
+
+BETWEEN = " · "
+
+
+def title_of(capture: Any, frame: int) -> str:
+    """For the window's title: what ran, the checkpoint with its step, and of several frames which one is shown."""
+    return BETWEEN.join(
+        part for part in (capture.start.title, checkpoint(capture, frame), _frame(capture, frame)) if part
+    )
+
+
+def status_of(capture: Any, frame: int) -> list[str]:
+    """For the status row: model, checkpoint, how much of it was loaded, frame and device; what is not known is left
+    out."""
+    subject = PurePath(capture.start.subject).name
+    device = capture.start.meta.get("device")
+    parts = (subject, checkpoint(capture, frame), loaded(capture), _frame(capture, frame), device)
+    return [part for part in parts if isinstance(part, str) and part]
+
+
+def checkpoint(capture: Any, frame: int) -> str:
+    """The checkpoint's name with its step; of several frames the one that is shown says its step."""
+    shown = _shown(capture.frames, frame)
+    name = PurePath(capture.start.checkpoint).name
+    report = from_meta(capture.start.meta)
+    step = shown.step if shown is not None and shown.step is not None else report.step if report is not None else None
+    if not name:
+        return f"iteration {step:,}" if step is not None else ""
+    return name if step is None or str(step) in name else f"{name} (step {step:,})"
+
+
+def loaded(capture: Any) -> str:
+    """How much of the checkpoint is in the model: "30 of 32 tensors loaded"."""
+    report = from_meta(capture.start.meta)
+    if report is None:
+        return ""
+    if report.matched == report.total:
+        return f"all {report.total:,} tensors loaded"
+    return f"{report.matched:,} of {report.total:,} tensors loaded"
+
+
+def _frame(capture: Any, frame: int) -> str:
+    """Which of several frames is shown."""
+    shown = _shown(capture.frames, frame)
+    if shown is None or len(capture.frames) < 2:
+        return ""
+    number = [one.index for one in capture.frames].index(shown.index) + 1
+    said = f"frame {number:,} of {len(capture.frames):,}"
+    return f"{said} ({shown.label})" if shown.label else said
+
+
+def _shown(frames: Sequence[Frame], frame: int) -> Frame | None:
+    """The frame of an index; the newest for one below 0."""
+    if not frames:
+        return None
+    return next((one for one in frames if one.index == frame), frames[-1])

@@ -1,0 +1,111 @@
+"""Ask: what is typed is found, marked in every panel, and what tracks it is ranked and drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from opened import opened
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+
+from inspector.capture import Writer, open_capture
+from inspector.gui.export.offscreen import Stage
+from inspector.gui.panels.ask import WAITING
+from inspector.gui.state.asked import asked_of
+from inspector.gui.widgets.match_bands import MatchBands
+from inspector.gui.window.main_window import Window
+from inspector.records import STEP_DOMAIN, Channel, Frame, Labels, Page, RunStart, RunStop
+
+TEXT = ('it was said "so be it" and then "no" they left ' * 5)[:200]
+INSIDE = np.array([TEXT[: t + 1].count('"') % 2 == 1 for t in range(len(TEXT))])
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A text, and 6 units of which unit 4 is on inside quotes, two steps late."""
+    made = tmp_path_factory.mktemp("ask") / "a.inspect"
+    state = np.random.default_rng(0).normal(size=(len(TEXT), 6)).astype(np.float32) * 0.2
+    state[2:, 4] += INSIDE[:-2]
+    with Writer(made, RunStart(run="r", title="t")) as writer:
+        writer.write(Frame(index=0))
+        writer.write(Labels(STEP_DOMAIN, tuple(TEXT), 0, 0))
+        writer.write(Channel(name="l:h", kind="state", dims=("step", "unit"), shape=state.shape, title="h"))
+        writer.write(Page("l:h", 0, (0, 0), state))
+        writer.write(RunStop("done"))
+    return made
+
+
+@pytest.fixture
+def stage(path: Any) -> Iterator[Stage]:
+    with open_capture(path) as capture:
+        made = Stage(capture, (1100, 640))
+        yield made
+        made.close()
+
+
+def asked(panel: Any, text: str, kind: str = "Text") -> None:
+    panel.field.setText(text)
+    panel.kind.setCurrentText(kind)
+    panel.ask()
+    panel.complete()
+
+
+def test_a_unit_that_tracks_quotes_is_ranked_first_and_drawn(stage: Stage) -> None:
+    panel: Any = stage.panel("ask")
+    assert panel.plots[0].titleLabel.lines == (WAITING,)
+    asked(panel, '"[^"]*"', "Regular expression")
+    assert panel.said().startswith(f"{TEXT.count(chr(34)) // 2} matches")
+    best = panel.listed[0]
+    assert (best.number, best.delay) == (4, 2)
+    _, y = panel.curves[0].getData()
+    np.testing.assert_allclose(y, stage.capture.array("l:h")[:, 4], rtol=1e-6)
+    assert asked_of(stage.cursor).ranges == panel.job.ranges
+    assert panel.plots[0]._matches.ranges.tolist() == [list(one) for one in panel.job.ranges]
+    panel._chosen(2)
+    third = panel.listed[2]
+    assert stage.cursor.position.unit == third.number and panel.drawn_tracks()[0] is third
+    inside = next(iter(panel.job.ranges))[0]
+    rows = dict(panel.readout(stage.cursor.position.moved("step", inside)))
+    assert rows[f"in a match [{inside}]"] == "yes"
+
+
+def test_what_is_wrong_or_nowhere_is_said(stage: Stage) -> None:
+    panel: Any = stage.panel("ask")
+    for text, kind, said in (("(", "Regular expression", "no regular expression"), ("zebra", "Text", "no match"),
+                             ("0-199", "Steps", "everywhere"), ("900", "Steps", "0 to 199")):  # fmt: skip
+        asked(panel, text, kind)
+        assert said in " ".join(panel.plots[0].titleLabel.lines), text
+        assert not panel.listed and panel.state == "figure"
+    asked(panel, "")
+    assert asked_of(stage.cursor).ranges == ()
+
+
+def test_ctrl_f_asks_and_the_strip_is_marked(qtbot: Any, path: Any) -> None:
+    with opened(qtbot, background=False) as window:
+        assert isinstance(window, Window)
+        window.open_path(str(path))
+        qtbot.waitUntil(lambda: window.looking.length == len(TEXT))
+        next(a for a in window.menu_actions if a.text() == "&Ask the text…").trigger()
+        panel: Any = window.panels.get("ask")
+        assert "ask" in window.docking.seen
+        QTest.keyClicks(panel.field, "said")
+        QTest.keyClick(panel.field, Qt.Key.Key_Return)
+        qtbot.waitUntil(lambda: bool(panel.listed), timeout=20_000)
+        strip = window.sequence.strip
+        first = TEXT.index("said")
+        assert np.flatnonzero(strip._matched)[:5].tolist() == [*range(first, first + 4), TEXT.index("said", first + 1)]
+        states: Any = window.panels.get("states")
+        window.docking.show_panel("states")
+        qtbot.waitUntil(lambda: len(states.trace._matches.ranges) == TEXT.count("said"))
+
+
+def test_matches_closer_than_a_pixel_are_one_band_with_the_share_that_matches() -> None:
+    bands = MatchBands()
+    bands.set_ranges(((0, 1), (4, 4), (90, 99)))
+    assert bands.joined(-0.5, 200, 0.1).tolist() == [[-0.5, 1.5, 1], [3.5, 4.5, 1], [89.5, 99.5, 1]]
+    assert bands.joined(-0.5, 200, 5).tolist() == [[-0.5, 4.5, 3 / 5], [89.5, 99.5, 1]]
+    assert bands.joined(92, 95, 0.1).tolist() == [[92, 95, 1]]
+    assert not len(bands.joined(20, 40, 0.1))

@@ -1,0 +1,158 @@
+"""Places that are held: the cursor fixed by a click, pins with their numbers beside each other, notes on units."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from opened import opened
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from inspector.capture import notes, open_capture
+from inspector.gui.export.offscreen import Stage
+from inspector.gui.panel.base import Panel, number
+from inspector.gui.state.cursor import Cursor, Position
+from inspector.gui.state.pins import MOST, pins_of
+from inspector.gui.window.cursor_readout import side_by_side
+from inspector.gui.window.main_window import Window
+from inspector.records import Noted
+
+LEFT, SHIFT = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.ShiftModifier
+
+
+@pytest.fixture
+def stage(a_capture: Path) -> Iterator[Stage]:
+    with open_capture(a_capture) as capture:
+        made = Stage(capture, (1200, 700))
+        yield made
+        made.close()
+
+
+def on_screen(stage: Stage, key: str) -> Panel:
+    panel = stage.panel(key)
+    panel.hide()
+    panel.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen, False)
+    panel.show()
+    QTest.qWait(20)
+    return panel
+
+
+def at(panel: Any, step: float, unit: float) -> QPoint:
+    return panel.figure.mapFromScene(panel.row.plot.vb.mapViewToScene(QPointF(step, unit)))
+
+
+def click(panel: Any, step: float, unit: float, keys: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
+    QTest.mouseClick(panel.figure.viewport(), LEFT, keys, at(panel, step, unit))
+    QApplication.processEvents()
+
+
+def here(stage: Stage) -> tuple[int | None, int | None]:
+    return stage.cursor.position.step, stage.cursor.position.unit
+
+
+def test_a_click_fixes_the_cursor_in_all_panels_and_escape_frees_it(stage: Stage) -> None:
+    panel = on_screen(stage, "states")
+    click(panel, 50, 3)
+    assert stage.cursor.fixed and here(stage) == (50, 3)
+    QTest.mouseMove(panel.figure.viewport(), at(panel, 120, 6))
+    QTest.qWait(5)
+    assert here(stage) == (50, 3)
+    QTest.keyClick(panel, Qt.Key.Key_Right)
+    assert here(stage) == (51, 3) and stage.cursor.fixed
+    QTest.keyClick(panel, Qt.Key.Key_Escape)
+    QTest.mouseMove(panel.figure.viewport(), at(panel, 121, 6))
+    QTest.qWait(5)
+    assert not stage.cursor.fixed and here(stage) == (121, 6)
+    for _ in range(2):
+        click(panel, 70, 2)
+    assert not stage.cursor.fixed, "a second click frees it"
+
+
+def test_shift_and_a_click_pin_a_place_whose_own_numbers_are_told(stage: Stage) -> None:
+    panel, pins = on_screen(stage, "states"), pins_of(stage.cursor)
+    for step, unit in ((20, 1), (90, 5)):
+        click(panel, step, unit, SHIFT)
+    click(panel, 150, 4)
+    told = [dict(panel.readout_at(pin))[f"h[{s}, {u}]  rnn.l0"]
+            for pin, (s, u) in zip(pins.all, ((20, 1), (90, 5)), strict=True)]  # fmt: skip
+    state = stage.capture.array("rnn.l0:h")
+    assert told == [number(state[20, 1]), number(state[90, 5])]
+    assert panel.row.plot._pins.shown == ((20, 1), (90, 2)) == panel.trace._pins.shown
+    pins.remove(1)
+    assert panel.row.plot._pins.shown == ((90, 2),)
+
+
+def test_a_place_is_pinned_once_and_only_as_many_as_fit(qapp: QApplication) -> None:
+    cursor = Cursor()
+    pins = pins_of(cursor)
+    assert "no step" in pins.add(cursor.position)
+    for step in range(MOST):
+        cursor.move(step=step)
+        assert pins.add(cursor.position) == ""
+        assert "already" in pins.add(Position(step=step, frame=3)), "its frame is the one that is shown"
+    cursor.move(step=MOST)
+    assert f"{MOST} places" in pins.add(cursor.position)
+    pins.remove(2)
+    assert pins.add(cursor.position) == "" and pins.along("step")[1] == (MOST, 2), "a free number is taken again"
+
+
+def test_rows_of_readouts_stand_beside_each_other_by_what_they_are() -> None:
+    cursor = [("h[3, 1]  l.0", "a"), ("c[3, 1]  l.0", "b"), ("h[3, 1]  l.1", "c")]
+    pin = [("h[40, 2]  l.0", "d"), ("h[40, 2]  l.1", "e"), ("loss [40]", "f")]
+    assert side_by_side(cursor, [pin]) == [
+        ("h[…, …]  l.0", "a", "d"), ("c[3, 1]  l.0", "b", "–"), ("h[…, …]  l.1", "c", "e"), ("loss [40]", "–", "f"),
+    ]  # fmt: skip
+    assert side_by_side(cursor, []) == cursor
+
+
+# -- in the window
+
+
+@pytest.fixture
+def window(qtbot: Any) -> Iterator[Window]:
+    with opened(qtbot, process=False, background=False) as made:
+        yield made
+
+
+def test_the_window_tells_pins_in_columns_and_keeps_notes_on_units(
+    window: Window, qtbot: Any, a_capture: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "b.inspect"
+    shutil.copytree(a_capture, path)
+    window.open_path(str(path))
+    qtbot.waitUntil(lambda: window.session.capture is not None and window.looking.length == 300)
+    capture = window.session.capture
+    assert capture is not None
+    window.docking.show_panel("states")
+    window.looking.move(step=7, unit=2, place="rnn.l0")
+    window.holding.pin()
+    window.looking.move(step=11, unit=3)
+    window.holding.bookmark()
+    window.looking.move(step=30)
+    window._read_out()
+    table = window.readout
+    rows = {table.item(i, 0).text(): [table.item(i, j).text() for j in (1, 2)] for i in range(table.rowCount())
+            if table.item(i, 1).text()}  # fmt: skip
+    state = capture.array("rnn.l0:h")
+    assert rows["h[…, …]  rnn.l0"] == [number(state[30, 3]), number(state[7, 2])]
+    assert table.horizontalHeaderItem(2).text() == "pin 1"
+    assert notes(capture)[-1].where == Noted(frame=0, step=11, unit=3, place="rnn.l0")
+    assert notes(capture)[-1].where.words.startswith("unit 3 of rnn.l0, step 11")
+    with open_capture(path) as again:
+        assert notes(again)[-1].where.unit == 3
+    window.looking.move(unit=0)
+    window.holding.next_note(1)
+    assert (window.looking.position.step, window.looking.position.unit) == (11, 3)
+    window.looking.fix(True)
+    cancel = next(a for a in window.menu_actions if a.objectName() == "action-cancel")
+    free = next(a for a in window.menu_actions if a.objectName() == "action-freethecursor")
+    assert (cancel.shortcut().toString(), free.shortcut().toString()) == ("", "Esc")
+    free.trigger()
+    assert not window.looking.fixed and cancel.shortcut().toString() == "Esc"
+    assert np.isfinite(state[7, 2])
