@@ -41,7 +41,7 @@ def samples(as_json: bool, trainings: bool) -> None:
     for sample in found:
         checkpoints = counted(len(sample.checkpoints), "checkpoint")
         say(f"{sample.name:<{width}}  {sample.title} ({checkpoints})")
-        say(f"      {'':<{width}}  {sample.shows}")
+        say(f"{'':<{width}}  {sample.shows}")
     _say_trainings(list_trainings(), False)
 
 
@@ -55,5 +55,5 @@ def _say_trainings(found: Sequence[Training], as_json: bool) -> None:
         return
     width = width_of([one.name for one in found])
     for one in found:
-        say(f"{'':>4}  {one.name:<{width}}  {one.title}: a recorded training ({one.capture})")
-        say(f"      {'':<{width}}  {one.shows}")
+        say(f"{one.name:<{width}}  {one.title}: a recorded training ({one.capture})")
+        say(f"{'':<{width}}  {one.shows}")

@@ -104,6 +104,7 @@ class PreferencesDialog(QDialog):
         self.runs = LineField()
         self.runs.setText(now.runs)
         self.also = QListWidget()
+        self.also.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)  # a long name ends in …
         for entry in quantities:
             item = QListWidgetItem(clean(f"{entry.key}: {entry.summary}"), self.also)
             item.setData(Qt.ItemDataRole.UserRole, entry.key)

@@ -23,6 +23,8 @@ class CurvePanel(Panel):
 
     axis: ClassVar[str] = "norm"
     mark_one: ClassVar[bool] = False
+    drawn_as: ClassVar[str] = "norms by step"
+    """What is drawn, for the title; the layer comes behind it."""
 
     def build(self) -> None:
         """A choice of place, and one plot."""
@@ -53,10 +55,8 @@ class CurvePanel(Panel):
         self.curves.plot.step_axis.set_names(self.step_names())
         self.curves.show(self.capture, self.shown(), self.frame, self.steps.bounds)
         unseen = list(dict.fromkeys(self.curves.unseen))
-        if unseen:
-            self.curves.plot.set_title(f"{UNSEEN}: {', '.join(unseen)}")
-        else:
-            self.curves.plot.setTitle(None)
+        where = "all layers" if self.where.currentText() == EVERY else self.where.currentText()
+        self.curves.plot.set_title(f"{self.drawn_as}, {where}", f"{UNSEEN}: {', '.join(unseen)}" if unseen else "")
 
     def follow(self, new: Position, old: Position) -> None:
         """A chosen place follows the cursor's place."""

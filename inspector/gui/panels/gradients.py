@@ -16,6 +16,7 @@ class Gradients(CurvePanel):
     of_recurrences = True
     hint = "Norms of the gradient of the loss at every state, from one backward pass. The model needs a loss for it."
     shows = ("gradients", "gradients/embedding")
+    drawn_as = "norms of the gradient of the loss by step"
     axis = "gradient norm"
 
     @classmethod

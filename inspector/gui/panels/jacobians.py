@@ -23,6 +23,7 @@ class Jacobians(CurvePanel):
         "jacobian/spectral_norm",
         "jacobian/spectral_radius",
     )
+    drawn_as = "norms of the step Jacobians"
     axis, mark_one = "norm of ∂sₜ/∂sₜ₋₁", True
 
     @classmethod

@@ -18,6 +18,7 @@ class StateDerivatives(CurvePanel):
         "has to do with the state at step t, the last one unless others are chosen."
     )
     extra = ("gradient/state_derivatives",)
+    drawn_as = "norms of the derivatives of the state by step"
     axis = "norm of the term of dhₜ/dθ"
 
     @classmethod

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.widgets.theme import LIGHT, Theme
+from inspector.gui.widgets.type_scale import small_points
 
 SAMPLE, GAP, ROW = 18.0, 14.0, 17.0
 """Widths of a sample and of the space after a name, and the height of a row, in pixels."""
@@ -32,7 +33,7 @@ class Legend(pg.GraphicsObject):  # type: ignore[misc]
         self._places: list[QPointF] = []
         self._area = QRectF()
         self._font = QFont()
-        self._font.setPointSizeF(8.0)
+        self._font.setPointSizeF(small_points())
         self.setParentItem(plot)
         plot.vb.sigResized.connect(self._arrange)
         for line, name in zip(lines, names, strict=True):
@@ -56,6 +57,9 @@ class Legend(pg.GraphicsObject):  # type: ignore[misc]
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
         self.theme = theme
+        if self._font.pointSizeF() != small_points():
+            self._font.setPointSizeF(small_points())
+            self._arrange()
         self.update()
 
     def _arrange(self, *_: object) -> None:

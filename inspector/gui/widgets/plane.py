@@ -11,7 +11,8 @@ import pyqtgraph as pg
 from inspector.gui.widgets.axes import ValueAxis, style_axis
 from inspector.gui.widgets.plain_text import tooltip
 from inspector.gui.widgets.theme import LAST, Theme, colour_table
-from inspector.gui.widgets.title import TITLE_POINTS, title_from_left
+from inspector.gui.widgets.title import title_from_left
+from inspector.gui.widgets.type_scale import title_points
 
 Array = npt.NDArray[Any]
 MOST_DOTS = 2000
@@ -73,7 +74,7 @@ class Plane(pg.PlotItem):  # type: ignore[misc]
     def set_title(self, text: str) -> None:
         """A title that is never read as HTML, cut where the plane ends."""
         self.titleLabel.lines = (text,)
-        self.setTitle(self.titleLabel.elided(), color=self.theme.text, size=f"{TITLE_POINTS:g}pt")
+        self.setTitle(self.titleLabel.elided(), color=self.theme.text, size=f"{title_points():g}pt")
         self.titleLabel.setToolTip(tooltip(text))
 
     def show_dots(self, x: Array, y: Array) -> None:

@@ -19,7 +19,8 @@ from inspector.gui.widgets.match_bands import MatchBands
 from inspector.gui.widgets.pin_lines import PinLines
 from inspector.gui.widgets.plain_text import tooltip
 from inspector.gui.widgets.theme import Theme
-from inspector.gui.widgets.title import TITLE_POINTS, title_from_left
+from inspector.gui.widgets.title import title_from_left
+from inspector.gui.widgets.type_scale import share_of_usual, title_points
 from inspector.records import STEP_DOMAIN
 
 Array = npt.NDArray[Any]
@@ -111,9 +112,9 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
     def set_title(self, text: str, second: str = "") -> None:
         """A title that is never read as HTML, with a second line where there is one; it does not widen the plot."""
         self.titleLabel.lines = tuple(line for line in (text, second) if line)
-        self.setTitle(self.titleLabel.elided(), color=self.theme.text, size=f"{TITLE_POINTS:g}pt")
+        self.setTitle(self.titleLabel.elided(), color=self.theme.text, size=f"{title_points():g}pt")
         self.titleLabel.setToolTip(tooltip(" ".join(self.titleLabel.lines)))
-        height = 36 if second else 22
+        height = round((36 if second else 22) * share_of_usual())
         self.titleLabel.setMaximumHeight(height)
         self.layout.setRowFixedHeight(0, height)
 

@@ -16,7 +16,7 @@ MAPS = {
     "sequential": "viridis", "diverging": "CET-D1A", "log": "inferno", "ratio": "CET-D1A", "attention": "magma",
 }  # fmt: skip
 """Perceptually uniform colour maps by the scale of a channel; two have a middle, at 0 and for ratios at 1."""
-SERIES_LIGHT = ("#1964c3", "#bf7332", "#1c4a28", "#4e2562", "#624e07", "#1e83a3", "#c7687f", "#2a4045")
+SERIES_LIGHT = ("#1964c3", "#bf7332", "#1c4a28", "#c7687f", "#4e2562", "#1e83a3", "#624e07", "#2a4045")
 SERIES_DARK = ("#2998fa", "#eda54a", "#a5ebb5", "#dabbf2", "#e69669", "#d0ecf1", "#e97381", "#a6acb9")
 """Lines of curves. Found by a search over lightness and saturation beside the hues that one expects: any two are at
 least 18 apart in CIE L*a*b* for full colour vision, protanopia and deuteranopia, and 3 : 1 from every ground."""

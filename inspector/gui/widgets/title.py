@@ -9,8 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont, QFontMetricsF
 
 from inspector.gui.widgets.plain_text import clean, escaped
-
-TITLE_POINTS = 9.0
+from inspector.gui.widgets.type_scale import title_points
 
 
 class Title(pg.LabelItem):  # type: ignore[misc]
@@ -18,12 +17,12 @@ class Title(pg.LabelItem):  # type: ignore[misc]
 
     def __init__(self, parent: Any) -> None:
         self.lines: tuple[str, ...] = ()
-        super().__init__("", size=f"{TITLE_POINTS:g}pt", justify="left", parent=parent)
+        super().__init__("", size=f"{title_points():g}pt", justify="left", parent=parent)
 
     def elided(self) -> str:
         """The lines as HTML, each cut where the plot ends; before the plot has a size they are whole."""
         font = QFont(self.font())
-        font.setPointSizeF(TITLE_POINTS)
+        font.setPointSizeF(title_points())
         metrics = QFontMetricsF(font)
         room = self.size().width() - 2 * self.item.document().documentMargin()
         plain = [" ".join(clean(line).split("\n")) for line in self.lines]

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication
 from inspector.gui.dialogs.preferences import Chosen, PreferencesDialog
 from inspector.gui.state.preferred import DEVICE, POINTS, RUNS, THREADS, whole
 from inspector.gui.state.settings import Settings
+from inspector.gui.widgets.type_scale import FIRST
 
 if TYPE_CHECKING:
     from inspector.gui.window.asking import Asking
@@ -67,10 +68,10 @@ def use_font_size(settings: Settings) -> None:
     """All texts in the size that was chosen; the system's where none was."""
     application = QApplication.instance()
     assert isinstance(application, QApplication)
-    if application.property("first points") is None:
-        application.setProperty("first points", application.font().pointSizeF())
+    if application.property(FIRST) is None:
+        application.setProperty(FIRST, application.font().pointSizeF())
     font = application.font()
-    wanted = float(whole(settings, POINTS)) or float(application.property("first points"))
+    wanted = float(whole(settings, POINTS)) or float(application.property(FIRST))
     if wanted != font.pointSizeF():
         font.setPointSizeF(wanted)
         application.setFont(font)

@@ -12,6 +12,7 @@ from inspector.gui.widgets.described import InWords, Role, value_changed
 from inspector.gui.widgets.numbers import round_numbers, short
 from inspector.gui.widgets.plain_text import clean, tooltip
 from inspector.gui.widgets.theme import LIGHT, Theme
+from inspector.gui.widgets.type_scale import small_points
 from inspector.gui.window.training.timeline_data import Columns, TimelineData, columns
 from inspector.records import Event, Frame, counted
 
@@ -205,7 +206,7 @@ class TimelineView(InWords, QWidget):
         painter = QPainter(self)
         painter.fillRect(self.rect(), QColor(self.theme.base))
         font = QFont(self.font())
-        font.setPointSizeF(8.0)
+        font.setPointSizeF(small_points())
         painter.setFont(font)
         if self.range is not None:
             shade = QColor(self.theme.accent)
