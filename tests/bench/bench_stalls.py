@@ -37,10 +37,9 @@ application = QApplication([])
 label = QLabel("x"); label.show()
 timer = QTimer(interval=5); timer.timeout.connect(beat); last[0] = time.monotonic(); timer.start()
 import threading
-def wait():
-    sys.stdin.read()
-    application.quit()
-threading.Thread(target=wait, daemon=True).start()
+ended = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.buffer.read(), ended.set()), daemon=True).start()
+watch = QTimer(interval=20); watch.timeout.connect(lambda: ended.is_set() and application.quit()); watch.start()
 application.exec()
 print(json.dumps(gaps["start"]))
 """
