@@ -75,20 +75,20 @@ class KeySource:
             return SELF if query is key else ""
         if _hooked():
             return ""
-        return self.relation(self._tensor(query), self._tensor(key))
+        return self.relation(self._tensor(query), self._tensor(key), key.shape[-2])
 
     def of_weights(self, weights: Tensor) -> str | None:
         """The same of weights: of the queries and keys of the product of which they were computed; None where no such
         product was found and the weights were made of more than one thing."""
         if weights.grad_fn is None or _hooked():
             return ""
-        found = {self.relation(*sides) for sides in self._scores(weights.grad_fn)}
+        found = {self.relation(*sides, weights.shape[-1]) for sides in self._scores(weights.grad_fn)}
         if not found or found == {""}:
             return SELF if len(self.node(weights.grad_fn).made) == 1 and not found else None if not found else ""
         return SELF if SELF in found else CROSS if found == {CROSS} else ""
 
-    def relation(self, query: Made, key: Made) -> str:
-        """SELF, CROSS or ""."""
+    def relation(self, query: Made, key: Made, keys: int) -> str:
+        """SELF, CROSS or "", of this many keys."""
         if not query.made and not key.made:  # parameters that attend to parameters
             return SELF if query.fixed & key.fixed else ""
         differing = query.made ^ key.made
@@ -96,13 +96,16 @@ class KeySource:
         if not query.made or not key.made:
             return "" if query.lost or key.lost else CROSS
         if nested and not differing & (query.mixers | key.mixers):
-            return self._same(query, key)
+            return self._same(query, key, keys)
         return "" if query.lost or key.lost else CROSS
 
-    def _same(self, query: Made, key: Made) -> str:
+    def _same(self, query: Made, key: Made, keys: int) -> str:
+        """Of two that were made of one thing. Parts of another length than the keys have are heads or features."""
         if query.reordered != key.reordered:
             return ""
-        mine, yours = query.taken - key.taken, key.taken - query.taken
+        mine, yours = (
+            {part for part in one.taken - other.taken if part[4] == keys} for one, other in ((query, key), (key, query))
+        )
         if not mine and not yours:
             return SELF
         return CROSS if mine and yours and all(_apart(one, other) for one in mine for other in yours) else ""
@@ -235,7 +238,7 @@ def _maker(node: Node, *, mixes: bool = False, lost: bool = False) -> Made:
 
 
 def _part(node: Node) -> frozenset[Key]:
-    """(dim from the end, first, end) of what was taken out of a sequence; nothing for features."""
+    """(dimensions, axis, first, end, how many) of what was taken out of a sequence; nothing for features."""
     sizes = getattr(node, "_saved_self_sym_sizes", None) or getattr(node, "_saved_self_sizes", None)
     dim = getattr(node, "_saved_dim", None)
     if dim is None or not sizes:
@@ -247,7 +250,11 @@ def _part(node: Node) -> frozenset[Key]:
         return frozenset()
     start, end = ((one - (1 << 64) if one >= 1 << 63 else one) for one in (start, end))
     first, last = (min(one % sizes[axis] if one < 0 else one, sizes[axis]) for one in (start, end))
-    return frozenset() if (first, last) == (0, sizes[axis]) else frozenset({(len(sizes), axis, first, last)})
+    return (
+        frozenset()
+        if (first, last) == (0, sizes[axis])
+        else frozenset({(len(sizes), axis, first, last, -(-(last - first) // getattr(node, "_saved_step", 1)))})
+    )
 
 
 def _apart(one: Key, other: Key) -> bool:
