@@ -59,7 +59,7 @@ class Ask(Panel):
     tab_order, tab_row = 25, "upper"
     key, title = "ask", "Ask"
     hint = "Where a text stands in the sequence, and which units, gates and heads track it. Needs states or attention."
-    shows = ("states", "scans", "gates")
+    shows = ("attention/maps", "states", "scans", "gates")
     needs_height = 300
 
     @classmethod

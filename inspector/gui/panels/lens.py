@@ -50,7 +50,8 @@ class Lens(Panel):
     tab_order, tab_row = 27, "upper"
     key, title = "lens", "Token"
     hint = "What the token under the cursor does in the whole text. Needs attention, gates, or gradients by step."
-    shows = ("gates", "gradient/state_norm")
+    shows = ("attention/maps", "gates", "gradient/lag_map", "gradients", "gradients/embedding")
+    extra = ("bptt",)
     needs_height = 480
 
     @classmethod
