@@ -132,7 +132,7 @@ def test_rules_and_samples_describe_themselves() -> None:
 def test_no_list_of_suffixes_stands_elsewhere(package: str) -> None:
     """Suffixes of sequences and checkpoints are asked of the entries. Files that are written have lists of their own."""
     read = {suffix for registry in (LOADERS, INPUTS) for entry in entries(registry) for suffix in entry.suffixes}
-    written = {".npy", ".npz", ".csv", ".txt", ".png"}
+    written = {".npy", ".npz", ".csv", ".txt", ".png", ".gif", ".apng", ".webp"}
     for path in (ROOT / package).rglob("*.py"):
         found = set(re.findall(r'"\*?(\.\w+)"', path.read_text(encoding="utf-8")))
         assert not found & (read - written), path.name

@@ -20,7 +20,10 @@ def test_cures_that_were_tried_are_told_with_their_seeds() -> None:
     numbers = {after.name: np.array([[2.0, 3.0, 4.0], [1.0, 3.5, 3.0]]), other.name: np.zeros((2, 3, 7))}
     channels = {one.name: one for one in (other, after)}
     view: Any = SimpleNamespace(
-        channels=channels, array=lambda name, _frame: numbers[name], extent=lambda name, _frame: numbers[name].shape
+        channels=channels,
+        array=lambda name, _frame: numbers[name],
+        extent=lambda name, _frame: numbers[name].shape,
+        revision=lambda _name, _frame: 1,
     )
     (sentence,) = tried_of(view)
     assert sentence.startswith("Clip: no difference beyond the spread of the seeds. After 7 steps,")
