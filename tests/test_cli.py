@@ -448,7 +448,7 @@ def test_diagnose_tells_findings_with_evidence_and_remedy(
         0,
         "",
         (
-            "Nothing was found by contracting-weight, diverged, loss-spike, nonfinite, nonfinite-training, "
+            "Nothing was found by contracting-weight, detached-state, diverged, loss-spike, nonfinite, nonfinite-training, "
             "nothing-written, plateau, reach-through-time, saturated-states, short-memory."
         ),
     )

@@ -332,7 +332,7 @@ def test_the_file_that_is_offered_is_named_by_the_comparison(
         window._choose_frame(DIFFERENCE)
         for text in ("States: Save numbers…", "Jacobians: Save figure…"):
             next(action for action in window.menu_actions if action.text() == text).trigger()
-        next(action for action in window.menu_actions if "Export all" in action.text()).trigger()
+        next(action for action in window.menu_actions if action.text() == "&Export figures…").trigger()
     assert offered == ["states-difference-of-frames-1-and-0.npz", "jacobians-ratio-of-frames-1-and-0.png"]
     assert "states-difference-of-frames-1-and-0.png" in {path.name for path in tmp_path.glob("*.png")}
 

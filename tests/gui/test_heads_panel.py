@@ -97,7 +97,7 @@ def test_words_stand_in_the_cells_of_the_lens_where_there_is_room(tmp_path: Path
         assert grabbed(panel) != with_words, "the words are painted"
         panel.words.show()
         row, column = 2, 6  # where the probability is 1: the brightest colour
-        assert panel.words.ink(row, column) == "#101010" and panel.words.ink(0, 0) == "#ffffff"
+        assert panel.words.ink(row, column) == "#000000" and panel.words.ink(0, 0) == "#ffffff"
     many = channel("blocks:residual/lens_token", "residual", ("layer", "step"), np.ones((2, 300), np.int32), title="class",
                    labels={"layer": ("a", "b")}, value_domain="class")  # fmt: skip
     with shown(tmp_path / "many", "residual", many) as (_, panel):

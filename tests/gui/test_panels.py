@@ -120,7 +120,7 @@ def test_figures_and_numbers_as_files(a_capture: Path, tmp_path: Path, key: str)
         )
         with np.load(save_data(panel, tmp_path / "d.npz")) as archive:
             assert len(archive.files) == len(panel.data())
-        assert save_data(panel, tmp_path / "d.csv").read_text(encoding="utf-8").startswith("channel,index 0")
+        assert save_data(panel, tmp_path / "d.csv").read_text(encoding="utf-8").startswith("channel,")
         copy_figure(panel)
         mime = QGuiApplication.clipboard().mimeData()
         assert mime.hasImage() and mime.hasFormat("image/svg+xml")

@@ -119,7 +119,7 @@ def test_what_is_empty_gives_way_and_nothing_else_is_made(window: Window, tmp_pa
     window.docking.raise_useful()
     qapp.processEvents()
     assert window.panels.made["gradients"].isVisible() and "gradients" in window.docking.seen
-    assert set(window.panels.made) == {"states", "jacobians", "gradients"}
+    assert set(window.panels.made) == {"states", "lens", "jacobians", "gradients"}  # Token has gradients too
 
 
 def test_a_panel_that_cannot_be_made_says_so_in_its_place(

@@ -71,7 +71,7 @@ def test_the_script_is_written_where_the_user_says(tmp_path: Path, monkeypatch: 
     shown, failed, proposed = list[str](), list[str](), list[str]()
     session = SimpleNamespace(sentence="")
     window: Any = SimpleNamespace(
-        session=session, show_state=lambda: shown.append(session.sentence), fail=failed.append
+        session=session, say_saved=lambda sentence, _path: shown.append(sentence), fail=failed.append
     )
 
     def answer(_window: Any, _title: str, name: str, _kinds: str) -> tuple[str, str]:

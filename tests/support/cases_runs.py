@@ -178,7 +178,7 @@ TRAINING = Case(
     titles={"shown.0": "loss", "shown.1": "weights"},
     curves=(
         ("legends.1", "largest", NOTED[1], NOTED[2]), ("legends.1", "smallest", NOTED[1], NOTED[3]),
-        ("shown.0.items.3", "", NOTED[1], NOTED[0]),
+        ("shown.0.items.4", "", NOTED[1], NOTED[0]),
     ),
     told=(
         ("loss [iteration 50]", "2"), ("weights: largest [iteration 50]", "30"),

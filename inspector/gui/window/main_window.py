@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from traceback import format_exc
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent, QResizeEvent
@@ -26,6 +26,7 @@ from inspector.records import Catalog, Log
 
 if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
+    from inspector.gui.panels.overview import Overview
 
 TICK_MS = 16
 
@@ -112,7 +113,8 @@ class Window(Asking):
             panel.reproducing.connect(lambda finding: save_script(self, finding))
             panel.trying.connect(lambda finding, cure: try_cure(self, finding, cure))
             panel.drawn.connect(self.read_soon)
-            take_waiting(self.settings, panel)
+            if key == "overview":
+                take_waiting(self.settings, cast("Overview", panel))
             self.docking.put(key, panel)
             self.sessions.choose(key, panel)
             if self.session.catalog is not None:
@@ -237,5 +239,6 @@ class Window(Asking):
             self._listen.close()
         self.hide()  # a worker that hangs takes a while to end
         self.session.close()
-        remember_waiting(self.settings, self.panels.made.get("overview"))
+        if (overview := self.panels.made.get("overview")) is not None:
+            remember_waiting(self.settings, cast("Overview", overview))
         super().closeEvent(event)

@@ -8,26 +8,29 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from inspector.gui.panels.overview import Overview
 from inspector.gui.state.settings import Settings
 from inspector.records import BadRecordError, Note, Noted, decode, encode
+
+if TYPE_CHECKING:  # panels are imported when the window stands
+    from inspector.gui.panels.overview import Overview
 
 KEY, MOST = "waiting notes", 200
 """Where they are among the settings, and how many are remembered: the latest."""
 
 
-def take_waiting(settings: Settings, panel: object) -> None:
+def take_waiting(settings: Settings, panel: Overview) -> None:
     """Hand what was remembered to an overview that has just been made."""
-    if not isinstance(panel, Overview) or not (known := _read(settings)):
+    if not (known := _read(settings)):
         return
     settings.set_text(KEY, "")
     panel.wait_for(known)
 
 
-def remember_waiting(settings: Settings, panel: object) -> None:
+def remember_waiting(settings: Settings, panel: Overview) -> None:
     """Write what can be written, and remember the rest; the window's worker has ended."""
-    if not isinstance(panel, Overview) or not panel.waiting:
+    if not panel.waiting:
         return
     panel.write_waiting()
     left = [*_read(settings), *panel.waiting][-MOST:]
