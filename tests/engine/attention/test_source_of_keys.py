@@ -138,29 +138,30 @@ def test_the_graph_says_whose_the_keys_are(parts: Parts, ways: dict[str, Way], e
 class Pair(nn.Module):
     """ids (b, t) → (b, t, 9): a decoder reads the other half of the ids, which is as long, in a module named `mix`."""
 
-    def __init__(self, cut: bool, kernel: bool) -> None:
+    def __init__(self, way: str) -> None:
         super().__init__()
-        self.parts, self.cut, self.kernel, self.mix = Parts(), cut, kernel, nn.Identity()
+        self.parts, self.way, self.mix = Parts(), way, nn.Identity()
         self.out = nn.Linear(WIDTH, 9)
 
     def forward(self, ids: Tensor) -> Tensor:
         p = self.parts
         x, y = p.embedding(ids), p.layer(p.embedding(ids.flip(0)))
-        q, k = p.q(x), p.k(y.detach() if self.cut else y)
-        z = (
-            F.scaled_dot_product_attention(q[:, None], k[:, None], k[:, None])[:, 0]
-            if self.kernel
-            else (p.weights(q, k) @ y)
-        )
+        q, k = p.q(x), p.k(y)
+        if self.way == "kernel":
+            z = F.scaled_dot_product_attention(q[:, None], k[:, None], k[:, None])[:, 0]
+        elif self.way == "multiplied and summed":
+            z = (p.weights(q, k)[..., None] * y[:, None]).sum(2)
+        else:
+            z = p.weights(q, k) @ y
         return self.out(self.mix(x + z))
 
 
 ASKED = ("attention/maps", "attention/distance", "attention/head_types", "attention/rollout", "attention/entropy")
 
 
-@pytest.mark.parametrize("kernel", [False, True], ids=["written", "kernel"])
-def test_attention_to_an_equally_long_sequence_has_no_distance(kernel: bool) -> None:
-    found, refused = seen(Pair(False, kernel))
+@pytest.mark.parametrize("way", ["written", "multiplied and summed", "kernel"])
+def test_attention_to_an_equally_long_sequence_has_no_distance(way: str) -> None:
+    found, refused = seen(Pair(way))
     assert found.channel("model:attention").domains == {"query": "step", "key": "step"}  # of the encoder
     assert found.channel("model.1:attention").domains["key"] == "source step"
     assert {"model:attention/distance", "model.1:attention/entropy"} <= found.names()

@@ -28,7 +28,10 @@ class Operand:
         """The same without some axes of size 1."""
         at = [number for number, axis in enumerate(self.axes) if axis in axes]
         left = "".join(axis for axis in self.axes if axis not in axes)
-        return Operand(self.tensor.squeeze(at) if at else self.tensor, left)
+        if not at:
+            return Operand(self.tensor, left)
+        with torch.enable_grad():  # a model's own graph, where it has one, tells of which sequence the keys are
+            return Operand(self.tensor.squeeze(at), left)
 
     def ordered(self, axes: str) -> Tensor:
         """The tensor with its axes in another order."""
