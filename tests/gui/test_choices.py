@@ -92,7 +92,7 @@ def test_a_panel_offers_what_is_off_and_it_comes(window: Window, qtbot: object) 
     window.session.again()
     finish(window, qtbot)
     assert window.session.computed == ()
-    assert panel.state == "empty"
+    qtbot.waitUntil(lambda: panel.state == "empty", timeout=5000)  # at the tick that shows the new run
 
 
 def test_the_state_of_a_hand_written_cell_is_corrected(window: Window, qtbot: object) -> None:
