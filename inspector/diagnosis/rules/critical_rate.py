@@ -89,7 +89,8 @@ class CriticalRate:
             evidence=evidence,
             sure="tried on the batch that was given, with a copy of the optimizer and its moments; nothing was changed",
             unless="the loop clips the gradient, which the copy does not know, or this batch is far from the others",
-            remedy="Lower the learning rate to a third of the critical one, or warm it up to where it is.",
+            remedy="Lower the learning rate to a third of the critical one (with momentum 0.9, which repeats a step "
+            "ten times, to a thirtieth), or warm it up to where it is.",
             code=_third(steps.critical[at]),
         )  # fmt: skip
 
