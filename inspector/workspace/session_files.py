@@ -16,7 +16,7 @@ from typing import Any
 
 from inspector.capture import CaptureError, write_atomically
 from inspector.capture.regular import in_words
-from inspector.records import BadRecordError, InputSpec, Load, decode, encode
+from inspector.records import BadRecordError, InputSpec, decode, encode
 from inspector.records.saved_session import VERSION, SavedSession
 from inspector.workspace.samples import list_samples
 from inspector.workspace.trust import agree, agreed_files, digest, read_regular
@@ -123,29 +123,22 @@ def _all_in(raw: Any) -> Iterator[tuple[Any, int]]:
 
 
 def _told(session: SavedSession, folder: Path) -> SavedSession:
-    load = session.load
-    if load is not None:
-        where, colon, name = load.subject.rpartition(":")
-        subject = f"{_shorter(where, folder)}:{name}" if colon and len(where) > 1 else _shorter(load.subject, folder)
-        load = replace(load, subject=subject, checkpoint=_shorter(load.checkpoint, folder), trusted=False, agreed={},
-                       generation=0)  # fmt: skip
-    return replace(
-        session, load=load, input=_of_input(session.input, lambda path: _shorter(path, folder)),
-        opened=_shorter(session.opened, folder),
-    )  # fmt: skip
+    return replace(_moved(session, lambda path: _shorter(path, folder)), opened=_shorter(session.opened, folder))
 
 
 def _found(session: SavedSession, folder: Path) -> SavedSession:
-    load: Load | None = session.load
+    opened = str(folder / session.opened) if session.opened else ""
+    return replace(_moved(session, lambda path: _longer(path, folder)), opened=opened)
+
+
+def _moved(session: SavedSession, other: Callable[[str], str]) -> SavedSession:
+    """The session with the other form of each path of its model and input, and without what was agreed to."""
+    load = session.load
     if load is not None:
         where, colon, name = load.subject.rpartition(":")
-        subject = f"{_longer(where, folder)}:{name}" if colon and len(where) > 1 else _longer(load.subject, folder)
-        load = replace(load, subject=subject, checkpoint=_longer(load.checkpoint, folder), trusted=False, agreed={},
-                       generation=0)  # fmt: skip
-    return replace(
-        session, load=load, input=_of_input(session.input, lambda path: _longer(path, folder)),
-        opened=str(folder / session.opened) if session.opened else "",
-    )  # fmt: skip
+        subject = f"{other(where)}:{name}" if colon and len(where) > 1 else other(load.subject)
+        load = replace(load, subject=subject, checkpoint=other(load.checkpoint), trusted=False, agreed={}, generation=0)
+    return replace(session, load=load, input=_of_input(session.input, other))
 
 
 def _of_input(spec: InputSpec | None, change: Callable[[str], str]) -> InputSpec | None:

@@ -25,7 +25,6 @@ from inspector.engine.attention.calls import (
     of_nested,
 )
 from inspector.engine.attention.flex import from_flex
-from inspector.engine.attention.key_source import SELF
 from inspector.engine.attention.masks import written_out
 from inspector.engine.attention.projections import Projections
 from inspector.engine.attention.selected_sample import SelectedSample
@@ -192,8 +191,6 @@ class AttentionRecorder:
         """Of which sequence the keys are, as their graphs say it; None where there are none."""
         if query.is_nested or query.shape[-2] != key.shape[-2] or query.shape[-2] < 2:
             return None  # one query and one key are a step of something, of which the calls together show what it is
-        if query.grad_fn is None and key.grad_fn is None:
-            return SELF if self.own.facts.alike(query, key) else None
         return self.own.keys.of(query, key)
 
     def _of_module(self, bound: inspect.BoundArguments) -> str | None:
@@ -201,7 +198,7 @@ class AttentionRecorder:
         query, key = bound.arguments["query"], bound.arguments["key"]
         if query.is_nested or query.shape[:-1] != key.shape[:-1] or (query.grad_fn is None and key.grad_fn is None):
             return None
-        return self.own.keys.of(query, key)
+        return self.own.keys.graph.of(query, key)
 
     def _ends(self, query: Tensor, *tensors: Tensor) -> KeyEnds | None:
         """What values or keys were put together from; None where the queries were too."""

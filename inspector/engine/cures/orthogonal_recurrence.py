@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from inspector.engine.analyses.trial.recurrent_blocks import known_range, recurrent_parts
+from inspector.engine.analyses.trial.recurrent_blocks import known_range, trained_blocks
 from inspector.engine.analyses.trial.trial_training import Copy
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import CURES
@@ -22,14 +22,10 @@ class OrthogonalRecurrence:
         """The polar factor U Vᵀ of each block W = U Σ Vᵀ."""
         largest = list[float]()
         with torch.no_grad():
-            for part in recurrent_parts(copy.trial.subject.model):
-                if part.weight not in copy.held:
-                    continue
-                weight = copy.held[part.weight]
-                for rows in part.blocks:
-                    u, values, v = torch.linalg.svd(weight[rows].double(), full_matrices=False)
-                    weight[rows] = (u @ v).to(weight.dtype)
-                    largest.append(float(values.max()))
+            for block in trained_blocks(copy.trial.subject.model, copy.held):
+                u, values, v = torch.linalg.svd(block.double(), full_matrices=False)
+                block.copy_((u @ v).to(block.dtype))
+                largest.append(float(values.max()))
         if not largest:
             raise Unsupported("The model has no nn.RNN, nn.GRU or nn.LSTM with recurrent weights that are trained.")
         return f"{counted(len(largest), 'recurrent block')} made orthogonal (σ₁ was {known_range(largest)})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from inspector.engine.analyses.trial.recurrent_blocks import known_range, recurrent_parts
+from inspector.engine.analyses.trial.recurrent_blocks import known_range, trained_blocks
 from inspector.engine.analyses.trial.trial_training import Copy
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import CURES
@@ -26,13 +26,11 @@ class UnitSpectralNorm:
         """W / σ₁(W) of each block; one that is all zeros stays."""
         largest = list[float]()
         with torch.no_grad():
-            for part in recurrent_parts(copy.trial.subject.model):
-                for rows in part.blocks if part.weight in copy.held else []:
-                    block = copy.held[part.weight][rows]
-                    size = float(torch.linalg.matrix_norm(block.double(), ord=2))
-                    if size:
-                        block.copy_((block.double() / size).to(block.dtype))
-                        largest.append(size)
+            for block in trained_blocks(copy.trial.subject.model, copy.held):
+                size = float(torch.linalg.matrix_norm(block.double(), ord=2))
+                if size:
+                    block.copy_((block.double() / size).to(block.dtype))
+                    largest.append(size)
         if not largest:
             raise Unsupported("The model has no nn.RNN, nn.GRU or nn.LSTM with recurrent weights that are trained.")
         return f"σ₁ of {counted(len(largest), 'recurrent block')} is 1 (it was {known_range(largest)})"

@@ -60,7 +60,17 @@ class ExportDialog(QDialog):
         self._steps = steps
         self._make_fields(frames, theme)
         self._list_panels(panels, front)
-        form = QFormLayout()
+        self._lay_out()
+        self.what.currentTextChanged.connect(self._arrange)
+        self.panels.itemChanged.connect(self._arrange)
+        self.ranged.toggled.connect(self._arrange)
+        self.first.valueChanged.connect(self._arrange)
+        self.last.valueChanged.connect(self._arrange)
+        self._arrange()
+        self.resize(620, 460)
+
+    def _lay_out(self) -> None:
+        self._form = form = QFormLayout()
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         for name, field in (
             ("&What", self.what), ("Frames", self.frames), ("&Steps", self._row(self.ranged, self.first, self.last)),
@@ -69,7 +79,6 @@ class ExportDialog(QDialog):
             ("Each n-th picture", self.every),
         ):  # fmt: skip
             form.addRow(name, field)
-        self._form = form
         self.problem = plain_label()
         self.problem.setObjectName("problem")
         self.problem.setWordWrap(True)
@@ -88,13 +97,6 @@ class ExportDialog(QDialog):
         layout.addLayout(both, 1)
         layout.addWidget(self.problem)
         layout.addWidget(self.buttons)
-        self.what.currentTextChanged.connect(self._arrange)
-        self.panels.itemChanged.connect(self._arrange)
-        self.ranged.toggled.connect(self._arrange)
-        self.first.valueChanged.connect(self._arrange)
-        self.last.valueChanged.connect(self._arrange)
-        self._arrange()
-        self.resize(620, 460)
 
     def _make_fields(self, frames: int, theme: str) -> None:
         what = [FIGURES, *([STEPS] if self._steps else []), *([TRAINING] if frames > 1 else [])]

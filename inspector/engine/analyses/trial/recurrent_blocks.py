@@ -6,10 +6,10 @@ output of nn.LSTM (the documentation of these classes).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from torch import nn
+from torch import Tensor, nn
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 CANDIDATE = 2
@@ -54,6 +54,13 @@ def recurrent_parts(model: nn.Module) -> Iterator[Recurrent]:
                 end = name.removeprefix("weight_hh")
                 biases = tuple(f"{one}{end}" for one in ("bias_ih", "bias_hh") if f"{one}{end}" in module._parameters)
                 yield Recurrent(kind, int(module.hidden_size), f"{prefix}{name}", tuple(prefix + one for one in biases))
+
+
+def trained_blocks(model: nn.Module, held: Mapping[str, Tensor]) -> Iterator[Tensor]:
+    """Each square block of recurrent weights among the `held` parameters, as a view that may be changed in place."""
+    for part in recurrent_parts(model):
+        for rows in part.blocks if part.weight in held else []:
+            yield held[part.weight][rows]
 
 
 def _kind(module: nn.Module) -> str:

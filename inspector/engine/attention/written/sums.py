@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from inspector.engine.attention.calls import WITHOUT_DROPOUT, from_weights
-from inspector.engine.attention.key_source import SELF, KeySource
+from inspector.engine.attention.calls import from_weights
+from inspector.engine.attention.key_source import SELF
 from inspector.engine.attention.projections import Projections
 from inspector.engine.attention.put_together import of_keys
 from inspector.engine.attention.selected_sample import SelectedSample
@@ -27,9 +27,11 @@ from inspector.engine.attention.written.contraction import (
     with_factor,
 )
 from inspector.engine.attention.written.facts import Facts, FactTable, Origin
+from inspector.engine.attention.written.how_computed import how_computed
 from inspector.engine.attention.written.layout import Layout, lay_out
 from inspector.engine.attention.written.linear import LinearAttention
 from inspector.engine.attention.written.pieces import Pieces
+from inspector.engine.attention.written.whose_keys import WhoseKeys
 from inspector.engine.attention.written.windows import WHOLE, place_of, windows_of
 from inspector.engine.errors import Unsupported
 from inspector.engine.trace.heads import Heads
@@ -63,14 +65,14 @@ class WeightedSums:
     facts: FactTable = field(default_factory=FactTable)
     products: dict[int, tuple[weakref.ref[Tensor], Tensor, Tensor]] = field(default_factory=dict)
     pieces: Pieces = field(init=False)
-    keys: KeySource = field(default_factory=KeySource)
+    keys: WhoseKeys = field(init=False)
     linear: LinearAttention = field(default_factory=LinearAttention)
     bytes: int = 0
     of_itself: list[KeyEnds] = field(default_factory=list)
     """What was put together and is queries and keys: both are moved on alike."""
 
     def __post_init__(self) -> None:
-        self.pieces = Pieces(self.facts)
+        self.pieces, self.keys = Pieces(self.facts), WhoseKeys(self.facts)
 
     def product(self, args: Args, kwargs: Kwargs, out: Any) -> None:
         """matmul, bmm and the like."""
@@ -257,7 +259,7 @@ class WeightedSums:
         contraction, used = found
         used.origin.reason = ""
         self.facts.note(
-            contraction.left.tensor, Facts(masked=used.masked, origin=used.origin, own=self._of_pair(used.pair))
+            contraction.left.tensor, Facts(masked=used.masked, origin=used.origin, own=self.keys.of_pair(used.pair))
         )
         used.taken = self.weighs(contraction)
         return used.taken
@@ -321,10 +323,10 @@ class WeightedSums:
         place = WHOLE if windows is None else place_of(windows, self.selected, part)
         seen = from_weights(
             self.selected, origin.place, origin.module, part[..., place.keys].clone(),
-            "; ".join(filter(None, (_note(whole, known, origin, part), place.note))),
+            "; ".join(filter(None, (how_computed(whole, known, origin, part), place.note))),
             masked=None if masked is None else whole_part(masked, True)[..., place.keys],
             margins=None if rows is None else rows.amax(-1).double(),
-            source=self._source(layout) if part.shape[-1] == part.shape[-2] > 1 else None,
+            source=self.keys.of_weights(layout.contraction.left.tensor) if _is_square(part) else None,
         )  # fmt: skip
         seen = place.put(seen)
         seen.ends = self._ends(layout) if windows is None else None
@@ -335,24 +337,6 @@ class WeightedSums:
             self._passed_on(seen, layout, known, origin)
         self.found(seen)
         return True
-
-    def _source(self, layout: Layout) -> str | None:
-        """Of which sequence the keys are, as the graph of the weights says it; None where they have none."""
-        weights = layout.contraction.left.tensor
-        if weights.grad_fn is not None:
-            return self.keys.of_weights(weights)
-        known = self.facts.of(weights)
-        return known.own or None if known is not None else None
-
-    def _of_pair(self, pair: tuple[Tensor, Tensor] | None) -> str:
-        """Of queries and keys whose product the model never computes."""
-        if pair is None:
-            return ""
-        if pair[0] is pair[1]:  # weights that the model has, before they are divided by their sum
-            known = self.facts.of(pair[0])
-            return self.keys.of_weights(pair[0]) or ("" if known is None else known.own)
-        graph = pair[0].grad_fn is not None or pair[1].grad_fn is not None
-        return self.keys.of(*pair) if graph else SELF if self.facts.alike(*pair) else ""
 
     def _passed_on(self, seen: Attention, layout: Layout, known: Facts, origin: Origin) -> None:
         """Note the largest scores, and wait for what the heads' values are multiplied with."""
@@ -398,21 +382,6 @@ class WeightedSums:
         return any(self._weighs(tensor) for tensor in tensors)
 
 
-def _note(layout: Layout, known: Facts, origin: Origin, weights: Tensor) -> str:
-    kind = _KINDS.get(origin.kind, "")
-    if origin.kind in ("exp", "scores", "several"):
-        kind += "" if judging.sums_to_one(weights) else ": rows need not sum to 1"
-        kind += ", weights may be below 0" if bool((weights < 0).any()) else ""
-    parts = [layout.note(), WITHOUT_DROPOUT if known.clean is not None else "", kind]
-    return "; ".join(part for part in parts if part)
-
-
-_KINDS = {
-    "sigmoid": "sigmoid of each score: rows need not sum to 1",
-    "linear": "equivalent weights of linear attention, φ(q)·φ(k) over their sum",
-    "hard": "hard: each query takes one key",
-    "exp": "exp of the scores, divided by the model",
-    "scores": "computed from the scores without a softmax",
-    "several": "several softmaxes added or subtracted",
-    "": "recognised by its values: each row sums to 1",
-}
+def _is_square(part: Tensor) -> bool:
+    """Whether there are as many keys as queries; one of each is a step of something."""
+    return part.shape[-1] == part.shape[-2] > 1
