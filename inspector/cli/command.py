@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import traceback
-from pathlib import Path
 
 import click
 
 from inspector.capture import CaptureError
+from inspector.capture.regular import is_there
 from inspector.cli.catalogue import catalogue
 from inspector.cli.compare import compare
 from inspector.cli.decode import decode
@@ -53,7 +53,7 @@ class PathsAllowed(click.Group):
 
 
 def _is_path(word: str) -> bool:
-    return Path(word).exists() or "." in word or "/" in word or find_training(word) is not None
+    return is_there(word) or "." in word or "/" in word or find_training(word) is not None
 
 
 @click.group(cls=PathsAllowed, invoke_without_command=True)
@@ -97,7 +97,7 @@ def open_(
     )
     paths = tuple(map(path_or_training, paths))
     for path in paths:
-        if not Path(path).exists():
+        if not is_there(path):
             known = ", ".join(str(command.name) for command in COMMANDS)
             raise Fault(f"There is no file {path}, and no command of that name; there are {known}.")
     raise SystemExit(_window(list(paths), python, at))

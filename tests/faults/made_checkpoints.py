@@ -254,7 +254,12 @@ def folder(path: Path, chance: random.Random) -> None:
     index: Any = {"metadata": {"total_size": 10**30}, "weight_map": dict.fromkeys(names, wanted)}
     if chance.random() < 0.2:
         index = chance.choice(
-            ([], {"weight_map": []}, {"weight_map": {"a": 7}}, {"weight_map": dict.fromkeys("x" * 3, "part.safetensors")})
+            (
+                [],
+                {"weight_map": []},
+                {"weight_map": {"a": 7}},
+                {"weight_map": dict.fromkeys("x" * 3, "part.safetensors")},
+            )
         )
     (path / "model.safetensors.index.json").write_text(json.dumps(index))
 
