@@ -76,7 +76,9 @@ class Bptt(Panel):
         self.band = pg.FillBetweenItem(*self.edges)
         for item in (self.band, *self.edges, *self.lines):
             self.plot.addItem(item)
-        self.legend = Legend(self.plot, self.lines, NAMES)
+        self.legend = Legend(self.plot)
+        for line, name, also in zip(self.lines, NAMES, ((self.band, *self.edges), ()), strict=True):
+            self.legend.addItem(line, name, *also)
         self.figure.addItem(self.plot, row=1, col=0)
         self.figure.ci.layout.setRowStretchFactor(0, 3)
         self.figure.ci.layout.setRowStretchFactor(1, 2)

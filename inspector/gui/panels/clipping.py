@@ -95,7 +95,6 @@ class Clipping(Panel):
         self.broken = pg.ScatterPlotItem(size=11, symbol="x", pen=None)
         drawn = ((self.effect, self.lines), (self.history, [self.noted]), (self.parameters, [*self.dots, self.broken]))
         for plot, items in drawn:
-            plot.vb.setMouseEnabled(False, False)
             for item in items:
                 plot.addItem(item)
 

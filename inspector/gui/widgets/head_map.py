@@ -37,8 +37,11 @@ class HeadMap(pg.GraphicsWidget):  # type: ignore[misc]
         self.below = StepPlot(None, theme, label="", bottom="")
         self.beside = StepPlot(None, theme, label="", bottom="")
         self.beside.invertY(True)
-        self.beside.vb.setMouseEnabled(x=False, y=False)
-        self.below.vb.setMouseEnabled(x=False, y=False)
+        self.below.vb.led[0] = self.beside.vb.led[1] = True
+        self.below.vb.sigXRangeChanged.connect(self._lead)
+        self.beside.vb.sigYRangeChanged.connect(self._lead)
+        for profile in (self.below, self.beside):
+            profile.vb.resetting.connect(self.plot.show_whole)
         self.of_query, self.of_key = curve(theme, 0), curve(theme, 1)
         self.below.addItem(self.of_query)
         self.beside.addItem(self.of_key)
@@ -149,6 +152,13 @@ class HeadMap(pg.GraphicsWidget):  # type: ignore[misc]
             self.row_line.show()
 
     # -- layout
+
+    def _lead(self, view: Any, bounds: Any) -> None:
+        """A profile was zoomed or dragged along the map: so is the map."""
+        axis = 0 if view is self.below.vb else 1
+        if view.by_user and list(bounds) != self.plot.vb.viewRange()[axis]:
+            with self.plot.vb.moved_by_user((axis == 0, axis == 1)):
+                self.plot.vb.setRange(**{("xRange", "yRange")[axis]: tuple(bounds)}, padding=0)
 
     def _follow(self, *_: object) -> None:
         across, down = self.plot.vb.viewRange()
