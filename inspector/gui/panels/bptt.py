@@ -63,7 +63,8 @@ class Bptt(Panel):
         """The map above the sums."""
         self.where = self.add_choice("Layer", "Place in the model")
         self.which = self.add_choice("Parameter", "Parameter")
-        self.row = MapRow(self.figure, 0, None, self.theme, label="step of the loss", bottom="step of the use (source)")
+        cell, words = self.figure.addLayout(row=0, col=0), ("step of the loss", "step of the use (source)")
+        self.row = MapRow(cell, 0, None, self.theme, label=words[0], bottom=words[1], square=True)
         self.row.map.setFlag(self.row.map.GraphicsItemFlag.ItemUsesExtendedStyleOption)
         self.loss_axis = StepAxis("left")
         self.row.plot.setAxisItems({"left": self.loss_axis})

@@ -115,9 +115,10 @@ class Clipping(Panel):
             mark.sigPositionChangeFinished.connect(self.redraw)
 
     def reset(self) -> None:
-        """Another capture has another threshold."""
+        """Another model has another threshold."""
         self.row_line.hide()
-        self.threshold = math.nan
+        if not self.same_model:
+            self.threshold = math.nan
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyqtgraph as pg
@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QGraphicsSceneHoverEvent, QStyleOptionGraphicsItem
 
 from inspector.gui.widgets.plain_text import clean, tooltip
 from inspector.gui.widgets.theme import LIGHT, Theme
+from inspector.gui.widgets.title import told
 from inspector.gui.widgets.type_scale import small_points
 
 SAMPLE, GAP, ROW = 18.0, 14.0, 17.0
@@ -147,11 +148,9 @@ class Legend(pg.GraphicsObject):  # type: ignore[misc]
         number = self.entry_at(event.pos())
         switches = number is not None and self.can_switch(number)
         self.setCursor(Qt.CursorShape.PointingHandCursor if switches else Qt.CursorShape.ArrowCursor)
-        told = [self.told(self.entries[number][1]), HOW if switches else ""] if number is not None else []
-        self.setToolTip(tooltip("\n".join(filter(None, told))))
-
-    told: Callable[[str], str] = staticmethod(lambda _name: "")
-    """What a curve of some name is; set by the panel."""
+        name = self.entries[number][1] if number is not None else ""
+        lines = [name, told(self, name), HOW if switches else ""] if name else []
+        self.setToolTip(tooltip("\n".join(filter(None, lines))))
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""

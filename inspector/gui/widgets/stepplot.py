@@ -155,7 +155,7 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
 
     def _reset_steps(self) -> None:
         if self.steps is not None:
-            self.steps.show_all()
+            self.steps.show_whole()
 
     def release(self) -> None:
         """Disconnect from the shared range before the plot is removed."""

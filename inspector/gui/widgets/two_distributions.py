@@ -22,7 +22,8 @@ class TwoDistributions:
 
     def __init__(self, theme: Theme) -> None:
         self.log = False
-        self.plot = pg.PlotItem(viewBox=View(), axisItems={"left": ValueAxis("left"), "bottom": ValueAxis("bottom")}, enableMenu=False)
+        axes = {side: ValueAxis(side) for side in ("left", "bottom")}
+        self.plot = pg.PlotItem(viewBox=View(), axisItems=axes, enableMenu=False)
         title_from_left(self.plot)
         self.plot.hideButtons()
         self.outlines = [pg.PlotDataItem(stepMode="center", fillLevel=0) for _ in range(2)]

@@ -117,7 +117,8 @@ class View(pg.ViewBox):  # type: ignore[misc]
             if auto is not False:
                 self.enableAutoRange(axis=axis, enable=auto)
             elif home is not None:
-                self.setRange(**{("xRange", "yRange")[axis]: home[0]}, padding=home[1])
+                x, y = (home[0], None) if axis == 0 else (None, home[0])
+                self.setRange(None, x, y, home[1])
 
     # -- what panels set
 
@@ -132,6 +133,10 @@ class View(pg.ViewBox):  # type: ignore[misc]
         for axis, wanted in enumerate(given):
             if wanted is not None and self.held[axis] and not self._by_user:
                 low, high = float(min(wanted)), float(max(wanted))
+                seen = self.state["viewRange"][axis]
+                if high < seen[0] or low > seen[1]:  # nothing of it would be in view: other numbers are drawn
+                    self.held[axis] = False
+                    continue
                 self._home[axis], given[axis] = ((low, high), padding), None
                 if disableAutoRange:
                     self._auto[axis] = False
