@@ -155,23 +155,32 @@ class SameInAll(Holding):
         found = named_in("; ".join([*lines, *curves]), known) or known[:MOST_EXPLAINED]
         once = {in_full(one).rpartition("\n")[0]: in_full(one) for one in found[:MOST_EXPLAINED]}
         about = "" if found else of_entries((*self.shows, *self.extra), self.entries)
-        return "\n\n".join(part for part in (self.hint, *once.values(), about) if part)
+        first = f"{self.hint.partition('. ')[0].rstrip('.')}."  # what follows says how an empty panel is filled
+        hint = first if once else self.hint
+        return "\n\n".join(part for part in (hint, *once.values(), about) if part)
 
     # -- the menu, and the digits
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         """At the mouse, whose place the cursor goes to; by keyboard where the cursor is."""
-        plot, where = None, event.globalPos()
+        event.accept()
+        if event.reason() != QContextMenuEvent.Reason.Mouse:
+            self.open_menu()
+            return
         figure = self.over.figure if self.over.on else self.figure
-        if self.state == "figure" and event.reason() == QContextMenuEvent.Reason.Mouse:
-            plot = self._point_at(figure, figure.mapFromGlobal(where))
-        elif self.state == "figure":
-            plot = next((one for one in self.plots if self.clampable(one) is not None), None)
-            where = self.mapToGlobal(QPoint(self.width() // 3, self.height() // 3))
+        drawn = self.state == "figure"
+        plot = self._point_at(figure, figure.mapFromGlobal(event.globalPos())) if drawn else None
+        self._popup(plot, event.globalPos())
+
+    def open_menu(self) -> None:
+        """The menu by keyboard: in the middle, for the plot that can be edited, where there is one."""
+        plot = next((one for one in self.plots if self.state == "figure" and self.clampable(one) is not None), None)
+        self._popup(plot, self.mapToGlobal(QPoint(self.width() // 3, self.height() // 3)))
+
+    def _popup(self, plot: Any, where: QPoint) -> None:
         menu = PlotMenu(self, plot)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.popup(where)
-        event.accept()
 
     def _point_at(self, figure: Figure, point: QPoint) -> Any:
         """The plot under a point of a figure; the cursor goes there."""
@@ -184,7 +193,8 @@ class SameInAll(Holding):
         return plot
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """1 to 9 switch the curves of the legends, with Alt they show one alone; Ctrl+0 shows everything."""
+        """1 to 9 switch the curves of the legends, with Alt they show one alone; Ctrl+0 shows everything. Shift+F10
+        opens the menu, which Qt does by itself for the key Menu only."""
         key, held = Qt.Key(event.key()), event.modifiers() & ~KEYPAD
         entries = [(legend, n) for legend in legends_in(self.scene) for n in range(len(legend.entries))
                    if legend.can_switch(n)]  # fmt: skip
@@ -193,5 +203,7 @@ class SameInAll(Holding):
             legend.switch(n, alone=held == ALT)
         elif key == Qt.Key.Key_0 and held == Qt.KeyboardModifier.ControlModifier:
             self.reset_view()
+        elif key == Qt.Key.Key_F10 and held == Qt.KeyboardModifier.ShiftModifier:
+            self.open_menu()
         else:
             super().keyPressEvent(event)

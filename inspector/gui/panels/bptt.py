@@ -33,6 +33,8 @@ FIRST = "weight_hh"
 DECADES = 8.0
 """Decades that are shown of a map below its largest entry: smaller entries would not be visible beside the rest."""
 NAMES, ERROR = ("norm of the sum", "sum of the norms"), "standard error"
+HALF = 300
+"""Pixels that map and sums ask for, each: as much of one as of the other."""
 
 
 @PANELS.register("bptt")
@@ -60,7 +62,7 @@ class Bptt(Panel):
         return ":bptt" in name
 
     def build(self) -> None:
-        """The map above the sums."""
+        """The map beside the sums."""
         self.where = self.add_choice("Layer", "Place in the model")
         self.which = self.add_choice("Parameter", "Parameter")
         cell, words = self.figure.addLayout(row=0, col=0), ("step of the loss", "step of the use (source)")
@@ -80,9 +82,10 @@ class Bptt(Panel):
         self.legend = Legend(self.plot)
         for line, name, also in zip(self.lines, NAMES, ((self.band, *self.edges), ()), strict=True):
             self.legend.addItem(line, name, *also)
-        self.figure.addItem(self.plot, row=1, col=0)
-        self.figure.ci.layout.setRowStretchFactor(0, 3)
-        self.figure.ci.layout.setRowStretchFactor(1, 2)
+        self.figure.addItem(self.plot, row=0, col=1)
+        for column in (0, 1):
+            self.figure.ci.layout.setColumnStretchFactor(column, 1)
+            self.figure.ci.layout.setColumnPreferredWidth(column, HALF)
         self.plots = [self.row.plot, self.plot]
 
     def set_theme(self, theme: Theme) -> None:

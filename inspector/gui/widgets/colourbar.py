@@ -112,7 +112,8 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         levels = self.levels
         table = levels.table
         share = f"{100 * levels.clipped:.2g} % " if levels.clipped > 0 else ""
-        if share or any(levels.beyond):
+        known = levels.full is not None  # limits may have been widened since what is beyond was counted
+        if any(levels.beyond) or (share and not known):
             notes.append((QColor.fromRgb(int(table[BEYOND])) if levels.marked else None, f"{share}beyond"))
         if self._levels.masked:
             notes.append((QColor(self.theme.masked), "masked"))

@@ -21,6 +21,8 @@ SAMPLE, GAP, ROW = 18.0, 14.0, 17.0
 MOST_ROWS = 3
 LONGEST = 60
 HOW = "Click: hide or show; Alt+click: alone"
+ALONE = Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.ControlModifier
+"""Some window managers take Alt and a click for themselves: Ctrl does the same."""
 PALE = 0.35
 """Opacity of the sample of a curve that is hidden."""
 ROW_ABOVE = 1
@@ -141,7 +143,7 @@ class Legend(pg.GraphicsObject):  # type: ignore[misc]
             event.ignore()
             return
         event.accept()
-        self.switch(number, alone=bool(event.modifiers() & Qt.KeyboardModifier.AltModifier))
+        self.switch(number, alone=bool(event.modifiers() & ALONE))
 
     def hoverMoveEvent(self, event: QGraphicsSceneHoverEvent) -> None:
         """A hand over what can be switched, and what the curve is."""
@@ -149,7 +151,8 @@ class Legend(pg.GraphicsObject):  # type: ignore[misc]
         switches = number is not None and self.can_switch(number)
         self.setCursor(Qt.CursorShape.PointingHandCursor if switches else Qt.CursorShape.ArrowCursor)
         name = self.entries[number][1] if number is not None else ""
-        lines = [name, told(self, name), HOW if switches else ""] if name else []
+        known = told(self, name) if name else ""
+        lines = ["" if known.startswith(f"{name}:") else name, known, HOW if switches else ""]
         self.setToolTip(tooltip("\n".join(filter(None, lines))))
 
     def set_theme(self, theme: Theme) -> None:

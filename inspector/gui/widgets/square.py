@@ -25,6 +25,8 @@ class SquarePlot(StepPlot):
         self._within, self._square, self._shape = within, True, (1, 1)
         self.vb.both = True
         rest = pg.GraphicsWidget()
+        rest.setPreferredWidth(0)
+        within.layout.setContentsMargins(0, 0, 0, 0)
         within.addItem(rest, row=0, col=2)
         within.layout.setColumnStretchFactor(0, FIRST)
         within.layout.setColumnStretchFactor(2, 1)
@@ -55,3 +57,7 @@ class SquarePlot(StepPlot):
             width, height = max(LEAST, cell * self._shape[0]) + around[0], max(LEAST, cell * self._shape[1]) + around[1]
         if abs(width - self.maximumWidth()) > 1 or abs(height - self.maximumHeight()) > 1:
             self.setMaximumSize(width, height)
+            self.setPreferredSize(*((width, height) if self._square else (-1.0, -1.0)))
+            bar = self._within.layout.itemAt(0, 1)
+            if bar is not None:
+                bar.setMaximumHeight(height)

@@ -45,7 +45,8 @@ class Title(pg.LabelItem):  # type: ignore[misc]
     def hoverEnterEvent(self, event: Any) -> None:
         """The whole title, and what the quantities in it are."""
         whole = " ".join(self.lines)
-        self.setToolTip(tooltip("\n".join(filter(None, (whole, told(self, whole))))))
+        known = told(self, whole)
+        self.setToolTip(tooltip("\n".join(filter(None, ("" if known.startswith(f"{whole}:") else whole, known)))))
         super().hoverEnterEvent(event)
 
     def updateMin(self) -> None:

@@ -35,7 +35,7 @@ class View(pg.ViewBox):  # type: ignore[misc]
         self.held = [False, False]
         self._home: list[tuple[Range, float | None] | None] = [None, None]
         self._auto: list[Any] = [False, False]
-        self._by_user = False
+        self._by_user = self._boxing = False
 
     @property
     def by_user(self) -> bool:
@@ -67,10 +67,11 @@ class View(pg.ViewBox):  # type: ignore[misc]
             event.ignore()
             return
         event.accept()
-        if event.modifiers() & SHIFT and axis is None:
+        if event.isStart():
+            self._boxing = bool(event.modifiers() & SHIFT) and axis is None
+        if self._boxing:
             self._draw_box(event)
             return
-        self.rbScaleBox.hide()
         axes = (axis != 1, axis == 1 or (axis is None and (self.both or self.held[1] or self.led[1])))
         back = pg.functions.invertQTransform(self.childGroup.transform())
         moved = back.map(event.lastPos()) - back.map(event.pos())
@@ -78,6 +79,7 @@ class View(pg.ViewBox):  # type: ignore[misc]
             self.translateBy(x=moved.x() if axes[0] else None, y=moved.y() if axes[1] else None)
 
     def _draw_box(self, event: Any) -> None:
+        print('BOX', event.buttonDownPos(event.button()), event.pos(), event.isStart(), event.isFinish(), self.size(), self.viewRange())
         box = QRectF(pg.Point(event.buttonDownPos(event.button())), pg.Point(event.pos())).normalized()
         if not event.isFinish():
             self.updateScaleBox(event.buttonDownPos(), event.pos())
