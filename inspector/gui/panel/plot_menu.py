@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import partial
+from textwrap import shorten
 from typing import Any
 
 from PySide6.QtGui import QAction, QActionGroup, QGuiApplication
@@ -19,7 +20,7 @@ from inspector.gui.widgets.legend import Legend, legends_in
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.widgets.theme import MAPS
 
-MOST_NUMBERS = 12
+MOST_NUMBERS, TITLE = 12, 44
 NUMBER = re.compile(r"[-−+]?(?:\d[\d,]*\.?\d*(?:e[+-]?\d+)?|∞|NaN)")
 WORDS = {
     "sequential": "Colours", "diverging": "Colours about 0", "log": "Colours by the logarithm",
@@ -101,25 +102,27 @@ class PlotMenu(QMenu):
 
     def _parts(self) -> None:
         scene = self.panel.scene
-        for legend in legends_in(scene):
-            if any(map(legend.can_switch, range(len(legend.entries)))):
-                self._curves(legend)
+        legends = [one for one in legends_in(scene) if any(map(one.can_switch, range(len(one.entries))))]
+        for legend in legends:
+            self._curves(legend, alone=len(legends) == 1)
         bars = {bar.given.scale: bar for bar in scene.items() if isinstance(bar, ColourBar) and bar.isVisible()}
         for scale in (scale for scale in MAPS if scale in bars):
             self._colours(scale, bars[scale])
         if self.panel.squares():
             self._checked(self, "&Equal sides", self.panel.equal_sides, self.panel.turn_sides)
 
-    def _curves(self, legend: Legend) -> None:
+    def _curves(self, legend: Legend, *, alone: bool) -> None:
+        """Its entries, under the title of its plot where there are several legends."""
         lines = getattr(legend.plot.titleLabel, "lines", ())
-        menu = self.addMenu(text_of(f"Curves of {lines[0]}"[:60]) if lines else "Curves")
-        alone = QMenu("Alone", menu)
+        title = shorten(lines[0], TITLE, placeholder=" …") if lines and not alone else ""
+        menu = self.addMenu(text_of(f"Curves of {title}") if title else "Curves")
+        one_alone = QMenu("Alone", menu)
         for n, (_, name) in enumerate(legend.entries):
             if legend.can_switch(n):
                 self._checked(menu, text_of(name), not legend.is_hidden(n), partial(legend.switch, n))
-                self._add(text_of(name), partial(legend.switch, n, alone=True), alone)
+                self._add(text_of(name), partial(legend.switch, n, alone=True), one_alone)
         menu.addSeparator()
-        menu.addMenu(alone)
+        menu.addMenu(one_alone)
         self._add("All", legend.show_every, menu)
 
     def _colours(self, scale: str, bar: ColourBar) -> None:

@@ -79,7 +79,6 @@ class View(pg.ViewBox):  # type: ignore[misc]
             self.translateBy(x=moved.x() if axes[0] else None, y=moved.y() if axes[1] else None)
 
     def _draw_box(self, event: Any) -> None:
-        print('BOX', event.buttonDownPos(event.button()), event.pos(), event.isStart(), event.isFinish(), self.size(), self.viewRange())
         box = QRectF(pg.Point(event.buttonDownPos(event.button())), pg.Point(event.pos())).normalized()
         if not event.isFinish():
             self.updateScaleBox(event.buttonDownPos(), event.pos())

@@ -274,16 +274,16 @@ class Docking:
         panels = self._panels
         if panels is None:
             return
-        titled = {kind.title: (key, kind) for key, kind in panels.kinds.items()}
+        titled = {kind.title: key for key, kind in panels.kinds.items()}
         tabbed = set()
         for bar in self._tab_bars():
             for i in range(bar.count()):
                 if bar.tabText(i) not in titled:
                     continue
-                key, kind = titled[bar.tabText(i)]
+                key = titled[bar.tabText(i)]
                 tabbed.add(key)
                 nothing = panels.source is not None and not panels.has_data(key) and not panels.expects(key)
-                bar.setTabToolTip(i, tooltip(kind.hint))
+                bar.setTabToolTip(i, tooltip(panels.told(key)))
                 bar.setTabTextColor(i, QColor(self._theme.muted if nothing else self._theme.text))
         for key, dock_bar in self.bars.items():
             dock_bar.title.setVisible(key not in tabbed or self.docks[key].isFloating())
