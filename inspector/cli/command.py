@@ -81,7 +81,7 @@ def _window(paths: list[str], python: str | None, at: ViewAt | None = None) -> i
 @click.pass_obj
 def open_(
     python: str | None, paths: tuple[str, ...], panel: str | None, frame: int, place: str, step: int | None,
-    steps: str | None, unit: int | None, head: int | None, curves_of: tuple[str, ...], colours: str, run: str,
+    steps: str | None, unit: int | None, head: int | None, curves_of: tuple[str, ...], map_colours: str, run: str,
 ) -> None:  # fmt: skip
     """Open the window on some files, or recorded trainings by their names, at a position."""
     at = ViewAt(
@@ -94,7 +94,7 @@ def open_(
         head=head,
         curves=curves_of,
         run=run,
-        colours=colours_in(colours),
+        colours=colours_in(map_colours),
     )
     paths = tuple(map(path_or_training, paths))
     for path in paths:

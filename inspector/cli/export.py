@@ -35,7 +35,7 @@ from inspector.workspace.trainings import path_or_training
 def export(
     capture: str, channel: str | None, parts: tuple[str, ...], panel: str | None, frame: int, place: str,
     step: int | None, steps: str | None, unit: int | None, head: int | None, curves_of: tuple[str, ...],
-    colours: str, sequences: bool, curves: bool, match: tuple[str, ...], run: str | None, to: str, damaged: bool,
+    map_colours: str, sequences: bool, curves: bool, match: tuple[str, ...], run: str | None, to: str, damaged: bool,
     **figures: Any,
 ) -> None:  # fmt: skip
     """Write the numbers of a channel, of a capture or a log, or figures of panels to files."""
@@ -50,7 +50,7 @@ def export(
     asked = Figures.of(figures, panel, channel is not None or sequences or curves)
     at = ViewAt(
         panel=panel or "", frame=frame, place=place, step=step, steps=steps_of(steps), unit=unit, head=head,
-        curves=curves_of, run=run or "", colours=colours_in(colours),
+        curves=curves_of, run=run or "", colours=colours_in(map_colours),
     )  # fmt: skip
     try:
         if asked.several or asked.animate:

@@ -18,7 +18,7 @@ OPTIONS = (
     click.option("--steps", default=None, metavar="A:B", help="The steps in view, from A to the one before B."),
     click.option("--unit", type=click.IntRange(min=0), default=None, help="The unit under the cursor."),
     click.option("--curve", "curves_of", multiple=True, metavar="NAME", help="A channel whose curves the panel draws."),
-    click.option("--colours", default="", metavar="JSON", help="Colours chosen for maps, as a session has them."),
+    click.option("--map-colours", default="", metavar="JSON", help="Colours chosen for maps, as a session has them."),
     click.option("--head", type=click.IntRange(min=0), default=None, help="The head of attention that is shown."),
 )
 

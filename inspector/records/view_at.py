@@ -44,7 +44,7 @@ class ViewAt:
             found += [f"--{name}", str(value)] if value is not None else []
         found += ["--steps", f"{self.steps[0]}:{self.steps[1] + 1}"] if self.steps is not None else []
         found += [f"--curve={name}" for name in self.curves]
-        found += [f"--colours={self.colours}"] if self.colours else []
+        found += [f"--map-colours={self.colours}"] if self.colours else []
         return [*found, f"--run={self.run}"] if self.run else found
 
 

@@ -15,6 +15,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 
 from inspector.capture import Writer, open_capture
+from inspector.cli.view_options import colours_in
 from inspector.gui.export.figure_files import picture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panel.base import Panel
@@ -289,6 +290,7 @@ def test_colours_are_shared_by_panels_of_a_kind_drawn_exported_and_kept(stage: S
     read = Colours()
     read.take_text(text)
     assert read.as_data() == store.as_data() and read.text == text
+    assert ViewAt(colours=text).words == [f"--map-colours={text}"] and colours_in(text) == text
     again = Stage(stage.capture, (900, 500))
     drawn = again.panel("states", at=ViewAt(colours=text))
     assert drawn.row.map.levels == one.row.map.levels, "a figure that is exported has the same colours"
