@@ -26,7 +26,7 @@ from inspector.cli.run import run
 from inspector.cli.samples import samples
 from inspector.cli.sweep import sweep
 from inspector.cli.trying import try_
-from inspector.cli.view_options import steps_of, view_options
+from inspector.cli.view_options import colours_in, steps_of, view_options
 from inspector.cli.watch import watch
 from inspector.records import ViewAt
 from inspector.transport.terminal import complain, say_details
@@ -81,7 +81,7 @@ def _window(paths: list[str], python: str | None, at: ViewAt | None = None) -> i
 @click.pass_obj
 def open_(
     python: str | None, paths: tuple[str, ...], panel: str | None, frame: int, place: str, step: int | None,
-    steps: str | None, unit: int | None, head: int | None, curves_of: tuple[str, ...], run: str,
+    steps: str | None, unit: int | None, head: int | None, curves_of: tuple[str, ...], map_colours: str, run: str,
 ) -> None:  # fmt: skip
     """Open the window on some files, or recorded trainings by their names, at a position."""
     at = ViewAt(
@@ -94,6 +94,7 @@ def open_(
         head=head,
         curves=curves_of,
         run=run,
+        colours=colours_in(map_colours),
     )
     paths = tuple(map(path_or_training, paths))
     for path in paths:

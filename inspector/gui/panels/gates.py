@@ -22,6 +22,7 @@ from inspector.gui.widgets.plain_text import escaped
 from inspector.gui.widgets.source import changes_of, glance, overview_of
 from inspector.gui.widgets.stepplot import title_from_left
 from inspector.gui.widgets.theme import Theme
+from inspector.gui.widgets.view import View
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
@@ -60,12 +61,12 @@ class Gates(Panel):
         self.controls.addWidget(self.where)
         self.where.currentTextChanged.connect(self._chosen)
         self.rows: list[MapRow] = []
-        self.scatter = pg.PlotItem(axisItems={s: ValueAxis(s) for s in ("left", "bottom")}, enableMenu=False)
+        axes = {s: ValueAxis(s) for s in ("left", "bottom")}
+        self.scatter = pg.PlotItem(viewBox=View(both=True), axisItems=axes, enableMenu=False)
         title_from_left(self.scatter)
         self.scatter.hideButtons()
         self.scatter.setXRange(0, 1, padding=0.04)
         self.scatter.setYRange(0, 1, padding=0.04)
-        self.scatter.setMouseEnabled(False, False)
         self.scatter.setAspectLocked(False)
         self.dots: list[pg.ScatterPlotItem] = []
         self.moves: list[pg.PlotDataItem] = []
@@ -173,14 +174,13 @@ class Gates(Panel):
             if after is None:
                 continue
             colour = self.theme.series[index % len(self.theme.series)]
-            if before is not None:
-                self._draw_moves(before, after, colour)
+            moves = [] if before is None else [self._draw_moves(before, after, colour)]
             there = np.isfinite(after[:2]).all(0)
             dots = pg.ScatterPlotItem(
                 x=after[1, there], y=after[0, there], size=6, pen=None, brush=pg.mkBrush(colour + "b0")
             )
             self.scatter.addItem(dots)
-            self.key_lines.addItem(dots, channel.title.removeprefix("Δ "))
+            self.key_lines.addItem(dots, channel.title.removeprefix("Δ "), *moves)
             self.dots.append(dots)
 
     def basis(self, gates: list[Channel]) -> str:
@@ -190,13 +190,14 @@ class Gates(Panel):
         rests = next((method.partition("; ")[2] for method in methods), "")
         return f"<br>{escaped(rests)}" if rests else ""
 
-    def _draw_moves(self, before: Array, after: Array, colour: str) -> None:
+    def _draw_moves(self, before: Array, after: Array, colour: str) -> pg.PlotDataItem:
         """A line from where each unit was, for those that moved."""
         moved = (before[:2] != after[:2]).any(0) & np.isfinite(before[:2] + after[:2]).all(0)
         x, y = (np.stack((before[row, moved], after[row, moved]), -1).reshape(-1) for row in (1, 0))
         line = pg.PlotDataItem(x, y, connect="pairs", pen=pg.mkPen(colour, width=1.2), antialias=True)
         self.scatter.addItem(line)
         self.moves.append(line)
+        return line
 
     def follow(self, new: Position, old: Position) -> None:
         """Another place shows its gates; another unit is marked."""

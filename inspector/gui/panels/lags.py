@@ -159,7 +159,7 @@ class Lags(Panel):
         )
         for item, name, there in shown:
             if there:
-                self.legend.addItem(item, name)
+                self.legend.addItem(item, name, *((self.high, self.band) if item is self.low else ()))
 
     def _fit(self, values: Array, middle: Array, *, centred: bool) -> None:
         """All of the median in view, and its band as far as it is not far below; `centred` has 1 in the middle."""

@@ -245,6 +245,7 @@ class Preflight(Panel):
         values = self.capture.array(channel.name, self.frame)
         self.learned.setData(np.arange(len(values)), values)
         self.batch.set_title(channel.title, channel.method)
+        self.batch.label_left("loss" if channel.unit in ("", "1") else f"loss ({channel.unit})")
         self.batch.vb.setXRange(0, max(1, len(values) - 1), padding=0.01)
         top = float(np.nanmax(values[np.isfinite(values)], initial=0.0))
         self.batch.vb.setYRange(0, top or 1.0, padding=0.02)

@@ -185,7 +185,7 @@ class States(Panel):
             for edge, extreme in zip(edges, (least, largest), strict=True):
                 edge.setData(*((x, extreme) if dense else ([], [])))
             if many:
-                self.legend.addItem(line, f"unit {unit}")
+                self.legend.addItem(line, f"unit {unit}", *edges)
         how = ", mean and extremes of the steps of two pixels" if dense else ""
         units = ", ".join(str(unit) for unit, _ in self._traced)
         self.trace.set_title(f"{'units' if many else 'unit'} {units}{how}")
