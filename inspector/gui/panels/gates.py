@@ -9,17 +9,19 @@ import numpy.typing as npt
 import pyqtgraph as pg
 
 from inspector.gui.panel.base import Panel, caption, chooser, measured, number, set_options
+from inspector.gui.panel.cells_of_map import CELLS_TIP, EXTREMES, MEAN, show_cells
 from inspector.gui.panel.exact import exact_at, why_not_known
 from inspector.gui.panel.labelled import rows_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
+from inspector.gui.state.pins import cells_of, pins_of
 from inspector.gui.widgets.axes import ValueAxis, style_axis
-from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.numbers import fixed
+from inspector.gui.widgets.pin_cells import PinCells
 from inspector.gui.widgets.plain_text import escaped
-from inspector.gui.widgets.source import changes_of, glance, overview_of
+from inspector.gui.widgets.source import glance
 from inspector.gui.widgets.stepplot import title_from_left
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
@@ -59,7 +61,12 @@ class Gates(Panel):
         self.controls.addWidget(caption("Layer"))
         self.controls.addWidget(self.where)
         self.where.currentTextChanged.connect(self._chosen)
+        self.cells = chooser([MEAN, EXTREMES], CELLS_TIP)
+        self.controls.addWidget(caption("Cells"))
+        self.controls.addWidget(self.cells)
+        self.cells.currentTextChanged.connect(self.redraw)
         self.rows: list[MapRow] = []
+        self.pin_cells: dict[Any, PinCells] = {}
         self.scatter = pg.PlotItem(axisItems={s: ValueAxis(s) for s in ("left", "bottom")}, enableMenu=False)
         title_from_left(self.scatter)
         self.scatter.hideButtons()
@@ -100,15 +107,10 @@ class Gates(Panel):
         assert self.capture is not None
         names = self.step_names()
         for row, channel in zip(self.rows, gates, strict=True):
-            steps, units = self.capture.extent(channel.name, self.frame)
-            levels, nan, infinite = glance(self.capture, channel, self.frame)
-            row.show(
-                overview_of(self.capture, channel.name, self.frame), steps, units, levels, channel.unit,
-                self.capture.revision(channel.name, self.frame), nan=nan, infinite=infinite,
-                gaps=gaps_of(self.capture, channel.name, self.frame),
-                changes=changes_of(self.capture, channel.name, self.frame),
-            )  # fmt: skip
-            row.plot.set_title(channel.title)
+            _, nan, infinite = glance(self.capture, channel, self.frame)
+            cells = show_cells(row, self.capture, channel, self.frame, self.cells.currentText(), nan, infinite)
+            wide = self.capture.extent(channel.name, self.frame)[0] > row.plot.vb.width()
+            row.plot.set_title(channel.title + (cells if wide else ""))
             row.plot.step_axis.set_names(names)
         self._draw_scatter(gates)
 
@@ -204,6 +206,15 @@ class Gates(Panel):
             self.where.setCurrentText(new.place)
         for row in self.rows:
             row.show_row(new.unit)
+
+    def show_pin_cells(self) -> None:
+        """The pinned units of the layer, in the map of every gate."""
+        if self.capture is None or self.state != "figure":
+            return
+        for row, channel in zip(self.rows, self.shown(), strict=False):
+            steps, units = self.capture.extent(channel.name, self.frame)
+            found = cells_of(pins_of(self.looking).all, self.looking.axis, channel.place, steps, units)
+            self.pin_cells.setdefault(row.plot, PinCells(row.plot)).show(found, self.theme)
 
     def pointed(self, plot: Any, x: float, y: float) -> None:
         """The cursor goes to the step and unit under the mouse, over the scatter to the unit of a dot."""

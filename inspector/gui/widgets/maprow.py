@@ -39,6 +39,8 @@ class MapRow:
         self.bar = ColourBar(theme)
         layout.addItem(self.plot, row=row, col=0)
         layout.addItem(self.bar, row=row, col=1)
+        self.shown_as: object = None
+        """What the cells show where they stand for several steps, by whoever chooses it."""
         self.set_theme(theme)
 
     def set_theme(self, theme: Theme) -> None:
