@@ -28,11 +28,12 @@ class Arranged:
         self._cells: dict[Any, Cell] = {}
         self._shares: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
 
-    def place(self, cells: Mapping[Any, Cell], rows: Sequence[int] = (), columns: Sequence[int] = ()) -> None:
-        """Show these items in these cells, and no others; `rows` and `columns` are the shares of the room of each."""
+    def place(self, cells: Mapping[Any, Cell], rows: Sequence[int] = (), columns: Sequence[int] = ()) -> bool:
+        """Show these items in these cells, and no others; `rows` and `columns` are the shares of the room of each.
+        Returns whether they were elsewhere before."""
         shares = (tuple(rows), tuple(columns))
         if dict(cells) == self._cells and shares == self._shares:
-            return
+            return False
         for item in self.items:
             if item in self.figure.ci.items:
                 self.figure.removeItem(item)
@@ -46,6 +47,25 @@ class Arranged:
                     self.figure.scene().addItem(item)
         self._share(shares)
         self._cells, self._shares = dict(cells), shares
+        return True
+
+    def place_two(
+        self, size: tuple[int, int], first: Sequence[Any], second: Sequence[Any], heights: tuple[int, int],
+        shares: tuple[int, int] = (1, 1),
+    ) -> None:  # fmt: skip
+        """Two plots with what belongs to each (colour bars), beside each other in a wide panel of this `size`, else
+        one above the other; an empty one takes no room. `heights` are the least ones, beside and above each other."""
+        wide = is_wide(*size) and bool(first) and bool(second)
+        start = len(first) if wide else 0
+        cells: dict[Any, Cell] = {item: (0, at, 1, 1) for at, item in enumerate(first)}
+        row = 0 if wide or not first else 1
+        cells |= {item: (row, start + at, 1, 1) for at, item in enumerate(second)}
+        columns = [0] * max(1, len(first) + len(second) if wide else max(len(first), len(second)))
+        columns[0] = shares[0] if wide else 1
+        if wide:
+            columns[start] = shares[1]
+        if self.place(cells, () if wide else shares, columns):
+            self.figure.setMinimumHeight(heights[0] if wide else heights[1])
 
     def _share(self, shares: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
         layout = self.figure.ci.layout

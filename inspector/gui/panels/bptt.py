@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyqtgraph as pg
 
 from inspector.analysis.itemised_gradient import immediate_part, sum_verdict
+from inspector.gui.panel.arranged import Arranged
 from inspector.gui.panel.base import Panel, measured, number, set_options
 from inspector.gui.panel.exact import exact, exact_at
 from inspector.gui.panel.labelled import rows_of, scalar_of
@@ -30,6 +31,8 @@ from inspector.records import Channel
 Array = npt.NDArray[Any]
 MAP, LAG = ("step", "source"), ("statistic", "lag")
 FIRST = "weight_hh"
+LEAST_ROW = 200
+"""Pixels of height that the plots need beside each other."""
 DECADES = 8.0
 """Decades that are shown of a map below its largest entry: smaller entries would not be visible beside the rest."""
 NAMES, ERROR = ("norm of the sum", "sum of the norms"), "standard error"
@@ -77,10 +80,8 @@ class Bptt(Panel):
         for item in (self.band, *self.edges, *self.lines):
             self.plot.addItem(item)
         self.legend = Legend(self.plot, self.lines, NAMES)
-        self.figure.addItem(self.plot, row=1, col=0)
-        self.figure.ci.layout.setRowStretchFactor(0, 3)
-        self.figure.ci.layout.setRowStretchFactor(1, 2)
         self.plots = [self.row.plot, self.plot]
+        self.arranged = Arranged(self.figure, [self.row.plot, self.row.bar, self.plot])
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
@@ -109,6 +110,20 @@ class Bptt(Panel):
         set_options(self.which, sorted(dict.fromkeys(names), key=lambda name: name != FIRST))
         self._draw_map(self.shown(MAP))
         self._draw_sums(self.shown(LAG))
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """In a wide panel the sums stand beside the map."""
+        self.arranged.place_two(
+            (self.width(), self.height()), [self.row.plot, self.row.bar] if self.shown(MAP) else [],
+            [self.plot] if self.shown(LAG) else [], (LEAST_ROW, self.needs_height), (3, 2),
+        )  # fmt: skip
+
+    def resizeEvent(self, event: Any) -> None:
+        """Another form of the panel: another layout."""
+        super().resizeEvent(event)
+        if self.state == "figure" and not self.over.on:
+            self._arrange()
 
     def scalar(self, signal: str) -> float:
         """A number of the chosen place and parameter; NaN where there is none."""
@@ -123,8 +138,6 @@ class Bptt(Panel):
         return sum_verdict(self.scalar("check_error")).sentence
 
     def _draw_map(self, channel: Channel | None) -> None:
-        for item in (self.row.plot, self.row.bar):
-            item.setVisible(channel is not None)
         if channel is None or self.capture is None:
             return
         values = self.capture.array(channel.name, self.frame)
@@ -141,7 +154,6 @@ class Bptt(Panel):
             axis.set_names(names if len(names) == count else ())
 
     def _draw_sums(self, channel: Channel | None) -> None:
-        self.plot.setVisible(channel is not None)
         if channel is None or self.capture is None:
             return
         norm, norms, error = rows_of(channel, self.capture.array(channel.name, self.frame), *NAMES, ERROR)

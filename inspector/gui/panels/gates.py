@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
+from inspector.gui.panel.arranged import Arranged, Cell, is_wide
 from inspector.gui.panel.base import Panel, caption, chooser, measured, number, set_options
 from inspector.gui.panel.cells_of_map import CELLS_TIP, EXTREMES, MEAN, show_cells
 from inspector.gui.panel.exact import exact_at, why_not_known
@@ -29,8 +30,8 @@ from inspector.records import Channel
 Array = npt.NDArray[Any]
 SATURATION = ("left", "right", "graded")
 MOST_ROWS = 6
-SCATTER = 220
-"""Pixels of width that the scatter needs."""
+SCATTER, LEAST_HEIGHT = 220, 220
+"""Pixels of width that the scatter needs, and of height where maps stand beside each other."""
 NEAR = 9.0
 """Pixels from a dot's middle within which the mouse is on it; dots have a radius of 3."""
 
@@ -67,6 +68,7 @@ class Gates(Panel):
         self.cells.currentTextChanged.connect(self.redraw)
         self.rows: list[MapRow] = []
         self.pin_cells: dict[Any, PinCells] = {}
+        self.arranged: Arranged | None = None
         self.scatter = pg.PlotItem(axisItems={s: ValueAxis(s) for s in ("left", "bottom")}, enableMenu=False)
         title_from_left(self.scatter)
         self.scatter.hideButtons()
@@ -117,6 +119,7 @@ class Gates(Panel):
     def _make_rows(self, count: int) -> None:
         if count == len(self.rows):
             return
+        self.pin_cells.clear()
         for row in self.rows:
             row.plot.release()
             self.figure.removeItem(row.plot)
@@ -125,13 +128,31 @@ class Gates(Panel):
             self.figure.removeItem(self.scatter)
         self.rows = [MapRow(self.figure, i, self.steps, self.theme, label="unit") for i in range(count)]
         self.plots = [row.plot for row in self.rows]
-        for row in self.rows[:-1]:
-            row.plot.getAxis("bottom").setStyle(showValues=False)
-            row.plot.getAxis("bottom").showLabel(False)
-        self.figure.addItem(self.scatter, row=0, col=2, rowspan=max(1, count))
-        self.figure.ci.layout.setColumnStretchFactor(0, 3)
-        self.figure.ci.layout.setColumnStretchFactor(2, 1)
-        self.figure.ci.layout.setColumnMinimumWidth(2, SCATTER)
+        items = [item for row in self.rows for item in (row.plot, row.bar)]
+        self.arranged = Arranged(self.figure, [*items, self.scatter])
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """A column of maps, in a wide panel two; the scatter at the right."""
+        columns = 2 if len(self.rows) > 1 and is_wide(self.width(), self.height()) else 1
+        high = -(-len(self.rows) // columns)
+        cells: dict[Any, Cell] = {self.scatter: (0, 2 * columns, max(1, high), 1)}
+        for at, row in enumerate(self.rows):
+            line, column = at % high, at // high
+            cells |= {row.plot: (line, 2 * column, 1, 1), row.bar: (line, 2 * column + 1, 1, 1)}
+            last = line == high - 1 or at == len(self.rows) - 1
+            row.plot.getAxis("bottom").setStyle(showValues=last)
+            row.plot.getAxis("bottom").showLabel(last)
+        if self.arranged is not None and self.arranged.place(cells, [1] * high, [*([3, 0] * columns), 0]):
+            for column in (2, 4):
+                self.figure.ci.layout.setColumnMinimumWidth(column, SCATTER if column == 2 * columns else 0)
+            self.figure.setMinimumHeight(LEAST_HEIGHT if columns > 1 else self.needs_height)
+
+    def resizeEvent(self, event: Any) -> None:
+        """Another form of the panel: another layout."""
+        super().resizeEvent(event)
+        if self.state == "figure" and not self.over.on:
+            self._arrange()
 
     def saturation(self, channel: Channel) -> Array | None:
         """Saturation of a gate, whole, or None."""

@@ -31,6 +31,10 @@ from inspector.records import Channel
 Array = npt.NDArray[Any]
 CURVES, MAP, PICTURE, TOKENS = "curves", "map", "picture", "tokens"
 SERIES, OF_PICTURE, WAVEFORM = ("step", "feature"), ("row", "column"), ("sample",)
+FORMS = (
+    ("step",), SERIES, OF_PICTURE, ("channel", "row", "column"), ("layer", "unit"), ("unit",), ("feature",), WAVEFORM,
+)  # fmt: skip
+"""Axes of what is drawn: ids and masks, vectors, pictures, states, other arrays, sound."""
 MOST = 8
 """Features that are drawn as curves at a time: as many colours are told apart."""
 MARKS_HIGH = 0.09
@@ -54,7 +58,7 @@ class Inputs(Panel):
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
         """Inputs of any form."""
-        return channel.kind == "input"
+        return channel.kind == "input" and channel.dims in FORMS
 
     def concerns(self, name: str) -> bool:
         """Pictures and recordings that could not be kept."""

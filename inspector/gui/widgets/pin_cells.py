@@ -20,13 +20,15 @@ class PinCells:
         self.plot = plot
         self.shown: tuple[tuple[float, float, int], ...] = ()
         """(x, y, number) of each."""
+        self._last: tuple[Any, Theme | None] = ((), None)
         self._squares: pg.ScatterPlotItem | None = None
         self._numbers: list[pg.TextItem] = []
 
     def show(self, cells: Sequence[tuple[float, float, int]], theme: Theme) -> None:
         """These cells, and no others, in the colours of a theme."""
-        if not cells and self._squares is None:
+        if (tuple(cells), theme) == self._last or (not cells and self._squares is None):
             return
+        self._last = (tuple(cells), theme)
         if self._squares is None:
             self._squares = pg.ScatterPlotItem(size=SIZE, symbol="s", brush=None)
             self._squares.setZValue(55)
