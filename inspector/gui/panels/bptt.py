@@ -116,7 +116,7 @@ class Bptt(Panel):
         """In a wide panel the sums stand beside the map."""
         self.arranged.place_two(
             (self.width(), self.height()), [self.row.plot, self.row.bar] if self.shown(MAP) else [],
-            [self.plot] if self.shown(LAG) else [], (LEAST_ROW, self.needs_height), (3, 2),
+            [self.plot] if self.shown(LAG) else [], (LEAST_ROW, self.needs_height), (1, 1),
         )  # fmt: skip
 
     def resizeEvent(self, event: Any) -> None:

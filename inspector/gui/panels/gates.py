@@ -110,9 +110,8 @@ class Gates(Panel):
         names = self.step_names()
         for row, channel in zip(self.rows, gates, strict=True):
             _, nan, infinite = glance(self.capture, channel, self.frame)
-            cells = show_cells(row, self.capture, channel, self.frame, self.cells.currentText(), nan, infinite)
-            wide = self.capture.extent(channel.name, self.frame)[0] > row.plot.vb.width()
-            row.plot.set_title(channel.title + (cells if wide else ""))
+            show_cells(row, self.capture, channel, self.frame, self.cells.currentText(), nan, infinite)
+            row.plot.set_title(channel.title)
             row.plot.step_axis.set_names(names)
         self._draw_scatter(gates)
 

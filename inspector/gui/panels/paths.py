@@ -192,7 +192,8 @@ class Paths(Panel):
             estimated = any(not channel.method.startswith("exact") for channel, _ in found)
             told = self.sentence(curves) + (" (estimated)" if estimated else "")
             first, comma, second = told.partition(" on, ")
-            self.lags.plot.set_title(f"{first} on," if comma else first, second)
+            beside = is_wide(self.width(), self.height()) and bool(comma)
+            self.lags.plot.set_title(*((f"{first} on,", second) if beside else (told,)))
 
     def sentence(self, curves: list[LagCurve]) -> str:
         """A summary of the first curves at one lag."""
