@@ -64,7 +64,7 @@ class Arranged:
         columns[0] = shares[0] if wide else 1
         if wide:
             columns[start] = shares[1]
-        if self.place(cells, () if wide else shares, columns):
+        if self.place(cells, (1,) if wide else shares, columns):
             self.figure.setMinimumHeight(heights[0] if wide else heights[1])
 
     def _share(self, shares: tuple[tuple[int, ...], tuple[int, ...]]) -> None:

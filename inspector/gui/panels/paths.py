@@ -80,6 +80,7 @@ class Paths(Panel):
         self.plots = [self.norms.plot, self.open_units.plot, self.shares.plot, self.lags.plot]
         self.arranged = Arranged(self.figure, self.plots)
         self._shown: list[tuple[Any, int]] = []
+        self._wide = False
         self.steps.changed.connect(self._in_view)
 
     def set_theme(self, theme: Theme) -> None:
@@ -137,8 +138,9 @@ class Paths(Panel):
     def resizeEvent(self, event: Any) -> None:
         """A wide panel has two columns."""
         super().resizeEvent(event)
-        if self._shown:
-            self._arrange()
+        wide, self._wide = self._wide, is_wide(self.width(), self.height())
+        if self._shown and self.state == "figure" and not self.over.on and wide != self._wide:
+            self.draw_if_seen()  # the title over the lags has one line or two
 
     def _draw_curves(self) -> None:
         assert self.capture is not None
