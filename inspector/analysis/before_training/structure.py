@@ -242,6 +242,3 @@ class _Tests(Readings):
 
 def _from(where: str) -> str:
     return f"; it comes in at {where}" if where else ""
-
-
-

@@ -97,6 +97,10 @@ class Holding(PanelSignals):
         for plot in self.plots:
             if plot.steps is not None:
                 plot.show_pins(found)
+        self.show_pin_cells()
+
+    def show_pin_cells(self) -> None:
+        """Mark the pinned cells of the panel's maps; a panel without maps has none."""
 
     @Slot()
     def _show_matches(self) -> None:

@@ -61,7 +61,7 @@ class Preflight(Panel):
     """Channels of kind "structure" (the map of `structure/causal`, (module,) changes of the test that is chosen) and
     "trial" (losses by learning rate, and while one batch is learned by heart)."""
 
-    tab_order, tab_row = 97, "upper"
+    tab_order = 177
     key, title = "preflight", "Pre-flight"
     hint = (
         "Tests of the model's structure: does it read later inputs, padding or the rest of its batch, see order, keep "

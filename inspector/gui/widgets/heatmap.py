@@ -73,6 +73,11 @@ class Heatmap(pg.GraphicsObject):  # type: ignore[misc]
         self._arrange()
         self.update()
 
+    def forget(self) -> None:
+        """Colour everything anew: the same array is to be shown in another way."""
+        self._growing.forget()
+        self._cache = None
+
     def set_array(self, values: Array, levels: Levels) -> None:
         """Show a small array (column, row) that is wholly in memory."""
         self.set_source(lambda cut, _cells: (values[slice(*cut)],) * 2, values.shape[0], values.shape[1], levels, 0)

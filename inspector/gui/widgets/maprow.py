@@ -45,6 +45,8 @@ class MapRow:
         layout.addItem(self.bar, row=row, col=1)
         if isinstance(self.plot, SquarePlot):
             self.plot.lie_in(layout)
+        self.shown_as: object = None
+        """What the cells show where they stand for several steps, by whoever chooses it."""
         self.set_theme(theme)
 
     def set_theme(self, theme: Theme) -> None:

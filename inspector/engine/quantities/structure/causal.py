@@ -132,9 +132,7 @@ def _at_given_weights(trace: Trace, read: Reading, emit: Emitter) -> None:
         table[s] = change.numpy()
         if early and float(change[:early].max()) > max(worst, first.rounding):
             worst, pair = float(change[:early].max()), (changed, early)
-    seen = (
-        None if pair is None else moved(read.calls, batch, pair[0], lambda change: change[0, : pair[1]], read.steps)
-    )
+    seen = None if pair is None else moved(read.calls, batch, pair[0], lambda change: change[0, : pair[1]], read.steps)
     write(Found("causal", ABOUT, ("source", "step"), table, first.rounding, seen, read.domains), emit)
 
 
