@@ -32,7 +32,8 @@ ABOUT = Describe(
 )  # fmt: skip
 LARGE = Describe(
     kind="structure", compare="separate", scale="log", title="dependence on later inputs with large weights",
-    formula="max over s > t (s ≥ t where step t of the input is what y_t is to say) of the change of y_t, every weight matrix drawn from N(0, (factor / √fan-in)²)",
+    formula="max over s > t (s ≥ t where step t of the input is what y_t is to say) of the change of y_t, every weight "
+    "matrix drawn from N(0, (factor / √fan-in)²)",
     source=SOURCE, method="six positions, one draw of weights for each factor",
 )  # fmt: skip
 FACTORS = (1, 8, 64, 512)
@@ -58,8 +59,8 @@ def causal(trace: Trace, emit: Emitter) -> None:
     """Write (changed, step) changes of the outputs, and the largest of s > t with weights of other sizes.
 
     Where the outputs have a step axis of their own, the input that is replaced is the one that a decoder is given to
-    say. A model that reads both directions depends on later inputs by design; whether that is a fault depends on what it
-    is trained for: `structure/causal/next_token` is 1 where its targets are its own next inputs.
+    say. A model that reads both directions depends on later inputs by design; whether that is a fault depends on what
+    it is trained for: `structure/causal/next_token` is 1 where its targets are its own next inputs.
     `structure/causal/zero_weights` is the number of its weight matrices that are all 0, `structure/causal/behind` 0
     where the input's own step is what the output is to say.
     """
