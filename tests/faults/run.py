@@ -19,7 +19,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "support"), str(HERE.parent.parent)
 
 from campaign import Section, Tally, campaign, sections  # noqa: E402
 
-MODULES = ("harmed_captures", "killed_writers", "hostile_checkpoints", "hostile_texts")
+MODULES = ("harmed_captures", "killed_writers", "hostile_checkpoints", "hostile_texts", "faulty_models")
 
 
 def every() -> dict[str, tuple[str, Section]]:
