@@ -71,6 +71,8 @@ class Sample:
     labels: Sequence[str] | None = None
     encode: Callable[[str], Tensor] | None = None
     width: int | None = None
+    picture: tuple[int, int] | None = None
+    """(rows, columns) of the picture that the vectors of all steps are, row by row."""
     forward: Callable[..., Any] | None = None
     """(model, inputs, lengths), or (model, batch) where there are several `inputs`."""
     inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -67,7 +67,7 @@ def digits_sample(
 ) -> Sample:  # fmt: skip
     """A classifier of digits as a Sample; its model answers once a digit, (b, 1, 10)."""
     return Sample(
-        model=model, forward=forward, name=name, kind="vectors", width=shape[1], labels=NAMES,
+        model=model, forward=forward, name=name, kind="vectors", width=shape[1], picture=(8, 8), labels=NAMES,
         logits=lambda output: output, loss=last_step_loss, examples=examples(shape),
         training=Training(lambda generator: draw(generator, shape), rate=rate, steps=steps),
         data=lambda: held_out(shape),

@@ -58,7 +58,8 @@ def run_lines(view: Any) -> list[str]:
         parts.append("a training that was watched")
     if "sweep" in meta:
         parts.append("one run for each checkpoint")
-    parts += _frames(view)
+    labels = _frames(view)
+    parts += labels
     parts += [
         f"{counted(steps, 'step', ',')}{f' of {axis}' if axis != STEP_DOMAIN else ''}"
         for axis, steps in _lengths(view).items()
@@ -71,7 +72,8 @@ def run_lines(view: Any) -> list[str]:
     if view.status in state:
         parts.append(state[view.status])
     said = "; ".join(parts)
-    return [said[:1].upper() + said[1:]] if said else []
+    own = bool(parts) and parts[0] in labels  # what was typed or named stays as it was written
+    return [said if own else said[:1].upper() + said[1:]] if said else []
 
 
 def _frames(view: Any) -> list[str]:

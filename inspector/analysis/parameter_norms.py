@@ -11,6 +11,7 @@ import numpy as np
 
 from inspector.capture import Reference, numbers_along
 from inspector.capture.curves import names_of_columns
+from inspector.capture.regular import is_a_file, is_a_folder
 from inspector.records import ParameterChange
 
 WEIGHTS = "weight/norm"
@@ -24,7 +25,7 @@ def checkpoint_of(side: Reference) -> Path | None:
     told = frame.meta.get(SWEEP, {}) if frame is not None else {}
     named = told.get("path") if isinstance(told, dict) else None
     path = Path(str(named or side.view.start.checkpoint or ""))
-    return path if str(path) != "." and (path.is_file() or (path.is_dir() and named)) else None
+    return path if str(path) != "." and (is_a_file(path) or (named and is_a_folder(path))) else None
 
 
 def norms_at(side: Reference) -> dict[str, float]:

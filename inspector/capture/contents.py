@@ -29,6 +29,7 @@ from inspector.records import (
     RunStop,
     Scalar,
 )  # fmt: skip
+from inspector.records.plain_text import plain_line
 
 
 class Contents(Placing):
@@ -146,11 +147,13 @@ class Contents(Placing):
     def _record(self, table: str, row: tuple[Any, ...], kind: type[Any]) -> Any:
         """The record of a row, as it was written. Raises CaptureError."""
         number, text, *more, checksum = row
-        record = read_record(text, kind, f"{NOUNS[table][0]} ({number})")
+        noun = NOUNS[table][0].capitalize()
+        record = read_record(text, kind, f"{noun} {plain_line(repr(number), 40)}")
+        if not hasattr(self, "start") and not isinstance(record, RunStart):
+            raise CaptureError("The index is damaged: it does not say how its run began.")
         run = "" if isinstance(record, RunStart) else self.start.run
         if self._major > 1 and checksum != record_checksum(run, table, number, text, *map(str, more)):
-            what = NOUNS[table][0]
-            raise CaptureError(f"{what[0].upper()}{what[1:]} {number} of the index has changed since it was written.")
+            raise CaptureError(f"{noun} {number} of the index has changed since it was written.")
         return record
 
     def _take_run(self, row: tuple[Any, ...]) -> None:

@@ -27,7 +27,12 @@ PATIENCE = 5.0
 """Seconds after which one query of an index is interrupted: no valid index needs a tenth of it."""
 OPENING = 2.0
 """Seconds for which an index that is locked is tried again when it is opened."""
-_PAGES = "channel, frame, file, offset, nbytes, start, shape, crc"
+_NUMBER = "CASE typeof({0}) WHEN 'integer' THEN {0} END"
+_PAGES = ", ".join(
+    (*map(_NUMBER.format, ("channel", "frame", "file", "offset", "nbytes")), "substr(start, 1, 201)",
+     "substr(shape, 1, 201)", _NUMBER.format("crc"))
+)  # fmt: skip
+"""A forged cell may hold megabytes in each of 100,000 rows: what no page has is not fetched."""
 NEWS = {
     "run": "record", "channels": "record, name", "frames": "record", "notes": "record, kind", "pages": _PAGES,
 }  # fmt: skip

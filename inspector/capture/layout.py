@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import math
 
+from inspector.records.plain_text import plain_sentence
+
 APPLICATION_ID = 0x696E7370  # "insp"
 MAJOR, MINOR = 2, 0
 OLDEST = 1
@@ -74,7 +76,10 @@ def elements(shape: tuple[int, ...]) -> int:
 
 
 class CaptureError(Exception):
-    """A capture that cannot be read or written; the message is one line that says what to do."""
+    """A capture that cannot be read or written; the message is one line of plain text that says what to do."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(plain_sentence(message))
 
 
 class BusyError(CaptureError):

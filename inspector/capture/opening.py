@@ -11,7 +11,7 @@ from inspector.capture.logs.search import logs_at
 from inspector.capture.logs.source import Progress
 from inspector.capture.logs.view import LogView
 from inspector.capture.reader import Capture
-from inspector.capture.regular import in_words, open_regular
+from inspector.capture.regular import in_words, is_a_folder, is_there, open_regular
 from inspector.records.plain_text import plain_line
 
 ZIP = b"PK\3\4"
@@ -65,9 +65,9 @@ def is_log(path: Path | str) -> bool:
 
 def _is_capture(path: Path) -> bool:
     """Whether the reader of captures says best what is there: a capture, what is called one, and nothing at all."""
-    if path.is_dir():
-        return path.name.endswith(SUFFIX) or (path / INDEX).exists()
-    if path.name.endswith((SUFFIX, PACKED_SUFFIX)) or not path.exists():
+    if is_a_folder(path):
+        return path.name.endswith(SUFFIX) or is_there(path / INDEX)
+    if path.name.endswith((SUFFIX, PACKED_SUFFIX)) or not is_there(path):
         return True
     try:
         with open_regular(path) as file:

@@ -8,6 +8,10 @@ from typing import Any
 
 from inspector.capture.layout import MAX_ELEMENTS, MAX_JSON, CaptureError, elements
 from inspector.records import BadRecordError, decode
+from inspector.records.plain_text import plain_sentence
+
+MOST_QUOTED = 240
+"""Characters of a message about a row: the row may hold megabytes of anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +35,13 @@ class PageRow:
 def read_record(text: Any, kind: type[Any], where: str) -> Any:
     """The record in a cell of the index. Raises CaptureError for anything else."""
     if not isinstance(text, str) or len(text) > 4 * MAX_JSON:
-        raise CaptureError(f"A {where} of the index is not text.")
+        raise CaptureError(f"{where} of the index is not text.")
     try:
         record = decode(text)
     except BadRecordError as problem:
-        raise CaptureError(f"A {where} of the index is damaged: {problem}") from None
+        raise CaptureError(f"{where} of the index is damaged: {plain_sentence(str(problem), MOST_QUOTED)}") from None
     if not isinstance(record, kind):
-        raise CaptureError(f"A {where} of the index is a {type(record).__name__}.")
+        raise CaptureError(f"{where} of the index is a {type(record).__name__}.")
     return record
 
 

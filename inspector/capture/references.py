@@ -9,6 +9,7 @@ from inspector.capture.layout import CaptureError
 from inspector.capture.logs.view import LogView
 from inspector.capture.opening import open_any
 from inspector.capture.reader import Capture
+from inspector.capture.regular import is_there
 from inspector.records.plain_text import plain_line
 
 NEWEST = -1
@@ -19,7 +20,7 @@ def split_reference(text: str) -> tuple[Path, int]:
     """(path, frame) of PATH#FRAME; the newest frame (-1) where none is named. A path that has a # itself and exists is
     taken as it is. Raises CaptureError where what follows the # is no number of a frame."""
     head, mark, tail = text.rpartition("#")
-    if not mark or Path(text).exists():
+    if not mark or is_there(text):
         return Path(text), NEWEST
     try:
         return Path(head), int(tail)

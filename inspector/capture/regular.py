@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
 from io import BufferedReader, FileIO, TextIOWrapper
 from pathlib import Path
 
@@ -25,6 +26,37 @@ class NotRegularError(OSError):
     def __init__(self, path: Path | str, mode: int) -> None:
         kind = KINDS.get(stat.S_IFMT(mode), "not a file that can be read")
         super().__init__(errno.EINVAL, f"it is {kind}, not an ordinary file", str(path))
+
+
+def is_there(path: Path | str) -> bool:
+    """Whether something is at a path, which may be any text: longer than a name may be, with a NUL in it, or in the
+    home of a user that does not exist."""
+    return _looked(path, Path.exists)
+
+
+def is_a_file(path: Path | str) -> bool:
+    """Whether a file is there; the path may be any text."""
+    return _looked(path, Path.is_file)
+
+
+def is_a_folder(path: Path | str) -> bool:
+    """Whether a folder is there; the path may be any text."""
+    return _looked(path, Path.is_dir)
+
+
+def path_of(text: Path | str) -> Path:
+    """The path that a text names, `~` being a home; as it stands where that home is not known."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        return Path(text)
+
+
+def _looked(path: Path | str, look: Callable[[Path], bool]) -> bool:
+    try:
+        return look(path_of(path))
+    except (OSError, ValueError):
+        return False
 
 
 def regular_stat(path: Path | str) -> os.stat_result:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import traceback
-from pathlib import Path
 
 import click
 
 from inspector.capture import CaptureError
+from inspector.capture.regular import is_there
 from inspector.cli.catalogue import catalogue
 from inspector.cli.compare import compare
 from inspector.cli.decode import decode
@@ -26,7 +26,7 @@ from inspector.cli.run import run
 from inspector.cli.samples import samples
 from inspector.cli.sweep import sweep
 from inspector.cli.trying import try_
-from inspector.cli.view_options import steps_of, view_options
+from inspector.cli.view_options import colours_in, steps_of, view_options
 from inspector.cli.watch import watch
 from inspector.records import ViewAt
 from inspector.transport.terminal import complain, say_details
@@ -53,7 +53,7 @@ class PathsAllowed(click.Group):
 
 
 def _is_path(word: str) -> bool:
-    return Path(word).exists() or "." in word or "/" in word or find_training(word) is not None
+    return is_there(word) or "." in word or "/" in word or find_training(word) is not None
 
 
 @click.group(cls=PathsAllowed, invoke_without_command=True)
@@ -81,7 +81,7 @@ def _window(paths: list[str], python: str | None, at: ViewAt | None = None) -> i
 @click.pass_obj
 def open_(
     python: str | None, paths: tuple[str, ...], panel: str | None, frame: int, place: str, step: int | None,
-    steps: str | None, unit: int | None, head: int | None, curves_of: tuple[str, ...], run: str,
+    steps: str | None, unit: int | None, head: int | None, curves_of: tuple[str, ...], map_colours: str, run: str,
 ) -> None:  # fmt: skip
     """Open the window on some files, or recorded trainings by their names, at a position."""
     at = ViewAt(
@@ -94,10 +94,11 @@ def open_(
         head=head,
         curves=curves_of,
         run=run,
+        colours=colours_in(map_colours),
     )
     paths = tuple(map(path_or_training, paths))
     for path in paths:
-        if not Path(path).exists():
+        if not is_there(path):
             known = ", ".join(str(command.name) for command in COMMANDS)
             raise Fault(f"There is no file {path}, and no command of that name; there are {known}.")
     raise SystemExit(_window(list(paths), python, at))

@@ -14,7 +14,7 @@ from inspector.capture.logs.view import PLACE
 from inspector.cli.fault import Fault, opened_any
 from inspector.cli.fault import opened as open_at
 from inspector.cli.figures import Figures, export_figures, figure_options
-from inspector.cli.view_options import slices_of, steps_of, view_options
+from inspector.cli.view_options import colours_in, slices_of, steps_of, view_options
 from inspector.records import ViewAt
 from inspector.transport.terminal import say
 from inspector.workspace.trainings import path_or_training
@@ -35,7 +35,8 @@ from inspector.workspace.trainings import path_or_training
 def export(
     capture: str, channel: str | None, parts: tuple[str, ...], panel: str | None, frame: int, place: str,
     step: int | None, steps: str | None, unit: int | None, head: int | None, curves_of: tuple[str, ...],
-    sequences: bool, curves: bool, match: tuple[str, ...], run: str | None, to: str, damaged: bool, **figures: Any,
+    map_colours: str, sequences: bool, curves: bool, match: tuple[str, ...], run: str | None, to: str, damaged: bool,
+    **figures: Any,
 ) -> None:  # fmt: skip
     """Write the numbers of a channel, of a capture or a log, or figures of panels to files."""
     chosen_panel = panel is not None or bool(figures["all_panels"] or figures["panels"])
@@ -49,7 +50,7 @@ def export(
     asked = Figures.of(figures, panel, channel is not None or sequences or curves)
     at = ViewAt(
         panel=panel or "", frame=frame, place=place, step=step, steps=steps_of(steps), unit=unit, head=head,
-        curves=curves_of, run=run or "",
+        curves=curves_of, run=run or "", colours=colours_in(map_colours),
     )  # fmt: skip
     try:
         if asked.several or asked.animate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ OPTIONS = (
     click.option("--steps", default=None, metavar="A:B", help="The steps in view, from A to the one before B."),
     click.option("--unit", type=click.IntRange(min=0), default=None, help="The unit under the cursor."),
     click.option("--curve", "curves_of", multiple=True, metavar="NAME", help="A channel whose curves the panel draws."),
+    click.option("--map-colours", default="", metavar="JSON", help="Colours chosen for maps, as a session has them."),
     click.option("--head", type=click.IntRange(min=0), default=None, help="The head of attention that is shown."),
 )
 
@@ -42,6 +44,18 @@ def steps_of(text: str | None) -> tuple[int, int] | None:
         return None
     low, high = span(text)
     return low, high - 1
+
+
+def colours_in(text: str) -> str:
+    """Colours that were chosen, checked to be JSON of panels. Raises Fault."""
+    try:
+        known = isinstance(json.loads(text or "{}"), dict)
+    except (ValueError, RecursionError):
+        known = False
+    if not known:
+        example = '{"states": {"diverging": {"range": "full"}}}'
+        raise Fault(f"{text[:80]!r} are no colours: JSON by panel and scale is expected, as in {example}.")
+    return text
 
 
 def slices_of(texts: tuple[str, ...]) -> dict[str, tuple[int, int]]:

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from inspector.capture.regular import in_words, open_regular
+from inspector.capture.regular import in_words, open_regular, path_of
 from inspector.engine.errors import InputError, model_error
 from inspector.engine.model.batch import selected
 from inspector.engine.model.named_batches import of_example
@@ -82,7 +82,7 @@ def _of_source(subject: Subject, spec: InputSpec, seed: int) -> Iterator[Item]:
         return (_made(str(name), of_example, subject, one, str(name)) for name, one in subject.examples.items())
     if spec.value == OWN:
         return _own(subject)
-    path = Path(spec.value).expanduser()
+    path = path_of(spec.value)
     if not spec.value or not path.exists():
         raise InputError(
             f"There is no file or folder {spec.value or '(no name)'}; expected one, '{EXAMPLES}', or '{OWN}' for the "

@@ -18,6 +18,8 @@ class ViewAt:
         unit, head: of the place.
         curves: channels whose curves are drawn, in a panel that draws a choice of them.
         run: one of the runs of a log.
+        colours: those chosen for maps, as JSON: {panel: {scale: {"colours": map, "range": "robust", "full" or [low,
+            high], "marked": true}}}; "" as usual.
     """
 
     panel: str = ""
@@ -29,6 +31,7 @@ class ViewAt:
     head: int | None = None
     curves: tuple[str, ...] = ()
     run: str = ""
+    colours: str = ""
 
     @property
     def words(self) -> list[str]:
@@ -41,6 +44,7 @@ class ViewAt:
             found += [f"--{name}", str(value)] if value is not None else []
         found += ["--steps", f"{self.steps[0]}:{self.steps[1] + 1}"] if self.steps is not None else []
         found += [f"--curve={name}" for name in self.curves]
+        found += [f"--map-colours={self.colours}"] if self.colours else []
         return [*found, f"--run={self.run}"] if self.run else found
 
 

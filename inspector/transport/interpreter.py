@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
+from inspector.capture.regular import path_of
 from inspector.version import __version__
 
 VARIABLE = "INSPECTOR_PYTHON"
@@ -45,7 +45,7 @@ def chosen(python: str | None = None) -> str:
     named = python or os.environ.get(VARIABLE, "")
     if not named:
         return sys.executable
-    folder = Path(named).expanduser()
+    folder = path_of(named)
     if folder.is_dir():
         inside = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
         return str(inside) if inside.exists() else str(folder)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from inspector.capture.regular import is_a_file, is_there
 from inspector.records import Load, RunStart
 from inspector.workspace.samples import find_sample
 
@@ -17,11 +16,11 @@ def load_of(start: RunStart) -> Load:
     if not subject:
         raise LookupError("the capture does not name its model")
     where, named, _ = subject.rpartition(":")
-    if where.endswith(".py") and not Path(where).expanduser().is_file():
+    if where.endswith(".py") and not is_a_file(where):
         raise LookupError(f"its model is {subject}, and there is no file {where} here")
-    if not named and find_sample(subject) is None and not Path(subject).is_file():
+    if not named and find_sample(subject) is None and not is_a_file(subject):
         raise LookupError(f"its model, {subject}, was an object of the code that ran it, which no name opens")
-    if start.checkpoint and not Path(start.checkpoint).expanduser().exists():
+    if start.checkpoint and not is_there(start.checkpoint):
         raise LookupError(f"its checkpoint {start.checkpoint} is no longer there")
     alone = not named and find_sample(subject) is None  # a checkpoint of a sample, which names both
     return Load(subject=subject, checkpoint="" if alone else start.checkpoint, seed=start.seed or 0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from inspector.capture.regular import is_there
 from inspector.workspace.samples import card_texts, samples_folder
 
 CARD = "TRAINING"
@@ -53,5 +54,5 @@ def find_training(name: str) -> Training | None:
 
 def path_or_training(word: str) -> str:
     """Where the recorded training of that name lies; the word itself where it is a path, or no such name."""
-    found = None if Path(word).exists() else find_training(word)
+    found = None if is_there(word) else find_training(word)
     return word if found is None else str(found.capture)

@@ -84,6 +84,8 @@ def make_capture(
             state[0, 0] = np.inf
         put(Channel(name="rnn.l0:h", kind="state", dims=("step", "unit"), shape=(steps, units), title="hidden state",
                     scale="diverging", formula="h"), state)  # fmt: skip
+        put(Channel(name="input:value", kind="input", dims=("step", "feature"), shape=(steps, 2), title="input"),
+            np.outer(np.sin(np.arange(steps)), (1, 0.5)).astype(np.float32))  # fmt: skip
         for gate in ("input", "forget"):
             put(Channel(name=f"rnn.l0:gate/{gate}", kind="gate", dims=("step", "unit"), shape=(steps, units),
                         title=f"{gate} gate", limits=(0, 1)), np.abs(state))  # fmt: skip

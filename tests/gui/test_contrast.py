@@ -11,7 +11,19 @@ import numpy.typing as npt
 import pytest
 from PySide6.QtGui import QColor, QPalette
 
-from inspector.gui.widgets.theme import DARK, LAST, LIGHT, MAPS, Theme, colour_table, readable_on
+from inspector.gui.widgets.theme import (
+    BEYOND,
+    DARK,
+    DIVERGING,
+    LAST,
+    LIGHT,
+    MAPS,
+    MASKED,
+    SEQUENTIAL,
+    Theme,
+    colour_table,
+    readable_on,
+)
 from inspector.gui.widgets.token_strip import _mixed
 
 Array = npt.NDArray[np.float64]
@@ -85,7 +97,7 @@ def test_a_token_is_read_on_whatever_colour_its_number_has(theme: Theme) -> None
 
 
 @pytest.mark.parametrize("eyes", sorted(EYES))
-@pytest.mark.parametrize("name", sorted(set(MAPS.values())))
+@pytest.mark.parametrize("name", sorted({*MAPS.values(), *SEQUENTIAL, *DIVERGING}))
 def test_a_map_has_the_same_order_for_every_eye(name: str, eyes: str) -> None:
     table = colour_table(name)[: LAST + 1]
     colours = np.stack([table >> shift & 255 for shift in (16, 8, 0)], 1) / 255
@@ -101,6 +113,15 @@ def test_a_map_has_the_same_order_for_every_eye(name: str, eyes: str) -> None:
         assert np.linalg.norm(sixteen[0, 1:] - sixteen[-1, 1:]) > 50
     else:
         assert (np.diff(sixteen[:, 0]) > 0).all()
+
+
+@pytest.mark.parametrize("eyes", sorted(EYES))
+@pytest.mark.parametrize("name", sorted({*SEQUENTIAL, *DIVERGING}))
+def test_what_is_marked_as_beyond_the_range_has_the_colour_of_nothing_else(name: str, eyes: str) -> None:
+    table = colour_table(name, marked=True)
+    colours = np.stack([table >> shift & 255 for shift in (16, 8, 0)], 1) / 255
+    others = seen(np.delete(colours, [BEYOND, MASKED], axis=0), eyes)
+    assert np.linalg.norm(others - seen(colours[[BEYOND]], eyes), axis=1).min() > 30
 
 
 @THEMES

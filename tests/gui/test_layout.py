@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QApplication, QTabBar
+from PySide6.QtCore import QEvent
+from PySide6.QtGui import QHelpEvent
+from PySide6.QtWidgets import QApplication, QTabBar, QToolTip
 
 from inspector.capture import CaptureError
 from inspector.gui.app import begin, make_window
@@ -53,6 +55,16 @@ def test_every_title_of_every_panel_is_read_whole_at_1280(window: Window) -> Non
             assert bar.tabToolTip(i)
     assert set(shown) == {panel.title for panel in window.panels.values()}
     assert all(shown.values()), shown
+
+
+def test_a_tab_tells_what_its_panel_shows_with_formulas(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(QToolTip, "showText", lambda _at, text, *_: told.append(text))
+    bar = next(bar for bar in bars(window) if "States" in [bar.tabText(i) for i in range(bar.count())])
+    at = next(bar.tabRect(i).center() for i in range(bar.count()) if bar.tabText(i) == "States")
+    QApplication.sendEvent(bar, QHelpEvent(QEvent.Type.ToolTip, at, bar.mapToGlobal(at)))
+    hint, formula = window.panels["states"].hint, "hidden state: h"
+    assert told == [f"<qt>{hint}<br>{formula}</qt>"], "once, as bars with room for their tabs show none by themselves"
 
 
 def test_the_log_comes_to_the_front_when_it_is_asked_for(window: Window, qtbot: object) -> None:

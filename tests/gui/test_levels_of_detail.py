@@ -105,6 +105,7 @@ def test_a_map_shows_its_last_step_at_its_right_edge(tmp_path: Path, steps: int)
     with write(tmp_path / "a.inspect", values, pieces(steps, "last first")) as capture:
         stage = Stage(capture, SIZE)
         panel: Any = stage.panel("states")
+        panel.cells.setCurrentText("extremes")
         image = panel.figure.grab().toImage()
         table = colour_table("sequential")
         for unit, wanted in ((0, False), (2, True)):

@@ -26,6 +26,7 @@ ACCEPTED = {
     "gates": {("gate", "step unit")},
     "gradients": {("gradient", "step")},
     "heads": {("attention_statistic", "head query"), ("attention_head", "head query")},
+    "inputs": {("input", "step"), ("input", "unit")},
     "jacobians": {("jacobian", "step")},
     "lags": {("lag", "lag"), *(("map", " ".join(dims)) for dims in DIMS if len(dims) == 2)},
     "lens": {("gradient", "step"), ("gate", "step unit"), ("attention", "head query key")},

@@ -68,6 +68,7 @@ AIMS: dict[str, tuple[Aim, ...]] = {
         ),
         Aim(lambda p: p.sources, (43.3, 0.002), {"step": 43}),
     ),
+    "inputs": (Aim(lambda p: p.series, (44.2, 0), {"step": 44}, ("value[44, 0]  input", of("input:value", 44, 0))),),
     "state_derivatives": (Aim(lambda p: p.curves.plot, (41, -1), {"step": 41}),),
     "states": (
         Aim(lambda p: p.row.plot, (117, 5), step_unit(), ("h[117, 5]  rnn.l0", of("rnn.l0:h", 117, 5))),

@@ -185,7 +185,7 @@ BPTT = Case(
     axes={"row.plot": ("step of the loss", "step of the use (source)"), "plot": ("gradient norm", "lag in steps")},
     titles={
         "row.plot": f"{LAYER}, weight_hh\nall items add up to autograd's gradient (relative difference 1.0e-06)",
-        "plot": "total gradient 3, immediate part alone (lag 0) 2\nestimated",
+        "plot": "total gradient 3, immediate part alone",
     },
     maps={"row": USES},
     ticks={f"row.plot.axes.{side}.item": tuple("abcd") for side in ("left", "bottom")},

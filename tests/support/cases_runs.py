@@ -214,7 +214,7 @@ STRUCTURE = Case(
     place="model",
     at={"step": 0, "key": 2},
     mark=(("bars", 1.0, 0.0), ("batch", 2.0, 0.0)),
-    axes={"rates": ("loss after one step", "learning rate"), "batch": ("loss", "step of training on this batch"),
+    axes={"rates": ("loss after one step", "learning rate"), "batch": ("loss (nat)", "step of training on this batch"),
           "row.plot": ("input that is replaced", "step of the output"),
           "bars": ("change", "module, in the order of their results")},
     titles={"row.plot": "change of each output when an input is replaced", "bars": "change, by module"},

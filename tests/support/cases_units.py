@@ -74,6 +74,19 @@ GATES = Case(
         for what, values in (("", own), ("/saturation", SHARES[name]))
     },
 )  # fmt: skip
+READ = random.uniform(-1, 1, (STEPS, 2)).round(3)
+INPUTS = Case(
+    "inputs",
+    (TOKENS, channel("input:value", "input", ("step", "feature"), READ, title="input", scale="diverging")),
+    place="input",
+    at={"step": 3},
+    axes={"series": ("value", "step")},
+    titles={"series": "input"},
+    ticks={"series.step_axis": tuple("abcdefg")},
+    curves=(("banded.legend", "feature 0", STEP, READ[:, 0]), ("banded.legend", "feature 1", STEP, READ[:, 1])),
+    told=(("value[3, 0]  input", f"{READ[3, 0]:g}"), ("value[3, 1]  input", f"{READ[3, 1]:g}")),
+    saved={"input:value": READ},
+)
 ON = np.full((STEPS, UNITS), 0.1)
 ON[2:4, 1] = ON[6, 1] = ON[2, 0] = 0.9
 ON += np.arange(STEPS)[:, None] * 0.01
@@ -210,4 +223,4 @@ OUTPUTS = Case(
     ),
     saved={"output:loss": LOSS, "output:surprise": SURPRISE, "output:probability": TOP, "output:token": IDS},
 )
-CASES = (STATES, GATES, UNITS_CASE, OPENERS, ATTENTION, OUTPUTS)
+CASES = (STATES, INPUTS, GATES, UNITS_CASE, OPENERS, ATTENTION, OUTPUTS)

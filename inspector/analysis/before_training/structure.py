@@ -9,6 +9,7 @@ import numpy as np
 
 from inspector.analysis.before_training.verdicts import Numbers, Readings, Tested, Verdict, share
 from inspector.analysis.before_training.wiring import accumulation_verdict, labels_verdict, tied_verdict
+from inspector.records import ANSWER_DOMAIN
 
 QUERY = "structure/query"
 NORMALISES = ("BatchNorm", "SyncBatchNorm")
@@ -18,6 +19,7 @@ NAMES = ("causal", "batch", "padding", "order", "repeat", "cache", "query", "tie
 TESTS = tuple(f"structure/{test}" for test in NAMES)
 """Keys of the quantities that make the tests."""
 READS_ITS_TARGET = "The model is trained to predict its next input, which it can read."
+READS_WHAT_IT_SAYS = "The decoder is trained to say what it is given, which it can read."
 READS_BOTH = "A model that reads both directions does so by design; one that predicts what it is given must not."
 BEGINS_AT_ZERO = (
     "No output changes when any input is replaced, and weights of the model are all 0, as of a read-out that begins "
@@ -63,19 +65,28 @@ class _Tests(Readings):
             said = "No output changes when any input is replaced: the input does not reach the output."
             yield Verdict("causal", "fault", said, 0.0, name)
             return
-        later = _later(table)
+        later = self._later(table)
         number = float(later.max(initial=0.0))
         if number <= self._rounding("causal"):
             tested = f"{int(np.isfinite(table).any(1).sum())} of {len(table)} inputs replaced, one by one"
-            yield Verdict(
-                "causal", "holds", f"No output depends on an input after its own step ({tested}).", number, name
-            )
+            given = self._given()
+            said = (
+                f"No output depends on what it is to say, or on what comes after that ({given}: {tested})."
+                if self._own() else
+                f"No output depends on an input after its own step ({given}: {tested})." if given else
+                f"No output depends on an input after its own step ({tested})."
+            )  # fmt: skip
+            yield Verdict("causal", "holds", said, number, name)
             return
         source, step = (int(one) for one in np.unravel_index(int(later.argmax()), later.shape))
         where, meant = self._first("causal"), self.scalar("causal/next_token") > 0
+        given = self._given()
+        replaced = f"step {source} of {given}" if given else f"the input of step {source}"
+        after = "which it is to say" if source == step else "which comes after it"
+        reads = (READS_WHAT_IT_SAYS if given else READS_ITS_TARGET) if meant else READS_BOTH
         said = (
-            f"The output at step {step} changes by {share(number)} of the largest output when the input of step "
-            f"{source} is replaced, which comes after it{_from(where)}. {READS_ITS_TARGET if meant else READS_BOTH}"
+            f"The output at step {step} changes by {share(number)} of the largest output when {replaced} is replaced, "
+            f"{after}{_from(where)}. {reads}"
         )
         yield Verdict("causal", "fault" if meant else "fact", said, number, name, where, (step, source))
 
@@ -85,12 +96,27 @@ class _Tests(Readings):
         still = table is not None and not np.nanmax(table, initial=0.0) > 0
         return still and self.scalar("causal/zero_weights") > 0
 
+    def _given(self) -> str:
+        """Which input was replaced, where that is not the primary one."""
+        domain = self.run.channel(self.channel("causal"), self.frame).domain("source")
+        return {"source": "", "step": "", ANSWER_DOMAIN: "the decoder's input"}.get(domain, domain)
+
+    def _own(self) -> bool:
+        """Whether step s of what was replaced is what the output of step s is to say."""
+        return self.scalar("causal/behind", 1.0) == 0
+
+    def _later(self, table: Numbers) -> Numbers:
+        """The changes of outputs before they may read the input that was replaced; 0 elsewhere, and where none was."""
+        source, step = np.indices(table.shape)
+        found: Numbers = np.where((source + self._own() > step) & ~np.isnan(table), table, 0.0)
+        return found
+
     def large(self) -> Iterator[Verdict]:
         values, table = self.array("causal/large"), self.array("causal")
         if values is None or table is None:
             return
         name, rounding = self.channel("causal/large"), self._rounding("causal")
-        if _later(table).max(initial=0.0) > rounding:
+        if self._later(table).max(initial=0.0) > rounding:
             return  # it depends on later inputs as it is
         factors = [word.removeprefix("factor ") for word in self.run.channel(name, self.frame).labels["value"]]
         over = [n for n, value in enumerate(values) if value > max(rounding, LEAST_LEAK)]
@@ -216,10 +242,3 @@ class _Tests(Readings):
 
 def _from(where: str) -> str:
     return f"; it comes in at {where}" if where else ""
-
-
-def _later(table: Numbers) -> Numbers:
-    """The changes of outputs before the step of the input that was replaced; 0 elsewhere, and where none was."""
-    source, step = np.indices(table.shape)
-    found: Numbers = np.where((source > step) & ~np.isnan(table), table, 0.0)
-    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import soundfile
@@ -45,11 +46,14 @@ class Audio:
                 f"{subject.name} does not define how sound is framed (`frames`), so it cannot be run on audio."
             )
         paths = [regular_file(path) for path in (spec.value, *more_of(spec, "files"))]
+        sounds = [read_sound(path) for path in paths]
         rows = []
-        for path in paths:
-            frames = tensor_of(ask(subject, "frames", subject.frames, *read_sound(path)))
+        for sound in sounds:
+            frames = tensor_of(ask(subject, "frames", subject.frames, *sound))
             rows.append(check_vectors(subject, frames, allow_nonfinite=allows_nonfinite(spec)))
-        return pad(subject, rows, targets=[None] * len(rows), title=paths[0].name, look_at=spec.look_at)
+        batch = pad(subject, rows, targets=[None] * len(rows), title=paths[0].name, look_at=spec.look_at)
+        batch.named = {batch.primary: replace(batch.first, sound=tuple(sounds))}
+        return batch
 
 
 def read_sound(path: Path) -> tuple[Tensor, int]:

@@ -33,6 +33,7 @@ class NamedInput:
             position that the model attends to, is a patch.
         before: names of the positions in front of a picture's patches.
         batch_dim: where the model wants the batch axis (1 for the states of nn.LSTM, or time-major sequences).
+        sound: of sequences that were made of recordings, for each (its samples (n,), their rate in hertz).
     """
 
     tensor: Tensor | None
@@ -43,6 +44,7 @@ class NamedInput:
     grid: tuple[int, int] | None = None
     before: tuple[str, ...] = ()
     batch_dim: int = 0
+    sound: tuple[tuple[Tensor, int], ...] = ()
 
     @property
     def steps(self) -> int:
@@ -178,6 +180,7 @@ def selected(batch: Batch, samples: Sequence[int] | Tensor, targets: Any = None)
             tensor=None if one.tensor is None else one.tensor[picks.to(one.tensor.device)],
             lengths=one.lengths[picks],
             names=tuple(one.names[i] for i in picks.tolist()) if one.names else (),
+            sound=tuple(one.sound[i] for i in picks.tolist()) if one.sound else (),
         )
         for name, one in batch.named.items()
     }

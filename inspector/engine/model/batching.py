@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inspector.capture.regular import NotRegularError, in_words, regular_stat
+from inspector.capture.regular import NotRegularError, in_words, path_of, regular_stat
 from inspector.engine.errors import InputError, model_error
 from inspector.engine.model.batch import INPUT, SEQUENCES, Batch, NamedInput
 from inspector.engine.model.subject import Subject
@@ -305,7 +305,7 @@ def more_of(spec: InputSpec, name: str) -> list[str]:
 def regular_file(path: str, most: int = MAX_FILE) -> Path:
     """An existing ordinary file that is not too large; FIFOs and devices would hang the reader. Raises InputError."""
     try:
-        found = Path(path).expanduser()
+        found = path_of(path)
         size = regular_stat(found).st_size
     except FileNotFoundError:
         raise InputError(f"There is no file {found}.") from None

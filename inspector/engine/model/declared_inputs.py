@@ -34,6 +34,8 @@ class DeclaredInput:
         axis: the step axis: its own name by default; that of another input, where both share their steps.
         grid: (rows, columns) of a picture cut into patches, which are its steps or the positions that the model attends
             to.
+        picture: for vectors: (rows, columns) of the picture that the numbers of all steps are, one step after the other
+            and row by row: digits read by rows of 8 pixels, or by single pixels, are (8, 8).
         before: names of the positions in front of a picture's patches, of tokens that stand for the whole picture.
         pixels: for an image: how a picture (h, w, 3), whole numbers from 0 to 255, becomes what the model reads.
         batch_dim: where the model wants the batch axis.
@@ -55,6 +57,7 @@ class DeclaredInput:
     marks: str = "real"
     axis: str = ""
     grid: tuple[int, int] | None = None
+    picture: tuple[int, int] | None = None
     before: Sequence[str] = ()
     pixels: Callable[[Any], Tensor] | None = None
     batch_dim: int = 0
@@ -110,16 +113,17 @@ def _declared(name: str, given: Any, who: str) -> DeclaredInput:
     if "shape" in said:
         said["shape"] = tuple(said["shape"])
     if "grid" in said:
-        said["grid"] = _grid(said["grid"], name, who)
+        said["grid"] = two_sizes(said["grid"], f"The grid of the input {name!r} of {who}", "its patches")
+    if "picture" in said:
+        said["picture"] = two_sizes(said["picture"], f"The picture of the input {name!r} of {who}", "its pixels")
     return DeclaredInput(**said)
 
 
-def _grid(given: Any, name: str, who: str) -> tuple[int, int]:
+def two_sizes(given: Any, what: str, of: str) -> tuple[int, int]:
+    """(rows, columns) as they are declared. Raises InputError."""
     sizes = tuple(given) if isinstance(given, (list, tuple)) else ()
     if len(sizes) != 2 or not all(isinstance(size, int) and size > 0 for size in sizes):
-        raise InputError(
-            f"The grid of the input {name!r} of {who} is {text_of(given)!r}; expected (rows, columns) of its patches."
-        )
+        raise InputError(f"{what} is {text_of(given)!r}; expected (rows, columns) of {of}.")
     return sizes
 
 

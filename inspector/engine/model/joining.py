@@ -50,4 +50,5 @@ def _one(parts: Sequence[NamedInput]) -> NamedInput:
         tensor=torch.cat(tensors) if len(tensors) == len(parts) else None,
         lengths=torch.cat([part.lengths for part in parts]),
         names=tuple(name for part in parts for name in part.names),
+        sound=tuple(sound for part in parts for sound in part.sound),
     )

@@ -16,7 +16,7 @@ from inspector.engine.cells.family import sequence_family
 from inspector.engine.errors import InputError
 from inspector.engine.model.batch import INPUT, Batch, InputKind, to_device
 from inspector.engine.model.call import arguments, takes_batch
-from inspector.engine.model.declared_inputs import DeclaredInput, declare, primary_of
+from inspector.engine.model.declared_inputs import DeclaredInput, declare, primary_of, two_sizes
 from inspector.engine.model.model_output import LOGITS, candidates, loss_in, may_return_loss
 from inspector.engine.model.uncompiled import original
 from inspector.engine.wording import a_class, text_of
@@ -39,6 +39,8 @@ class Subject:
     encode: Callable[[str], Tensor] | None = None
     width: int | None = None
     frames: Callable[[Tensor, int], Tensor] | None = None
+    picture: tuple[int, int] | None = None
+    """(rows, columns) of the picture that the numbers of all steps are, row by row; see DeclaredInput."""
     forward: Callable[..., Any] | None = None
     """(model, inputs, lengths) of the primary input, or (model, batch):
     distinguished by the number of its parameters."""
@@ -213,12 +215,14 @@ def adopt(thing: Any, name: str = "") -> Subject:
 
 def _settle_inputs(subject: Subject) -> None:
     """Check what is declared; fields of the subject's sequence apply to the primary input, and the reverse."""
+    if subject.picture is not None:
+        subject.picture = two_sizes(subject.picture, f"The `picture` of {subject.name}", "its pixels")
     if not subject.inputs:
         return
     subject.inputs = declare(subject.inputs, subject.name)
     name = subject.primary
     primary = subject.declared[name]
-    own = ("vocabulary", "encode", "width", "frames")
+    own = ("vocabulary", "encode", "width", "frames", "picture")
     both = {key: getattr(primary, key) if getattr(primary, key) is not None else getattr(subject, key) for key in own}
     subject.inputs = {**subject.inputs, name: replace(primary, **both)}
     subject.kind = primary.kind

@@ -18,7 +18,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from inspector.capture.regular import in_words, open_regular, regular_stat
+from inspector.capture.regular import in_words, is_a_folder, open_regular, path_of, regular_stat
 from inspector.engine.contracts import Loader, State
 from inspector.engine.devices.present import checked
 from inspector.engine.errors import InputError, ModelError, model_error
@@ -61,13 +61,13 @@ def open_subject(load: Load, code: UserCode | None = None) -> Opened:
     own: CheckpointReport | None = None
     if folder is not None:
         subject, own = open_folder(folder, load.arguments, load.device)
-        path, title = Path(load.checkpoint).expanduser() if load.checkpoint else None, subject.name
+        path, title = path_of(load.checkpoint) if load.checkpoint else None, subject.name
     elif sample is not None:
         subject = _call(_import_sample(sample, code), "build", load.arguments, sample.name)
         path, title = _sample_checkpoint(sample, wanted), sample.title
     else:
         subject = _named(load, code)
-        path = Path(load.checkpoint).expanduser() if load.checkpoint else None
+        path = path_of(load.checkpoint) if load.checkpoint else None
         title = subject.name
     subject.model = unwrap_(subject.model)
     _check_ready(subject)
@@ -90,7 +90,7 @@ def _sample(load: Load) -> tuple[Sample | None, str]:
     """The sample by its name or by one of its checkpoint files, and which checkpoint of it."""
     named = find_sample(load.subject)
     if named is None and not load.checkpoint and Path(load.subject).suffix == ".safetensors":
-        path = Path(os.path.realpath(Path(load.subject).expanduser()))  # resolve() raises at links in a circle
+        path = Path(os.path.realpath(path_of(load.subject)))  # resolve() raises at links in a circle
         named = next((s for s in list_samples() if path in (own.resolve() for own in s.checkpoints)), None)
         return named, str(path)
     return named, load.checkpoint
@@ -98,8 +98,8 @@ def _sample(load: Load) -> tuple[Sample | None, str]:
 
 def _model_folder(subject: str) -> Path | None:
     """The folder of Hugging Face's that a subject names; None where it names something else."""
-    path = Path(subject).expanduser()
-    return path if subject and path.is_dir() and is_model_folder(path) else None
+    path = path_of(subject)
+    return path if subject and is_a_folder(path) and is_model_folder(path) else None
 
 
 def _sample_checkpoint(sample: Sample, wanted: str) -> Path | None:
@@ -107,7 +107,7 @@ def _sample_checkpoint(sample: Sample, wanted: str) -> Path | None:
     chosen = sample.checkpoint(wanted)
     if chosen is not None or not wanted:
         return chosen
-    path = Path(wanted).expanduser()
+    path = path_of(wanted)
     if not os.path.lexists(path):
         own = ", ".join(known.name for known in sample.checkpoints) or "none"
         raise InputError(f"{sample.name} has no checkpoint {wanted!r}, and no such file exists; it has {own}.")
@@ -154,7 +154,7 @@ def _named(load: Load, code: UserCode | None) -> Subject:
     if code is None and not load.trusted:
         raise InputError(f"{where} is code; it runs only after you have agreed to trust it.")
     if where.endswith(".py"):
-        module = import_file(Path(where).expanduser(), code)
+        module = import_file(path_of(where), code)
     else:
         append_folder(str(Path.cwd()))
         module = _import_module(where, code)
@@ -163,11 +163,11 @@ def _named(load: Load, code: UserCode | None) -> Subject:
 
 def _unknown(subject: str) -> str:
     suffix = Path(subject).suffix
-    if Path(subject).expanduser().is_dir():
+    if is_a_folder(subject):
         return _folder(Path(subject))
     names = ", ".join(sample.name for sample in list_samples()) or "none installed"
     if suffix in _suffixes():
-        held = _held(read_checkpoint(Path(subject).expanduser())) if os.path.lexists(subject) else ""
+        held = _held(read_checkpoint(path_of(subject))) if os.path.lexists(subject) else ""
         return (
             f"{subject} is a checkpoint: it holds weights, not the model{held}. Name the model too, for example "
             f"file.py:callable with --checkpoint {Path(subject).name}."
@@ -182,7 +182,7 @@ def _unknown(subject: str) -> str:
 
 def _folder(path: Path) -> str:
     """Why a folder is not a subject, and what to give in its place."""
-    held = _checkpoints_in(path.expanduser())
+    held = _checkpoints_in(path_of(path))
     if held:
         with_it = f"--checkpoint {path / held[0]}" if len(held) == 1 else f"one of {_few(held)} as --checkpoint"
         many = counted(len(held), "checkpoint")

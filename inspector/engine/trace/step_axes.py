@@ -2,8 +2,9 @@
 over them.
 
 A layer runs over the axis whose modules it lies in; else over the one that has as many steps as the layer, where
-neither the primary input nor another axis has as many. Counter-example: a layer that skips every second step of a
-source of 12 beside a target of 6 is taken for one of the target's; `modules` of the target can list its layers.
+neither the primary input nor another axis has as many (what a decoder is given to say counts as what it says).
+Counter-example: a layer that skips every second step of a source of 12 beside a target of 6 is taken for one of the
+target's; `modules` of the target can list its layers.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.model.batch import Batch
+from inspector.engine.trace.spoken import spoken
 from inspector.engine.trace.trace import Trace
 from inspector.records import ANSWER_DOMAIN, Axis
 
@@ -108,6 +110,9 @@ def axis_at(trace: Trace, place: str, steps: int) -> StepAxis | None:
     if of_primary(trace, steps):
         return None
     fitting = [axis for axis in axes if axis.steps == steps and not axis.modules]
+    said = spoken(trace) if len(fitting) > 1 and any(axis.domain == ANSWER_DOMAIN for axis in fitting) else None
+    if said is not None:  # what a decoder is given to say has as many steps as it says: they are named by what it says
+        fitting = [axis for axis in fitting if axis.domain != trace.batch.named[said.name].axis]
     return fitting[0] if len(fitting) == 1 else None
 
 

@@ -7,13 +7,15 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from inspector.capture.regular import path_of
+
 MOST, MOST_LOOKED_AT = 50, 5_000
 """Checkpoints that are listed, and files that are looked at: a data set may lie beside a model too."""
 
 
 def checkpoints_beside(file: str, suffixes: Sequence[str]) -> list[tuple[Path, str]]:
     """Each with how it is listed (its path from the model's folder, and when it was written), newest first."""
-    folder = Path(file).expanduser().parent
+    folder = path_of(file).parent
     found: list[tuple[float, Path]] = []
     left = MOST_LOOKED_AT
     for place in (folder, *_below(folder)):

@@ -6,6 +6,8 @@ import ast
 from dataclasses import dataclass
 from pathlib import Path
 
+from inspector.capture.regular import path_of
+
 MOST_BYTES = 4 << 20
 MAKERS = ("make", "build", "create", "get", "load", "model", "new")
 """Usual names of functions that make something; `make_data` matches too, and is listed after names with "model"."""
@@ -69,12 +71,12 @@ def _parameters(node: Definition) -> str:
 
 
 def _ranked(path: Path | str) -> list[Definition]:
-    file = Path(path).expanduser()
     try:
+        file = path_of(path)
         if not file.is_file() or file.stat().st_size > MOST_BYTES:
             return []
         tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+    except (OSError, SyntaxError, ValueError, RuntimeError, MemoryError):
         return []
     found = {node.name: node for node in tree.body if isinstance(node, Definition) and not node.name.startswith("_")}
     modules, used = _modules(found), _used_inside(found)

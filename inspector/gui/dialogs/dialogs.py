@@ -82,8 +82,12 @@ OTHER_KEYS = (
     ("Home, End", "first and last step"),
     ("Space", "play the steps, stop"),
     ("mouse over a plot", "the cursor goes there; a lag, a rank or a token is marked and its values are shown"),
-    ("wheel over a plot", "zoom along the steps; drag to move"),
-    ("Double-click", "on a token: replace it; on a row of States or Gates: clamp that unit from there on"),
+    ("wheel over a plot", "zoom around the mouse; with Shift up and down, with Ctrl both ways, over an axis along it"),
+    ("drag in a plot", "move what is in view; with Shift draw a box to zoom into"),
+    ("Double-click", "on a plot: show all of it again; on a token: replace it"),
+    ("click on a name in a legend", "hide or show its curve; with Alt or Ctrl show it alone"),
+    ("1 … 9", "hide or show the first to the ninth curve; with Alt show it alone"),
+    ("right button, Menu, Shift+F10", "copy, save, pin, edit, curves, colours, and what is shown"),
     ("Enter in the text", "run it"),
 )
 """Keys that belong to no action."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from PySide6.QtCore import QStringListModel, Qt, Slot
 from PySide6.QtWidgets import (
@@ -22,6 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from inspector.capture.regular import is_a_file, path_of
 from inspector.gui.dialogs.beside import checkpoints_beside
 from inspector.gui.dialogs.callables import callables, described, lone
 from inspector.gui.dialogs.found_list import FoundList
@@ -182,7 +182,7 @@ class OpenModelDialog(QDialog):
 
     def _folder(self) -> str:
         """Where the model is, so that it is looked for there."""
-        return str(Path(_parts(self.subject.text())[0]).expanduser().parent) if self.subject.text() else ""
+        return str(path_of(_parts(self.subject.text())[0]).parent) if self.subject.text() else ""
 
     def _browse_model(self) -> None:
         path, _ = QFileDialog.getOpenFileName(self, "A Python file", self._folder(), "Python (*.py)")
@@ -213,9 +213,9 @@ def wrong_with(subject: str, arguments: str) -> str:
         return (
             "Name the model: file.py:callable, package.module:callable, a sample's name, or a folder of Hugging Face's."
         )
-    file = Path(where).expanduser()
-    if not file.is_file():
+    if not is_a_file(where):
         return f"There is no file {where}."
+    file = path_of(where)
     found = callables(file)
     has = f"{file.name} has {', '.join(found[:LISTED])}{' …' if len(found) > LISTED else ''}"
     return f"Name the callable that makes the model, as in {file.name}:{found[0]}; {has}." if found else (

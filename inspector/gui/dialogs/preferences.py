@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from inspector.capture.regular import path_of
 from inspector.gui.widgets.line_field import LineField
 from inspector.gui.widgets.plain_text import clean, plain_label, tooltip
 from inspector.records import Entry
@@ -147,7 +148,7 @@ class PreferencesDialog(QDialog):
 
     def read(self) -> Chosen:
         """What the fields say. Raises ValueError with one sentence."""
-        points, folder = self.points.value(), Path(self.runs.text()).expanduser()
+        points, folder = self.points.value(), path_of(self.runs.text())
         if 0 < points < LEAST_POINTS:
             raise ValueError(f"Font size: {points} points cannot be read; {LEAST_POINTS} to {MOST_POINTS} can.")
         if self.runs.text() and not folder.is_absolute():

@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 )
 
 from inspector.capture import SUFFIX
+from inspector.capture.regular import is_there, path_of
 from inspector.gui.dialogs.model_dialog import CPU, with_button, wrong_with
 from inspector.gui.dialogs.sweep_table import SweepTable
 from inspector.gui.dialogs.trust_dialog import ask_trust
@@ -174,7 +175,7 @@ class SweepDialog(QDialog):
     def paths(self) -> tuple[str, ...]:
         """The folders, patterns and files of the field."""
         text = self.fields.checkpoints.text().strip()
-        if not text or Path(text).exists():
+        if not text or is_there(text):
             return (text,) if text else ()
         return tuple(part.strip() for part in text.split(BETWEEN) if part.strip())
 
@@ -189,7 +190,7 @@ class SweepDialog(QDialog):
             subject=parts.subject.text().strip(), arguments=json.loads(parts.arguments.text() or "{}"),
             partial=parts.partial.isChecked(), device=parts.device.currentText() or CPU,
         )  # fmt: skip
-        path = Path(parts.out.text().strip()).expanduser().absolute()
+        path = path_of(parts.out.text().strip()).absolute()
         run = Run(path=str(path), input=spec, also=known.also, overwrite=parts.overwrite.isChecked())
         return Sweep(
             paths=self.paths, load=load, run=run, workers=parts.workers.value(), follow=parts.follow.isChecked()
@@ -232,7 +233,7 @@ class SweepDialog(QDialog):
         if self.sweeping.running:
             self.sweeping.cancel()
         elif not wrong:
-            Path(self.fields.out.text().strip()).expanduser().parent.mkdir(parents=True, exist_ok=True)
+            path_of(self.fields.out.text().strip()).parent.mkdir(parents=True, exist_ok=True)
             self._listed = self.paths
             self.sweeping.begin(self.request())
         self.look()
@@ -284,7 +285,7 @@ def _name_for(paths: Sequence[str]) -> str:
     """The name of the capture of a sweep: the folder with the one above it, since many are called "checkpoints"."""
     if not paths:
         return ""
-    path = Path(paths[0]).expanduser().absolute()
+    path = path_of(paths[0]).absolute()
     parts = [path.parent.name, path.name] if len(paths) == 1 else [path.parent.parent.name, path.parent.name]
     words = "-".join(part for part in parts if part)
     return "".join(c if c.isalnum() or c in "-_." else "_" for c in words)[:80] + f"-sweep{SUFFIX}"

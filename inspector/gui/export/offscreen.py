@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QApplication
 
 from inspector.capture import Capture, CaptureError
 from inspector.gui.panel.base import Panel
+from inspector.gui.panel.colours import colours_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Cursor
 from inspector.gui.state.step_axes import lengths_of
@@ -33,6 +34,7 @@ class Stage:
         self.steps.set_lengths(lengths)
         self.cursor.set_lengths(lengths)
         _check(at, lengths.get(STEP_DOMAIN, 0))
+        colours_of(self.cursor).take_text(at.colours)
         panel = PANELS[key](self.cursor, self.steps, self.theme)
         panel.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen)
         panel.setPalette(self.theme.palette())

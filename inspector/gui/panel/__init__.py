@@ -13,7 +13,7 @@ cursor, numbers to be saved.
     run_toggle    which channels have data; which part of a difference of two runs can be shown
     compared      names of two runs in titles and files; `baseline`: one of several runs that are drawn together
     labelled      rows of a table by their names
-    edit_trigger  double-click on a row that can be clamped
+    same_in_all   what is the same in every panel: its menu (plot_menu), view, colours, words (explained)
 
 Begin reading with `base.py`, then `panels/jacobians.py`.
 """

@@ -14,16 +14,15 @@ from PySide6.QtWidgets import QComboBox, QScrollArea, QVBoxLayout, QWidget
 
 from inspector.capture import Capture, CaptureError, Pair
 from inspector.gui.panel.axis_choice import AxisChoice
-from inspector.gui.panel.edit_trigger import EditHere
 from inspector.gui.panel.empty_page import EmptyPage
 from inspector.gui.panel.figure import Figure, guard_painting, scrolled
-from inspector.gui.panel.holding import Holding
 from inspector.gui.panel.in_words import PanelInWords
 from inspector.gui.panel.missing import MissingLine, hint_for, why_empty
 from inspector.gui.panel.over_training import OverTraining
 from inspector.gui.panel.pages import EMPTY, FIGURE, OVER, Pages
 from inspector.gui.panel.pointing import Marks, Pointing
 from inspector.gui.panel.run_toggle import RunChoice, filled, filled_in_any, readable
+from inspector.gui.panel.same_in_all import SameInAll
 from inspector.gui.state.background import NOTHING, Rest
 from inspector.gui.state.cursor import Cursor, Looking, Position
 from inspector.gui.state.step_range import AxisRange, StepRange
@@ -36,7 +35,7 @@ from inspector.records import Channel, Entry
 Array = npt.NDArray[Any]
 
 
-class Panel(PanelInWords, Holding):
+class Panel(PanelInWords, SameInAll):
     """Base of all panels. A subclass declares what it accepts and implements `update_contents`, which may raise."""
 
     key: ClassVar[str] = ""
@@ -83,6 +82,7 @@ class Panel(PanelInWords, Holding):
         self._make_pages()
         self.build()
         self.control_row.settle([self.over.switch, self.one_run])
+        self._begin_same()
         self.looking.moved.connect(self._cursor_moved)
         self.marked.changed.connect(self.drawn)
         self.set_theme(theme)
@@ -104,7 +104,6 @@ class Panel(PanelInWords, Holding):
         self.figure = Figure(self._broken)
         self.figure.setFocusProxy(self)
         self.figure.setAccessibleName(f"Figure of {self.title}")
-        EditHere(self.figure, self.clampable, self.pointed).asked.connect(self.editing)
         self._begin_holding(Pointing(self.figure))
 
     def _make_pages(self) -> None:
@@ -185,6 +184,7 @@ class Panel(PanelInWords, Holding):
 
     def set_capture(self, capture: Capture | None) -> None:
         """Show another capture, or none; of a difference of two the second where nothing can be subtracted."""
+        self._note_model(capture)
         self.source, self.side = capture, 1
         self.capture, self._second = readable(capture, self.accepts)
         self.one_run.offer(capture, self._second)
@@ -247,7 +247,10 @@ class Panel(PanelInWords, Holding):
         """Called from the session's tick when the capture has grown; draws only if one of the panel's channels has."""
         if self.capture is None:
             return
-        if any(name in self.capture.channels and self.accepts(self.capture.channels[name]) for name in changed):
+        ended = self.old.shown and not self.growing
+        if ended or any(
+            name in self.capture.channels and self.accepts(self.capture.channels[name]) for name in changed
+        ):
             self.draw_if_seen()
 
     def redraw(self) -> None:
@@ -266,6 +269,7 @@ class Panel(PanelInWords, Holding):
             with self.capture.noting() as self.read:  # type: ignore[union-attr]
                 (self.over.draw if self.over.on else self.update_contents)()
             self.stack.setCurrentIndex(OVER if self.over.on else FIGURE)
+            self.old.drop()
             self._missing.tell(self)
             self.control_row.wrap()
             position = self.looking.position
@@ -278,6 +282,7 @@ class Panel(PanelInWords, Holding):
             self._show_error(str(fault), traceback.format_exc())
 
     def _show_error(self, fault: str, details: str) -> None:
+        self.old.drop()
         self.stack.show_error(fault, details)
 
     def _broken(self, fault: str, details: str) -> None:
@@ -301,7 +306,9 @@ class Panel(PanelInWords, Holding):
                 self._show_empty()
 
     def _show_empty(self) -> None:
-        self.control_row.setVisible(False)
+        if not self.growing:
+            self.old.drop()
+        self.control_row.setVisible(self.old.shown)
         reasons, offer = why_empty(self)
         self._empty.show_reasons(hint_for(self), reasons, offer=offer)
         self._empty.show_rest(self.remaining)
@@ -310,6 +317,7 @@ class Panel(PanelInWords, Holding):
 
     def know(self, entries: Sequence[Entry], cures: Sequence[Entry] = ()) -> None:
         """Take the worker's entries of the quantities in `extra`: what they need and what they cost; and its cures."""
+        self.entries = entries
         own = [entry for entry in entries if entry.key in self.extra]
         self.needs = tuple(entry.needs for entry in own)
         self._empty.show_cost("; ".join(entry.cost for entry in own if entry.cost))

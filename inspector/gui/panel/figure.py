@@ -20,6 +20,7 @@ from PySide6.QtWidgets import QFrame, QScrollArea
 
 from inspector.gui.widgets.described import InWords, Role
 from inspector.gui.widgets.growing_image import into_svg
+from inspector.gui.widgets.legend import legends_in
 from inspector.gui.widgets.numbers import short
 from inspector.gui.widgets.plain_text import clean
 
@@ -71,17 +72,24 @@ class Figure(InWords, pg.GraphicsLayoutWidget):  # type: ignore[misc]
 
 
 def plot_in_words(plot: Any) -> str:
-    """Title, and for each axis with a label what is in view of it."""
+    """Title, for each axis with a label what is in view of it, and the curves."""
     lines = getattr(plot.titleLabel, "lines", ())
     (left, right), (low, high) = plot.vb.viewRange()
     ranges = (("bottom", left, right), ("left", low, high))
+    curves = [
+        name + (": hidden" if legend.is_hidden(n) else "")
+        for legend in legends_in(plot.scene())
+        if legend.plot is plot
+        for n, (_, name) in enumerate(legend.entries)
+    ]
     names = [(plot.getAxis(side), first, last) for side, first, last in ranges]
     axes = [
         f"{axis.labelText} {_shown(first, axis)} to {_shown(last, axis)}"
         for axis, first, last in names
         if axis.isVisible() and axis.labelText
     ]
-    return clean(", ".join([" ".join(lines) or "plot", *axes]))
+    told = [f"curves: {', '.join(curves)}"] if curves else []
+    return clean(", ".join([" ".join(lines) or "plot", *axes, *told]))
 
 
 def _shown(value: float, axis: Any) -> str:

@@ -15,6 +15,7 @@ from inspector.gui.state.asked import asked_of
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.pins import Pin, pins_of
 from inspector.gui.widgets.stepplot import StepPlot
+from inspector.gui.widgets.view import View
 
 
 class Holding(PanelSignals):
@@ -72,11 +73,14 @@ class Holding(PanelSignals):
         self.clicked(plot, x, y)
         pins_of(self.looking).add(self.looking.cursor.position)
 
-    @Slot()
-    def _doubled(self) -> None:
-        """The click before was the first of two, which was not meant to fix the cursor."""
+    @Slot(object)
+    def _doubled(self, plot: Any) -> None:
+        """The click before was the first of two, which was not meant to fix the cursor: the plot is shown whole."""
         if self._was is not None:
             self.looking.cursor.fix(self._was[0])
+        view = getattr(plot, "vb", None)
+        if isinstance(view, View):
+            view.reset()
 
     @Slot(object)
     def _keep_marks(self, pin: Pin) -> None:
@@ -93,6 +97,10 @@ class Holding(PanelSignals):
         for plot in self.plots:
             if plot.steps is not None:
                 plot.show_pins(found)
+        self.show_pin_cells()
+
+    def show_pin_cells(self) -> None:
+        """Mark the pinned cells of the panel's maps; a panel without maps has none."""
 
     @Slot()
     def _show_matches(self) -> None:

@@ -138,7 +138,6 @@ class IterationMaps:
         names.longest = LONGEST
         row.plot.setAxisItems({"left": names, "bottom": axis})
         row.plot.step_axis = row.plot._bottom = axis
-        row.plot.vb.setMouseEnabled(x=True, y=False)
         self.rows.append(row)
         self.axes.append(axis)
         self.names.append(names)

@@ -65,6 +65,7 @@ class OverTraining(QObject):
         self.figure.setFocusProxy(panel)
         pointing = Pointing(self.figure)
         pointing.clicked.connect(self._clicked)
+        pointing.doubled.connect(lambda plot: plot.vb.reset() if hasattr(plot, "vb") else None)
         self.column = PlotColumn(self.figure, panel.theme)
         self.summary: QComboBox = chooser([], "How the steps of a frame are summarised")
         self.summary.currentTextChanged.connect(lambda _text: self.changed.emit())

@@ -81,6 +81,12 @@ class PlotColumn:
             made.show(plot.title, plot.unit, plot.series, axis=axis, smoothing=smoothing)
         self._ranging = False
 
+    def show_whole(self) -> None:
+        """Everything along the axis, which all plots share."""
+        self.zoomed = None
+        if self._whole is not None:
+            self._range(*self._whole)
+
     def mark(self, place: float | None) -> None:
         """A dashed line in every plot, or none."""
         for made in self.shown:
@@ -95,6 +101,8 @@ class PlotColumn:
     def _make(self) -> None:
         made = SeriesPlot(self.theme)
         made.set_theme(self.theme)
+        made.plot.vb.led[0] = True
+        made.plot.vb.resetting.connect(self.show_whole)
         made.plot.vb.sigXRangeChanged.connect(self._zoom)
         self.figure.addItem(made.plot, row=self.first_row + len(self.made), col=0)
         self.made.append(made)
@@ -103,11 +111,14 @@ class PlotColumn:
         """One plot was zoomed: all show the same range, with as much detail as it has."""
         if self._ranging:
             return
-        self._ranging = True
         self.zoomed = (float(bounds[0]), float(bounds[1]))
+        self._range(*self.zoomed)
+
+    def _range(self, low: float, high: float) -> None:
+        self._ranging = True
         for made in self.shown:
-            if made.plot.vb is not box:
-                made.plot.vb.setXRange(*bounds, padding=0)
+            if made.plot.vb.viewRange()[0] != [low, high]:
+                made.plot.vb.setXRange(low, high, padding=0)
             made.redraw()
         self._ranging = False
 

@@ -35,7 +35,7 @@ def data_at(plot: Any, position: QPointF) -> tuple[float, float]:
 
 class Pointing(QObject):
     """`hovered(plot, x, y)` for the newest position of the mouse, `clicked(plot, x, y)` for a click of the left button,
-    `shifted(plot, x, y)` for one with Shift; `doubled()` when a click turns out to be the first of two.
+    `shifted(plot, x, y)` for one with Shift; `doubled(plot)` when a click turns out to be the first of two.
 
     The scene's own signal of moves drops those that follow each other within 10 ms, the last one too: the cursor would
     lag behind the mouse. Here only moves that are already outdated are dropped.
@@ -44,7 +44,7 @@ class Pointing(QObject):
     hovered = Signal(object, float, float)
     clicked = Signal(object, float, float)
     shifted = Signal(object, float, float)
-    doubled = Signal()
+    doubled = Signal(object)
 
     def __init__(self, figure: Figure) -> None:
         super().__init__(figure)
@@ -72,7 +72,7 @@ class Pointing(QObject):
         if event.button() != Qt.MouseButton.LeftButton:
             return
         if event.double():
-            self.doubled.emit()
+            self.doubled.emit(plot_at(self.figure, event.scenePos()))
         else:
             shift = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
             self._emit(self.shifted if shift else self.clicked, event.scenePos())

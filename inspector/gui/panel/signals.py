@@ -49,5 +49,11 @@ class PanelSignals(DrawnWhenSeen):
     """The user wants the script that shows what a Finding is about on its own."""
     trying = Signal(object, str)
     """The user wants to try a cure for a Finding: the cure's key."""
+    picturing = Signal(str)
+    """The user wants to "copy" or "save" the picture, or to save the "numbers"."""
+    explaining = Signal(str, str)
+    """The user wants to read what something is: its title, and the text."""
+    ranging = Signal(object)
+    """The user wants to type a range of colours: (low, high, whether it is logarithmic, what to call with both)."""
     note_written = Signal()
     """A note was written into the capture that is shown."""

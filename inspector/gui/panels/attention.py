@@ -16,6 +16,7 @@ from inspector.gui.panel.attention.drawing import (
     sides_of_alignment,
     unread_rows,
 )
+from inspector.gui.panel.attention.quantities import OF_HEADS, ON_REQUEST, of_attention
 from inspector.gui.panel.attention.strip import AttentionStrip
 from inspector.gui.panel.channel_choice import distinct
 from inspector.gui.panel.key_moves import KEYS
@@ -24,10 +25,12 @@ from inspector.gui.panel.map_options import ALIGNMENT, HEADS, LINES, VIEWS, line
 from inspector.gui.panel.pointing import plot_at
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
+from inspector.gui.state.pins import pins_of
 from inspector.gui.widgets.atlas import Picture
 from inspector.gui.widgets.head_map import HeadMap
 from inspector.gui.widgets.heads_page import MOST_MAPS
 from inspector.gui.widgets.map_plot import DoubleClicks
+from inspector.gui.widgets.pin_cells import PinCells
 from inspector.records import Channel
 
 Head = tuple[str, int]
@@ -41,35 +44,13 @@ class Attention(AttentionStrip):
     tab_order, tab_row = 60, "upper"
     key, title = "attention", "Attention"
     hint = "Attention maps of every head of every layer, and their entropy and distance. Needs a model with attention."
-    shows = (
-        "attention/maps",
-        "attention/distance",
-        "attention/entropy",
-        "attention/entropy_normalised",
-        "attention/largest_logit",
-        "attention/largest_weight",
-        "attention/mask_margin",
-        "attention/sink_mass",
-        "attention/sink_mass_4",
-    )
-    extra = (
-        "attention/against_gradient",
-        "attention/clipped",
-        "attention/direct_logit",
-        "attention/gradient",
-        "attention/head_types",
-        "attention/pair",
-        "attention/queries_and_keys",
-        "attention/relevance",
-        "attention/rollout",
-        "attention/weighted_norm",
-    )
-
+    shows = ("attention/maps", *OF_HEADS)
+    extra = (*ON_REQUEST, "attention/queries_and_keys", "attention/relevance", "attention/rollout")
     needs_height = 210
 
     def concerns(self, name: str) -> bool:
         """Maps that could not be computed."""
-        return ":attention" in name
+        return of_attention(name)
 
     def build(self) -> None:
         """The parts, and what they do."""
@@ -85,6 +66,7 @@ class Attention(AttentionStrip):
         self.atlas.chosen.connect(self._chosen)
         self.atlas.added.connect(self._added)
         self.atlas.opened.connect(self._opened)
+        self.pin_cells: dict[HeadMap, PinCells] = {}
         self._double = DoubleClicks(self.figure, plot_at, self._double_clicked)
 
     # -- drawing
@@ -252,6 +234,19 @@ class Attention(AttentionStrip):
             if self.view.currentText() not in (LINES, HEADS) and one not in self._alignments and self.page.count == 1:
                 one.show_profiles(*self._profiles(choice, at))
             one.set_heading(self._heading(one, head, choice, at))
+
+    def show_pin_cells(self) -> None:
+        """The pinned queries and keys, in the map of their head."""
+        if self.capture is None or self.state != "figure" or self.over.on:
+            return
+        for one, (head, _) in zip(self.page.shown, self.choices(), strict=False):
+            at = [(pin, pin.position) for pin in pins_of(self.looking).all]
+            found = [
+                (where.key, where.at(self.looking.axis), pin.number) for pin, where in at
+                if (where.place, where.head or 0) == head and where.key is not None
+            ]  # fmt: skip
+            cells = [(key, step, number) for key, step, number in found if key is not None and step is not None]
+            self.pin_cells.setdefault(one, PinCells(one.plot)).show(cells, self.theme)
 
     def pointed(self, plot: Any, x: float, y: float) -> None:
         """Over a map or the lines: query and key, down and across; over the strip and a profile: one of them."""

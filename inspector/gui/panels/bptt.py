@@ -33,6 +33,8 @@ FIRST = "weight_hh"
 DECADES = 8.0
 """Decades that are shown of a map below its largest entry: smaller entries would not be visible beside the rest."""
 NAMES, ERROR = ("norm of the sum", "sum of the norms"), "standard error"
+HALF = 300
+"""Pixels that map and sums ask for, each: as much of one as of the other."""
 
 
 @PANELS.register("bptt")
@@ -60,10 +62,11 @@ class Bptt(Panel):
         return ":bptt" in name
 
     def build(self) -> None:
-        """The map above the sums."""
+        """The map beside the sums."""
         self.where = self.add_choice("Layer", "Place in the model")
         self.which = self.add_choice("Parameter", "Parameter")
-        self.row = MapRow(self.figure, 0, None, self.theme, label="step of the loss", bottom="step of the use (source)")
+        cell, words = self.figure.addLayout(row=0, col=0), ("step of the loss", "step of the use (source)")
+        self.row = MapRow(cell, 0, None, self.theme, label=words[0], bottom=words[1], square=True)
         self.row.map.setFlag(self.row.map.GraphicsItemFlag.ItemUsesExtendedStyleOption)
         self.loss_axis = StepAxis("left")
         self.row.plot.setAxisItems({"left": self.loss_axis})
@@ -76,10 +79,13 @@ class Bptt(Panel):
         self.band = pg.FillBetweenItem(*self.edges)
         for item in (self.band, *self.edges, *self.lines):
             self.plot.addItem(item)
-        self.legend = Legend(self.plot, self.lines, NAMES)
-        self.figure.addItem(self.plot, row=1, col=0)
-        self.figure.ci.layout.setRowStretchFactor(0, 3)
-        self.figure.ci.layout.setRowStretchFactor(1, 2)
+        self.legend = Legend(self.plot)
+        for line, name, also in zip(self.lines, NAMES, ((self.band, *self.edges), ()), strict=True):
+            self.legend.addItem(line, name, *also)
+        self.figure.addItem(self.plot, row=0, col=1)
+        for column in (0, 1):
+            self.figure.ci.layout.setColumnStretchFactor(column, 1)
+            self.figure.ci.layout.setColumnPreferredWidth(column, HALF)
         self.plots = [self.row.plot, self.plot]
 
     def set_theme(self, theme: Theme) -> None:

@@ -95,7 +95,6 @@ class Clipping(Panel):
         self.broken = pg.ScatterPlotItem(size=11, symbol="x", pen=None)
         drawn = ((self.effect, self.lines), (self.history, [self.noted]), (self.parameters, [*self.dots, self.broken]))
         for plot, items in drawn:
-            plot.vb.setMouseEnabled(False, False)
             for item in items:
                 plot.addItem(item)
 
@@ -116,9 +115,10 @@ class Clipping(Panel):
             mark.sigPositionChangeFinished.connect(self.redraw)
 
     def reset(self) -> None:
-        """Another capture has another threshold."""
+        """Another model has another threshold."""
         self.row_line.hide()
-        self.threshold = math.nan
+        if not self.same_model:
+            self.threshold = math.nan
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""

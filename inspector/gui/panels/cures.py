@@ -141,7 +141,7 @@ class Cures(Panel):
             broken = int((~np.isfinite(part[:, -1])).sum())
             more = f", {broken} not finite" if broken else ""
             of = f"mean and range of {counted(seeds, 'seed')}" if seeds > 1 else "one seed"
-            self.legend.addItem(band.line, f"{name} ({of}{more})")
+            self.legend.addItem(band.line, f"{name} ({of}{more})", band.fill, *band.edges)
         unit = channel.unit
         for plot, what in zip(self.plots, ("loss", "difference"), strict=True):
             plot.label_left(f"{what} ({unit})" if unit not in ("", "1") else what)

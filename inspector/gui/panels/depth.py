@@ -21,6 +21,7 @@ from inspector.gui.widgets.quantise import LOGARITHMIC, levels_of
 from inspector.gui.widgets.source import glance, overview_of
 from inspector.gui.widgets.stepplot import curve, logarithm, title_from_left
 from inspector.gui.widgets.theme import Theme
+from inspector.gui.widgets.view import View
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
@@ -38,11 +39,11 @@ class LayerPlot(pg.PlotItem):  # type: ignore[misc]
     """A plot over layers (or modules), the lowest on the left, on a logarithmic or a plain axis."""
 
     def __init__(self, *, log: bool, over: str = "layer", named: int = FEW) -> None:
-        super().__init__(axisItems={"left": LogAxis() if log else ValueAxis()}, enableMenu=False)
+        axes = {"left": LogAxis() if log else ValueAxis()}
+        super().__init__(viewBox=View(), axisItems=axes, enableMenu=False)
         self.over, self.named, self.log, self.centred = over, named, log, False
         title_from_left(self)
         self.hideButtons()
-        self.vb.setMouseEnabled(x=False, y=False)
         self.getAxis("left").setWidth(52)
         self.getAxis("bottom").enableAutoSIPrefix(False)
         self.line = curve_of()

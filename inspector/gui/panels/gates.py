@@ -8,27 +8,31 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
+from inspector.gui.panel.arranged import Arranged, Cell, is_wide
 from inspector.gui.panel.base import Panel, caption, chooser, measured, number, set_options
+from inspector.gui.panel.cells_of_map import CELLS_TIP, EXTREMES, MEAN, show_cells
 from inspector.gui.panel.exact import exact_at, why_not_known
 from inspector.gui.panel.labelled import rows_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
+from inspector.gui.state.pins import cells_of, pins_of
 from inspector.gui.widgets.axes import ValueAxis, style_axis
-from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.numbers import fixed
+from inspector.gui.widgets.pin_cells import PinCells
 from inspector.gui.widgets.plain_text import escaped
-from inspector.gui.widgets.source import changes_of, glance, overview_of
+from inspector.gui.widgets.source import glance
 from inspector.gui.widgets.stepplot import title_from_left
 from inspector.gui.widgets.theme import Theme
+from inspector.gui.widgets.view import View
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
 SATURATION = ("left", "right", "graded")
 MOST_ROWS = 6
-SCATTER = 220
-"""Pixels of width that the scatter needs."""
+SCATTER, LEAST_HEIGHT = 220, 220
+"""Pixels of width that the scatter needs, and of height where maps stand beside each other."""
 NEAR = 9.0
 """Pixels from a dot's middle within which the mouse is on it; dots have a radius of 3."""
 
@@ -59,13 +63,19 @@ class Gates(Panel):
         self.controls.addWidget(caption("Layer"))
         self.controls.addWidget(self.where)
         self.where.currentTextChanged.connect(self._chosen)
+        self.cells = chooser([MEAN, EXTREMES], CELLS_TIP)
+        self.controls.addWidget(caption("Cells"))
+        self.controls.addWidget(self.cells)
+        self.cells.currentTextChanged.connect(self.redraw)
         self.rows: list[MapRow] = []
-        self.scatter = pg.PlotItem(axisItems={s: ValueAxis(s) for s in ("left", "bottom")}, enableMenu=False)
+        self.pin_cells: dict[Any, PinCells] = {}
+        self.arranged: Arranged | None = None
+        axes = {s: ValueAxis(s) for s in ("left", "bottom")}
+        self.scatter = pg.PlotItem(viewBox=View(both=True), axisItems=axes, enableMenu=False)
         title_from_left(self.scatter)
         self.scatter.hideButtons()
         self.scatter.setXRange(0, 1, padding=0.04)
         self.scatter.setYRange(0, 1, padding=0.04)
-        self.scatter.setMouseEnabled(False, False)
         self.scatter.setAspectLocked(False)
         self.dots: list[pg.ScatterPlotItem] = []
         self.moves: list[pg.PlotDataItem] = []
@@ -100,14 +110,8 @@ class Gates(Panel):
         assert self.capture is not None
         names = self.step_names()
         for row, channel in zip(self.rows, gates, strict=True):
-            steps, units = self.capture.extent(channel.name, self.frame)
-            levels, nan, infinite = glance(self.capture, channel, self.frame)
-            row.show(
-                overview_of(self.capture, channel.name, self.frame), steps, units, levels, channel.unit,
-                self.capture.revision(channel.name, self.frame), nan=nan, infinite=infinite,
-                gaps=gaps_of(self.capture, channel.name, self.frame),
-                changes=changes_of(self.capture, channel.name, self.frame),
-            )  # fmt: skip
+            _, nan, infinite = glance(self.capture, channel, self.frame)
+            show_cells(row, self.capture, channel, self.frame, self.cells.currentText(), nan, infinite)
             row.plot.set_title(channel.title)
             row.plot.step_axis.set_names(names)
         self._draw_scatter(gates)
@@ -115,6 +119,7 @@ class Gates(Panel):
     def _make_rows(self, count: int) -> None:
         if count == len(self.rows):
             return
+        self.pin_cells.clear()
         for row in self.rows:
             row.plot.release()
             self.figure.removeItem(row.plot)
@@ -123,13 +128,31 @@ class Gates(Panel):
             self.figure.removeItem(self.scatter)
         self.rows = [MapRow(self.figure, i, self.steps, self.theme, label="unit") for i in range(count)]
         self.plots = [row.plot for row in self.rows]
-        for row in self.rows[:-1]:
-            row.plot.getAxis("bottom").setStyle(showValues=False)
-            row.plot.getAxis("bottom").showLabel(False)
-        self.figure.addItem(self.scatter, row=0, col=2, rowspan=max(1, count))
-        self.figure.ci.layout.setColumnStretchFactor(0, 3)
-        self.figure.ci.layout.setColumnStretchFactor(2, 1)
-        self.figure.ci.layout.setColumnMinimumWidth(2, SCATTER)
+        items = [item for row in self.rows for item in (row.plot, row.bar)]
+        self.arranged = Arranged(self.figure, [*items, self.scatter])
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """A column of maps, in a wide panel two; the scatter at the right."""
+        columns = 2 if len(self.rows) > 1 and is_wide(self.width(), self.height()) else 1
+        high = -(-len(self.rows) // columns)
+        cells: dict[Any, Cell] = {self.scatter: (0, 2 * columns, max(1, high), 1)}
+        for at, row in enumerate(self.rows):
+            line, column = at % high, at // high
+            cells |= {row.plot: (line, 2 * column, 1, 1), row.bar: (line, 2 * column + 1, 1, 1)}
+            last = line == high - 1 or at == len(self.rows) - 1
+            row.plot.getAxis("bottom").setStyle(showValues=last)
+            row.plot.getAxis("bottom").showLabel(last)
+        if self.arranged is not None and self.arranged.place(cells, [1] * high, [*([3, 0] * columns), 0]):
+            for column in (2, 4):
+                self.figure.ci.layout.setColumnMinimumWidth(column, SCATTER if column == 2 * columns else 0)
+            self.figure.setMinimumHeight(LEAST_HEIGHT if columns > 1 else self.needs_height)
+
+    def resizeEvent(self, event: Any) -> None:
+        """Another form of the panel: another layout."""
+        super().resizeEvent(event)
+        if self.state == "figure" and not self.over.on:
+            self._arrange()
 
     def saturation(self, channel: Channel) -> Array | None:
         """Saturation of a gate, whole, or None."""
@@ -173,14 +196,13 @@ class Gates(Panel):
             if after is None:
                 continue
             colour = self.theme.series[index % len(self.theme.series)]
-            if before is not None:
-                self._draw_moves(before, after, colour)
+            moves = [] if before is None else [self._draw_moves(before, after, colour)]
             there = np.isfinite(after[:2]).all(0)
             dots = pg.ScatterPlotItem(
                 x=after[1, there], y=after[0, there], size=6, pen=None, brush=pg.mkBrush(colour + "b0")
             )
             self.scatter.addItem(dots)
-            self.key_lines.addItem(dots, channel.title.removeprefix("Δ "))
+            self.key_lines.addItem(dots, channel.title.removeprefix("Δ "), *moves)
             self.dots.append(dots)
 
     def basis(self, gates: list[Channel]) -> str:
@@ -190,13 +212,14 @@ class Gates(Panel):
         rests = next((method.partition("; ")[2] for method in methods), "")
         return f"<br>{escaped(rests)}" if rests else ""
 
-    def _draw_moves(self, before: Array, after: Array, colour: str) -> None:
+    def _draw_moves(self, before: Array, after: Array, colour: str) -> pg.PlotDataItem:
         """A line from where each unit was, for those that moved."""
         moved = (before[:2] != after[:2]).any(0) & np.isfinite(before[:2] + after[:2]).all(0)
         x, y = (np.stack((before[row, moved], after[row, moved]), -1).reshape(-1) for row in (1, 0))
         line = pg.PlotDataItem(x, y, connect="pairs", pen=pg.mkPen(colour, width=1.2), antialias=True)
         self.scatter.addItem(line)
         self.moves.append(line)
+        return line
 
     def follow(self, new: Position, old: Position) -> None:
         """Another place shows its gates; another unit is marked."""
@@ -204,6 +227,15 @@ class Gates(Panel):
             self.where.setCurrentText(new.place)
         for row in self.rows:
             row.show_row(new.unit)
+
+    def show_pin_cells(self) -> None:
+        """The pinned units of the layer, in the map of every gate."""
+        if self.capture is None or self.state != "figure":
+            return
+        for row, channel in zip(self.rows, self.shown(), strict=False):
+            steps, units = self.capture.extent(channel.name, self.frame)
+            found = cells_of(pins_of(self.looking).all, self.looking.axis, channel.place, steps, units)
+            self.pin_cells.setdefault(row.plot, PinCells(row.plot)).show(found, self.theme)
 
     def pointed(self, plot: Any, x: float, y: float) -> None:
         """The cursor goes to the step and unit under the mouse, over the scatter to the unit of a dot."""

@@ -24,6 +24,7 @@ from inspector.analysis.attention.tables import (
     table_of_heads,
 )
 from inspector.gui.panel.attention.pairs_of_heads import Pair, PairsOfHeads
+from inspector.gui.panel.attention.quantities import OF_HEADS, ON_REQUEST, of_attention
 from inspector.gui.panel.base import Panel, measured
 from inspector.gui.panel.channel_choice import offer
 from inspector.gui.panel.exact import why_not_known
@@ -53,27 +54,8 @@ class Heads(Panel):
         "Every attention head with its type, importance, the head most like it and its other numbers, and what "
         "attention costs. Needs a model with attention."
     )
-    shows = (
-        "attention/distance",
-        "attention/entropy",
-        "attention/entropy_normalised",
-        "attention/largest_logit",
-        "attention/largest_weight",
-        "attention/mask_margin",
-        "attention/sink_mass",
-        "attention/sink_mass_4",
-    )
-    extra = (
-        "attention/against_gradient",
-        "attention/clipped",
-        "attention/cost",
-        "attention/direct_logit",
-        "attention/gradient",
-        "attention/head_types",
-        "attention/pair",
-        "attention/redundancy",
-        "attention/weighted_norm",
-    )
+    shows = OF_HEADS
+    extra = (*ON_REQUEST, "attention/cost", "attention/redundancy")
     by_steps = False
 
     @classmethod
@@ -83,7 +65,7 @@ class Heads(Panel):
 
     def concerns(self, name: str) -> bool:
         """Quantities of attention that could not be computed."""
-        return ":attention" in name
+        return of_attention(name)
 
     def picture(self) -> QWidget:
         """The table, and the matrix beside it where there is one."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter
+from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
 
 from inspector.gui.panel.base import Panel
@@ -15,6 +15,7 @@ from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.step_axes import places_along
 from inspector.gui.widgets.plain_text import clean
+from inspector.gui.widgets.text_table import paint_lines
 from inspector.records import STEP_DOMAIN, Channel
 
 Array = npt.NDArray[Any]
@@ -140,19 +141,8 @@ class Health(Panel):
         lines = [["tensor", *map(self.heading, rows[0][1])]]
         for channel, counts in rows:
             lines.append([clean(self.tensor(channel)), *(self.shown(n, v) for n, v in counts.items())])
-        metrics = QFontMetricsF(painter.font())
-        widths = [max(metrics.horizontalAdvance(line[j]) for line in lines) + 18 for j in range(len(lines[0]))]
-        height = metrics.height() * 1.35
-        painter.save()
-        painter.translate(rect.topLeft())
-        scale = min(1.0, rect.width() / (sum(widths) + 16), rect.height() / (height * len(lines) + 16))
-        painter.scale(scale, scale)
-        for i, line in enumerate(lines):
-            x = 8.0
-            for j, text in enumerate(line):
-                bad = i and j and rows[i - 1][1] and list(rows[i - 1][1])[j - 1] in BAD and text not in ("0", "?")
-                painter.setPen(QColor(self.theme.error if bad else self.theme.muted if i == 0 else self.theme.text))
-                flag = Qt.AlignmentFlag.AlignLeft if j == 0 else Qt.AlignmentFlag.AlignRight
-                painter.drawText(QRectF(x, 8 + i * height, widths[j] - 10, height), flag, text)
-                x += widths[j]
-        painter.restore()
+        names = list(rows[0][1])
+        paint_lines(
+            painter, rect, lines, self.theme,
+            lambda row, column: column > 0 and names[column - 1] in BAD and bool(rows[row][1].get(names[column - 1])),
+        )  # fmt: skip

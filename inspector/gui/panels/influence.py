@@ -159,10 +159,10 @@ class Influence(Panel):
             line.setSymbolPen(None)
             line.setSymbolBrush(self.theme.series[index % len(self.theme.series)])
             self.plot.addItem(line)
-            self.legend.addItem(line, channel.title)
+            self.legend.addItem(line, channel.title, *(() if index else (self.low, self.high, self.band)))
             self.lines[channel.name] = line
-        for sample, (_, name) in zip(self.samples, LEVELS, strict=True):
-            self.legend.addItem(sample, name)
+        for sample, mark, (_, name) in zip(self.samples, self.marks, LEVELS, strict=True):
+            self.legend.addItem(sample, name, mark)
 
     def pointed(self, plot: Any, x: float, y: float) -> None:
         """A lag is marked."""

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyqtgraph as pg
 
 from inspector.analysis.lag_norms import centre_of, lag_verdict
+from inspector.gui.panel.arranged import Arranged
 from inspector.gui.panel.base import Panel, measured, number, set_options
 from inspector.gui.panel.channel_choice import chosen, offer_channels
 from inspector.gui.panel.exact import exact, exact_at
@@ -31,6 +32,8 @@ from inspector.records import Channel
 
 Array = npt.NDArray[Any]
 FLOOR = -300.0
+LEAST_ROW = 200
+"""Pixels of height that the plots need beside each other."""
 MOST_STARTS = 8
 """Rows of a map that are named on its axis."""
 NORM = "norm of the product"
@@ -49,7 +52,7 @@ class Lags(Panel):
     of_recurrences = True
     hint = "Norms of products of step Jacobians by lag: how far back a state has an effect. Needs a recurrent layer."
     shows = ("jacobian/lag", "gradient/lag_map", "scans")
-    needs_height = 300
+    needs_height = 320
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
@@ -83,6 +86,7 @@ class Lags(Panel):
         self.row = MapRow(self.figure, 1, None, self.theme, label="start", bottom="lag in steps")
         self.row.map.setFlag(self.row.map.GraphicsItemFlag.ItemUsesExtendedStyleOption)
         self.plots = [self.plot, self.row.plot]
+        self.arranged = Arranged(self.figure, [self.plot, self.row.plot, self.row.bar])
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
@@ -117,10 +121,25 @@ class Lags(Panel):
         offer_channels(self.which, maps)
         self._draw_curve(next(iter(self.tables()), None))
         self._draw_map(self.map_shown())
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """In a wide panel the map stands beside the curve."""
+        curve_there, map_there = bool(self.tables()), self.map_shown() is not None
+        self.arranged.place_two(
+            (self.width(), self.height()), [self.plot] if curve_there else [],
+            [self.row.plot, self.row.bar] if map_there else [], (LEAST_ROW, self.needs_height),
+            (3, 2),
+        )  # fmt: skip
+
+    def resizeEvent(self, event: Any) -> None:
+        """Another form of the panel: another layout."""
+        super().resizeEvent(event)
+        if self.state == "figure" and not self.over.on:
+            self._arrange()
 
     def _draw_curve(self, channel: Channel | None) -> None:
         assert self.capture is not None
-        self.plot.setVisible(channel is not None)
         if channel is None:
             return
         norms = self.capture.array(channel.name, self.frame)
@@ -159,7 +178,7 @@ class Lags(Panel):
         )
         for item, name, there in shown:
             if there:
-                self.legend.addItem(item, name)
+                self.legend.addItem(item, name, *((self.high, self.band) if item is self.low else ()))
 
     def _fit(self, values: Array, middle: Array, *, centred: bool) -> None:
         """All of the median in view, and its band as far as it is not far below; `centred` has 1 in the middle."""
@@ -188,8 +207,6 @@ class Lags(Panel):
         return f"{channel.place}: {lag_verdict(middle, horizon, what, shares).sentence}"
 
     def _draw_map(self, channel: Channel | None) -> None:
-        for item in (self.row.plot, self.row.bar):
-            item.setVisible(channel is not None)
         if channel is None:
             return
         assert self.capture is not None

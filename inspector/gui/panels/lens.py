@@ -10,6 +10,7 @@ import numpy.typing as npt
 from PySide6.QtCore import Qt
 
 from inspector.capture.pyramid import reduce_rows
+from inspector.gui.panel.arranged import Arranged, is_wide
 from inspector.gui.panel.base import Panel, measured, set_options
 from inspector.gui.panel.exact import exact_at
 from inspector.gui.panel.registry import PANELS
@@ -43,6 +44,10 @@ class Curve:
     values: Array
 
 
+ROW = 120
+"""Pixels of height that a plot needs."""
+
+
 @PANELS.register("lens")
 class Lens(Panel):
     """Attention of a sequence to itself, maps over (step, source), gradients by step, gates."""
@@ -52,7 +57,7 @@ class Lens(Panel):
     hint = "What the token under the cursor does in the whole text. Needs attention, gates, or gradients by step."
     shows = ("attention/maps", "gates", "gradient/lag_map", "gradients", "gradients/embedding")
     extra = ("bptt",)
-    needs_height = 480
+    needs_height = 240
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
@@ -76,10 +81,10 @@ class Lens(Panel):
             lines = [curve(self.theme, n % LINES, dashed=n >= LINES) for n in range(2 * LINES)]
             for line in lines:
                 plot.addItem(line)
-            self.figure.addItem(plot, row=row, col=0)
             self.plots.append(plot)
             self.lines.append(lines)
             self.legends.append(Legend(plot))
+        self.arranged = Arranged(self.figure, self.plots)
         pins_of(self.looking).changed.connect(self.draw_if_seen)
         self.steps.changed.connect(self._view_changed)
         self.reset()
@@ -87,6 +92,8 @@ class Lens(Panel):
     def reset(self) -> None:
         """Nothing is drawn of another capture."""
         self.drawn_curves: dict[int, list[Curve]] = {}
+        self._there: list[int] = []
+        self._columns = 1
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
@@ -124,8 +131,8 @@ class Lens(Panel):
         steps, notes = self.tokens(), [""] * len(TITLES)
         has = (self.of("attention"), self.of("map", "bptt"), self.of("gradient"), self.of("gate"))
         drawn = [row for row in range(len(TITLES)) if has[row]]
+        self._arrange(drawn)
         for row, channels in ((row, has[row]) for row in rows):
-            self.plots[row].setVisible(bool(channels))
             tables: list[list[Curve]] = []
             if row in (ATTENTION, INFLUENCE):
                 notes[row] = self._too_large(channels)
@@ -134,7 +141,28 @@ class Lens(Panel):
                 tables = [self._along(channels)]
             self.drawn_curves[row] = tables[0] if tables else []
             place = channels[0].place if channels else ""
-            self._show(row, tables, notes[row], place, last=bool(drawn) and row == drawn[-1])
+            self._show(row, tables, notes[row], place, last=self._at_bottom(row))
+
+    def _arrange(self, drawn: list[int]) -> None:
+        """The plots that have something, in a wide panel in two columns."""
+        self._there, self._columns = drawn, 2 if len(drawn) > 1 and is_wide(self.width(), self.height()) else 1
+        cells = {self.plots[row]: (at // self._columns, at % self._columns, 1, 1) for at, row in enumerate(drawn)}
+        rows = -(-len(drawn) // self._columns)
+        if len(drawn) % self._columns:  # the last one has the whole row
+            cells[self.plots[drawn[-1]]] = (rows - 1, 0, 1, self._columns)
+        if self.arranged.place(cells, [1] * rows, [1] * self._columns):
+            self.figure.setMinimumHeight(ROW * rows)
+
+    def _at_bottom(self, row: int) -> bool:
+        """Whether nothing stands below a plot, which then has the numbers of the steps."""
+        return row in self._there[-self._columns :] or self._columns > 1
+
+    def resizeEvent(self, event: Any) -> None:
+        """Another form of the panel: another number of columns."""
+        super().resizeEvent(event)
+        columns = 2 if len(self._there) > 1 and is_wide(self.width(), self.height()) else 1
+        if self.state == "figure" and columns != self._columns:
+            self.draw_if_seen()
 
     def _show(self, row: int, tables: list[list[Curve]], note: str, place: str, *, last: bool) -> None:
         plot, legend = self.plots[row], self.legends[row]

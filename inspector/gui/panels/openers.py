@@ -53,7 +53,7 @@ class Openers(Panel):
         "long-term memory. Needs a gated layer (LSTM, GRU, or gates of your own)."
     )
     shows = ("gates", "saturation", "timescale", "memory", "openers")
-    needs_height = 480
+    needs_height = 390
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:

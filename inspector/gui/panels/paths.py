@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.analysis.lag_norms import centre_of
+from inspector.gui.panel.arranged import Arranged, is_wide
 from inspector.gui.panel.base import Panel, caption, chooser, measured, number, set_options
 from inspector.gui.panel.exact import exact_at, or_why
 from inspector.gui.panel.labelled import find_row, row_of
@@ -37,8 +38,8 @@ SPOKEN = 20
 NAMED = (1, 10, 100)
 COLOURS = {"path/lag_direct": 0, "path/lag_difference": 1, "path/lag_whole": 3, "path/retention_band": 2}
 """Colours by lag: the direct path and the others have the same colours as in the plots by step."""
-ROW = 150
-"""Pixels of height that a plot needs."""
+ROW, LEAST_ROW = 150, 110
+"""Pixels of height that a plot needs in a column, and beside others."""
 
 
 @PANELS.register("paths")
@@ -77,7 +78,9 @@ class Paths(Panel):
         self.figure.removeItem(self.open_units.bar)
         self.figure.removeItem(self.open_units.plot)
         self.plots = [self.norms.plot, self.open_units.plot, self.shares.plot, self.lags.plot]
-        self._rows: list[tuple[Any, int]] = []
+        self.arranged = Arranged(self.figure, self.plots)
+        self._shown: list[tuple[Any, int]] = []
+        self._wide = False
         self.steps.changed.connect(self._in_view)
 
     def set_theme(self, theme: Theme) -> None:
@@ -116,25 +119,28 @@ class Paths(Panel):
             (self.shares.plot, 2, bool(self.by_step(log=False))), (self.lags.plot, 5, bool(self.shown(*BY_LAG))),
         )  # fmt: skip
         shown = [(plot, stretch) for plot, stretch, there in rows if there]
-        self.figure.setMinimumHeight(ROW * len(shown))
-        self._arrange(shown)
+        self._shown = shown
+        self._arrange()
 
-    def _arrange(self, rows: list[tuple[Any, int]]) -> None:
-        """Only the plots that show something take space."""
-        if rows == self._rows:
+    def _arrange(self) -> None:
+        """Only the plots that show something take space: beside each other in a wide panel, else in a column."""
+        shown = self._shown
+        if is_wide(self.width(), self.height()) and len(shown) > 1:
+            cells = {plot: (at % 2, at // 2, 1, 1) for at, (plot, _) in enumerate(shown[:4])}
+            if len(shown) == 3:  # what is by lag stands alone in its column
+                cells[shown[-1][0]] = (0, 1, 2, 1)
+            self.figure.setMinimumHeight(2 * LEAST_ROW)
+            self.arranged.place(cells, (1, 1), (1, 1))
             return
-        for plot, _ in self._rows:
-            self.figure.removeItem(plot)
-        for row in range(len(self.plots)):
-            self.figure.ci.layout.setRowStretchFactor(row, rows[row][1] if row < len(rows) else 0)
-        for row, (plot, _) in enumerate(rows):
-            self.figure.addItem(plot, row=row, col=0)
-            plot.show()
-        for plot in set(self.plots) - {plot for plot, _ in rows}:  # Qt deletes items that are in no scene out of order
-            plot.hide()
-            if plot.scene() is None:
-                self.figure.scene().addItem(plot)
-        self._rows = rows
+        self.figure.setMinimumHeight(ROW * len(shown))
+        self.arranged.place({plot: (at, 0, 1, 1) for at, (plot, _) in enumerate(shown)}, [share for _, share in shown])
+
+    def resizeEvent(self, event: Any) -> None:
+        """A wide panel has two columns."""
+        super().resizeEvent(event)
+        wide, self._wide = self._wide, is_wide(self.width(), self.height())
+        if self._shown and self.state == "figure" and not self.over.on and wide != self._wide:
+            self.draw_if_seen()  # the title over the lags has one line or two
 
     def _draw_curves(self) -> None:
         assert self.capture is not None
@@ -186,7 +192,10 @@ class Paths(Panel):
         self._mark_unit(self.looking.position.unit)
         if curves:
             estimated = any(not channel.method.startswith("exact") for channel, _ in found)
-            self.lags.plot.set_title(self.sentence(curves) + (" (estimated)" if estimated else ""))
+            told = self.sentence(curves) + (" (estimated)" if estimated else "")
+            first, comma, second = told.partition(" on, ")
+            beside = is_wide(self.width(), self.height()) and bool(comma)
+            self.lags.plot.set_title(*((f"{first} on,", second) if beside else (told,)))
 
     def sentence(self, curves: list[LagCurve]) -> str:
         """A summary of the first curves at one lag."""

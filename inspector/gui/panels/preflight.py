@@ -61,7 +61,7 @@ class Preflight(Panel):
     """Channels of kind "structure" (the map of `structure/causal`, (module,) changes of the test that is chosen) and
     "trial" (losses by learning rate, and while one batch is learned by heart)."""
 
-    tab_order, tab_row = 97, "upper"
+    tab_order = 177
     key, title = "preflight", "Pre-flight"
     hint = (
         "Tests of the model's structure: does it read later inputs, padding or the rest of its batch, see order, keep "
@@ -245,6 +245,7 @@ class Preflight(Panel):
         values = self.capture.array(channel.name, self.frame)
         self.learned.setData(np.arange(len(values)), values)
         self.batch.set_title(channel.title, channel.method)
+        self.batch.label_left("loss" if channel.unit in ("", "1") else f"loss ({channel.unit})")
         self.batch.vb.setXRange(0, max(1, len(values) - 1), padding=0.01)
         top = float(np.nanmax(values[np.isfinite(values)], initial=0.0))
         self.batch.vb.setYRange(0, top or 1.0, padding=0.02)

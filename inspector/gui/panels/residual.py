@@ -21,6 +21,7 @@ from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import StepAxis, style_axis
 from inspector.gui.widgets.cell_texts import CellTexts
+from inspector.gui.widgets.colour_choice import chosen
 from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.maprow import MapRow
@@ -99,8 +100,9 @@ class Residual(Panel):
         self.reset()
 
     def reset(self) -> None:
-        """Another capture: no layer is marked."""
-        self.layer: int | None = None
+        """Another model: no layer is marked."""
+        if not self.same_model:
+            self.layer: int | None = None
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
@@ -177,7 +179,8 @@ class Residual(Panel):
         self.words.setVisible(classes)
         if classes:
             numbers = self.values(channel)
-            self.words.set_texts(lambda i, j: self.word(channel, numbers[i, j]), levels.index(values), levels.scale)
+            drawn = chosen(self.row.map, levels)
+            self.words.set_texts(lambda i, j: self.word(channel, numbers[i, j]), drawn.index(values), drawn.table)
 
     def word(self, channel: Channel, number: float) -> str:
         """The name of a class, its number where it has none, nothing where it is not known."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter
+from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QLineEdit, QPlainTextEdit, QPushButton, QSplitter, QVBoxLayout, QWidget
 
 from inspector.analysis.sequence_table import (
@@ -27,6 +27,7 @@ from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.distribution import Distribution
 from inspector.gui.widgets.number_table import NumberTable
 from inspector.gui.widgets.plain_text import clean
+from inspector.gui.widgets.text_table import paint_lines
 from inspector.gui.widgets.theme import Theme
 from inspector.records import SEQUENCE_DOMAIN, Channel
 
@@ -37,6 +38,8 @@ HEADING_LETTERS, MOST_PLACE = 10, 16
 """Letters of a line of a heading, and of the name of a layer in it."""
 SAID_LINES = 3.5
 TABLE_SHARE, PLOT_SHARE = 5, 2
+LONGEST_CELL = 44
+"""Letters of a cell of the painted table."""
 NONE = "none"
 """In place of a horizon that no lag reached."""
 
@@ -265,23 +268,10 @@ class Sequences(Panel):
             note = table.problems[row]
             name = f"{table.names[row]}: {note}" if note else table.names[row]
             lines.append([clean(name), *(self.cell(table, int(row), channel.name) for channel in channels)])
-        metrics = QFontMetricsF(painter.font())
-        widths = [max(metrics.horizontalAdvance(line[j][:44]) for line in lines) + 16 for j in range(len(lines[0]))]
-        height = metrics.height() * 1.35
-        worst = {channel.name: table.worst(channel.name) for channel in channels}
-        painter.save()
-        painter.translate(rect.topLeft())
-        scale = min(1.0, rect.width() / (sum(widths) + 16), rect.height() / (height * len(lines) + 16))
-        painter.scale(scale, scale)
-        for i, line in enumerate(lines):
-            x, bad = 8.0, i > 0 and bool(table.problems[rows[i - 1]])
-            for j, text in enumerate(line):
-                marked = i and j and not bad and rows[i - 1] in worst[channels[j - 1].name]
-                painter.setPen(
-                    QColor(self.theme.error if marked or bad else self.theme.text if i else self.theme.muted)
-                )
-                flag = Qt.AlignmentFlag.AlignLeft if j == 0 else Qt.AlignmentFlag.AlignRight
-                shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, widths[j] - 8)
-                painter.drawText(QRectF(x, 8 + i * height, widths[j] - 8, height), flag, shown)
-                x += widths[j]
-        painter.restore()
+        worst = [set(table.worst(channel.name)) for channel in channels]
+
+        def marked(row: int, column: int) -> bool:
+            bad = bool(table.problems[rows[row]])
+            return bad or (column > 0 and rows[row] in worst[column - 1])
+
+        paint_lines(painter, rect, lines, self.theme, marked, LONGEST_CELL)

@@ -63,7 +63,6 @@ class Spike(Panel):
             plot.addItem(bars)
             self.figure.addItem(plot, row=row, col=0)
         self.figure.addItem(self.chronology, row=4, col=0)
-        self.samples.vb.setMouseEnabled(False, False)
 
     def refresh(self, changed: frozenset[str]) -> None:
         """Also when a map by source step, which another panel shows, has come."""

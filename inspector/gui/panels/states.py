@@ -9,18 +9,21 @@ import numpy.typing as npt
 import pyqtgraph as pg
 
 from inspector.gui.panel.base import Panel, caption, chooser, measured, set_options
+from inspector.gui.panel.cells_of_map import CELLS, CELLS_TIP, DENSITY, show_cells
 from inspector.gui.panel.exact import exact_at
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
-from inspector.gui.state.pins import MOST, pins_of
-from inspector.gui.widgets.bands import bands, crowded
+from inspector.gui.state.pins import MOST, cells_of, pins_of
+from inspector.gui.widgets.banded_lines import CROWD, BandedLines
 from inspector.gui.widgets.centred import DIFFERENCE, is_centred
-from inspector.gui.widgets.gaps import gaps_of
-from inspector.gui.widgets.legend import Legend
+from inspector.gui.widgets.density import BINS, density_overview, ticks
+from inspector.gui.widgets.gaps import Gaps, gaps_of
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.ordering import ORDERS, order_units
-from inspector.gui.widgets.source import changes_of, drawable, glance, overview_of
-from inspector.gui.widgets.stepplot import StepPlot, curve
+from inspector.gui.widgets.pin_cells import PinCells
+from inspector.gui.widgets.quantise import Levels
+from inspector.gui.widgets.source import GLANCE, drawable, glance
+from inspector.gui.widgets.stepplot import StepPlot
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 
@@ -50,8 +53,12 @@ class States(Panel):
     def build(self) -> None:
         """A map above the trace of one unit."""
         self.which, self.order = chooser([], "Which state"), chooser(list(ORDERS), "Order of units")
-        for widget in (caption("State"), self.which, caption("Units"), self.order):
+        self.cells = chooser(list(CELLS), CELLS_TIP)
+        for widget in (
+            caption("State"), self.which, caption("Units"), self.order, caption("Cells"), self.cells,
+        ):  # fmt: skip
             self.controls.addWidget(widget)
+        self.cells.currentTextChanged.connect(self.redraw)
         self.which.currentTextChanged.connect(self._chosen)
         self.order.currentTextChanged.connect(self.redraw)
         self.row = MapRow(self.figure, 0, self.steps, self.theme, label="unit")
@@ -59,31 +66,24 @@ class States(Panel):
         self.figure.addItem(self.trace, row=1, col=0)
         self.figure.ci.layout.setRowStretchFactor(0, 3)
         self.figure.ci.layout.setRowStretchFactor(1, 1)
-        self.lines = [curve(self.theme, n) for n in range(1 + MOST)]
+        self.banded = BandedLines(self.trace, self.theme, 1 + MOST)
+        self.lines, self.edges, self.legend = self.banded.lines, self.banded.edges, self.banded.legend
         self.line = self.lines[0]
         """Of the unit under the cursor; the others are of pinned units."""
-        self.edges = [(curve(self.theme, n, width=0.6), curve(self.theme, n, width=0.6)) for n in range(1 + MOST)]
-        for one in (*(edge for pair in self.edges for edge in pair), *self.lines):
-            self.trace.addItem(one)
-        self.legend = Legend(self.trace)
         self._traced: list[tuple[int, Array]] = []
         """(unit, its values) of what is drawn."""
         pins_of(self.looking).changed.connect(self.draw_if_seen)
         self.steps.changed.connect(self._in_view)
         self.trace.addItem(pg.InfiniteLine(0, angle=0, pen=pg.mkPen(self.theme.grid)), ignoreBounds=True)
         self.plots = [self.row.plot, self.trace]
+        self.pin_cells = PinCells(self.row.plot)
         self._order: npt.NDArray[np.intp] | None = None
         self._order_key: Any = None
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
         self.row.set_theme(theme)
-        self.legend.set_theme(theme)
-        for n, line in enumerate(self.lines):
-            colour = theme.series[n % len(theme.series)]
-            line.setPen(pg.mkPen(colour, width=1.4))
-            for edge in self.edges[n]:
-                edge.setPen(pg.mkPen(colour + "70", width=0.6))
+        self.banded.set_theme(theme)
         super().set_theme(theme)
 
     def _chosen(self, name: str) -> None:
@@ -101,19 +101,39 @@ class States(Panel):
         set_options(self.which, [channel.name for channel in self.channels()])
         channel = self.chosen()
         assert channel is not None and self.capture is not None
-        steps, units = self.capture.extent(channel.name, self.frame)
+        steps = self.capture.extent(channel.name, self.frame)[0]
         levels, nan, infinite = glance(self.capture, channel, self.frame)
-        self.row.show(
-            overview_of(self.capture, channel.name, self.frame), steps, units, levels, channel.unit,
-            self.capture.revision(channel.name, self.frame), nan=nan, infinite=infinite,
-            gaps=gaps_of(self.capture, channel.name, self.frame),
-            changes=changes_of(self.capture, channel.name, self.frame),
-        )  # fmt: skip
-        self.row.set_order(self._ordering(channel))
-        self.row.plot.set_title(f"{channel.title}, {channel.place}{self._beyond_rounding(channel)}")
+        if self.as_density:
+            self._draw_density(channel, levels)
+        else:
+            cells = show_cells(self.row, self.capture, channel, self.frame, self.cells.currentText(), nan, infinite)
+            self.row.set_order(self._ordering(channel))
+            told = f"{channel.title}, {channel.place}{self._beyond_rounding(channel)}"
+            self.row.plot.set_title(told + (cells if steps > self.row.plot.vb.width() else ""))
         for plot in self.plots:
             plot.step_axis.set_names(self.step_names())
         self._draw_trace(channel)
+
+    @property
+    def as_density(self) -> bool:
+        """Whether the map is of the numbers of all units rather than of each unit."""
+        return self.cells.currentText() == DENSITY
+
+    def _draw_density(self, channel: Channel, levels: Levels) -> None:
+        assert self.capture is not None
+        steps, units = self.capture.extent(channel.name, self.frame)
+        look = density_overview(self.capture, channel.name, self.frame, levels.low, levels.high)
+        gaps = gaps_of(self.capture, channel.name, self.frame, y=None)
+        gaps = Gaps(*(tuple((cut, (0, BINS)) for cut, _ in rects) for rects in (gaps.missing, gaps.damaged)))
+        most = float(np.nanmax(look((0, steps), GLANCE)[0], initial=0.0)) or 1.0
+        self.row.set_order(None)
+        self.row.show(
+            look, steps, BINS, Levels(0.0, most, root=True), "1",
+            self.capture.revision(channel.name, self.frame), gaps=gaps,
+        )  # fmt: skip
+        self.row.plot.label_left("value")
+        self.row.plot.getAxis("left").setTicks([ticks(levels.low, levels.high)])
+        self.row.plot.set_title(f"{channel.title}, {channel.place}: share of {units:,} units at each value")
 
     def _beyond_rounding(self, channel: Channel) -> str:
         """The end of the title of a difference in which nothing is left but rounding."""
@@ -157,7 +177,8 @@ class States(Panel):
         self.trace.label_left(DIFFERENCE if self.differs else "value")
         self.trace.fit_left(values, centred=is_centred([channel]) and self.differs)
         self.trace.mark_gaps(gaps_of(self.capture, channel.name, self.frame, y=None, at={1: unit}))
-        self.row.show_row(self.row_of(unit) if self.looking.position.unit is not None else None)
+        marked = self.looking.position.unit is not None and not self.as_density
+        self.row.show_row(self.row_of(unit) if marked else None)
 
     def _values_of(self, channel: Channel, unit: int) -> Array:
         """(steps,) of one unit, NaN where nothing is known."""
@@ -167,28 +188,10 @@ class States(Panel):
 
     def _show_traces(self) -> None:
         """The part in view of the unit under the cursor, and of pinned units; mean and extremes where it is crowded."""
-        low, high = self.steps.bounds
-        pixels, many = self.trace.vb.width(), len(self._traced) > 1
-        dense = crowded(min(high - low, len(self._traced[0][1])), pixels)
-        self.legend.clear()
-        for n, line in enumerate(self.lines):
-            edges = self.edges[n]
-            if n >= len(self._traced):
-                for one in (line, *edges):
-                    one.setData([], [])
-                continue
-            unit, values = self._traced[n]
-            first, stop = max(0, int(low)), min(len(values), int(high) + 2)
-            cells = max(1, int(pixels / 2)) if dense else max(1, stop - first)
-            x, least, mean, largest = bands(values[first:stop], first, cells)
-            line.setData(x, mean)
-            for edge, extreme in zip(edges, (least, largest), strict=True):
-                edge.setData(*((x, extreme) if dense else ([], [])))
-            if many:
-                self.legend.addItem(line, f"unit {unit}")
-        how = ", mean and extremes of the steps of two pixels" if dense else ""
+        self.banded.show([(f"unit {unit}", values) for unit, values in self._traced], self.steps.bounds)
         units = ", ".join(str(unit) for unit, _ in self._traced)
-        self.trace.set_title(f"{'units' if many else 'unit'} {units}{how}")
+        many = len(self._traced) > 1
+        self.trace.set_title(f"{'units' if many else 'unit'} {units}{CROWD if self.banded.dense else ''}")
 
     def _in_view(self, _low: float, _high: float) -> None:
         if self.state == "figure" and self._traced and not self.over.on:
@@ -208,6 +211,15 @@ class States(Panel):
         if channel is not None and new.unit != old.unit:
             self._draw_trace(channel)
 
+    def show_pin_cells(self) -> None:
+        """The pinned units of the state that is drawn, at their steps."""
+        channel, at = self.chosen(), pins_of(self.looking).all
+        if channel is None or self.capture is None or self.state != "figure":
+            return
+        steps, units = self.capture.extent(channel.name, self.frame)
+        found = [] if self.as_density else cells_of(at, self.looking.axis, channel.place, steps, units)
+        self.pin_cells.show([(x, self.row_of(unit), number) for x, unit, number in found], self.theme)
+
     def pointed(self, plot: Any, x: float, y: float) -> None:
         """The cursor goes to the step and, over the map, the unit under the mouse."""
         changes: dict[str, Any] = {"step": round(x)}
@@ -215,13 +227,17 @@ class States(Panel):
         if channel is not None:
             changes["place"] = channel.place
             assert self.capture is not None
-            if plot is self.row.plot and 0 <= round(y) < self.capture.extent(channel.name, self.frame)[1]:
+            if (
+                plot is self.row.plot
+                and not self.as_density
+                and 0 <= round(y) < self.capture.extent(channel.name, self.frame)[1]
+            ):
                 changes["unit"] = self.unit_at(round(y))
         self.looking.move(**changes)
 
     def clampable(self, plot: Any) -> Channel | None:
         """The state whose map it is."""
-        return self.chosen() if plot is self.row.plot else None
+        return self.chosen() if plot is self.row.plot and not self.as_density else None
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """The value at step and unit, of every state of the place."""

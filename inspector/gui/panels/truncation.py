@@ -65,8 +65,6 @@ class Truncation(Panel):
         self.error.setAxisItems({"left": LogAxis()})
         self.error.getAxis("left").setWidth(58)
         self.rest = StepPlot(None, self.theme, label="share", bottom="K: steps that each loss goes back", log=True)
-        for plot in (self.error, self.rest):
-            plot.vb.setMouseEnabled(False, False)
         self.rest.vb.setXLink(self.error.vb)
         self.by_step = StepPlot(self.steps, self.theme, label="smallest K")
         self.lines = [curve(self.theme, n, width=1.8, dashed=n == 2) for n in range(3)]
@@ -80,8 +78,12 @@ class Truncation(Panel):
         self.trails = [curve(self.theme, n) for n in range(len(TOLERANCES))]
         for trail in self.trails:
             self.by_step.addItem(trail)
+        errors = Legend(self.error)
+        for n, (sample, (_, text)) in enumerate(zip(self.samples, TOLERANCES, strict=True)):
+            own = self.marks[n :: len(TOLERANCES)]
+            errors.addItem(sample, f"{text} and the smallest K within it", self.levels[n], *own)
         self.legends = [
-            Legend(self.error, self.samples, tuple(f"{text} and the smallest K within it" for _, text in TOLERANCES)),
+            errors,
             Legend(self.rest, self.lines[1:], ("cosine to the exact gradient", "share of the cost")),
             Legend(self.by_step, self.trails, tuple(f"within {text}" for _, text in TOLERANCES)),
         ]

@@ -6,6 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
+from inspector.capture.regular import path_of
 from inspector.transport.network.address import DEFAULT_PORT, Address, is_loopback, secret_in
 from inspector.transport.network.listener import Limits, Listener, Training
 
@@ -28,7 +29,7 @@ class Place:
     @property
     def secret(self) -> Path:
         """The file of the secret."""
-        return Path(self.secret_file).expanduser() if self.secret_file else Path(self.folder).expanduser() / SECRET
+        return path_of(self.secret_file) if self.secret_file else path_of(self.folder) / SECRET
 
 
 class Listening:
@@ -56,7 +57,7 @@ class Listening:
     def begin(self, place: Place) -> str:
         """Listen; returns why that is not possible, "" where it does now. Ends what listened before."""
         self.close()
-        folder = Path(place.folder).expanduser()
+        folder = path_of(place.folder)
         if not place.folder.strip():
             return "No folder was given for the captures; expected one that can be written."
         try:

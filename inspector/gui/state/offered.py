@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from inspector.capture.regular import is_a_file
 from inspector.records import Catalog, Entry
 
 TRAINER, PARTS = "trainer_state.json", ".metadata"
@@ -92,7 +93,7 @@ class Offered:
 
 def is_of_transformers(folder: str) -> bool:
     """Whether a folder describes its weights as those of Hugging Face's transformers do."""
-    return (Path(folder).expanduser() / "config.json").is_file()
+    return is_a_file(Path(folder) / "config.json")
 
 
 def name_filter(title: str, suffixes: Iterable[str]) -> str:

@@ -80,3 +80,14 @@ def pins_of(cursor: Cursor | Looking) -> Pins:
     shared = cursor.cursor if isinstance(cursor, Looking) else cursor
     found = shared.findChild(Pins)
     return found if isinstance(found, Pins) else Pins(shared)
+
+
+def cells_of(pins: tuple[Pin, ...], axis: str, place: str, steps: int, units: int) -> list[tuple[int, int, int]]:
+    """(step, unit, number) of the pins that are a cell of a map (unit, step) of a place, within its size."""
+    found = []
+    for pin in pins:
+        step, unit = pin.position.at(axis), pin.position.unit
+        here = pin.position.place in ("", place) and step is not None and unit is not None
+        if here and step is not None and unit is not None and step < steps and unit < units:
+            found.append((step, unit, pin.number))
+    return found

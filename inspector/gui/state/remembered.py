@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from inspector.capture.regular import is_there
 from inspector.gui.state.settings import Settings
 from inspector.records import InputSpec, Load, ViewAt
 
@@ -89,7 +90,7 @@ def remember_model(settings: Settings, model: Opened) -> None:
 def last_place(settings: Settings) -> Place | None:
     """Where a person was when the window was closed, as far as it is still there."""
     told = _read(settings.text(LAST))
-    if not isinstance(told, dict) or not isinstance(told.get("path"), str) or not Path(told["path"]).exists():
+    if not isinstance(told, dict) or not isinstance(told.get("path"), str) or not is_there(told["path"]):
         return None
     view: Any = told.get("view")
     try:

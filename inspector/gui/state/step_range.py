@@ -36,6 +36,8 @@ class StepRange(QObject):
         self._length = 0
         self._low, self._high = -0.5, 0.5
         self._whole = True
+        self._kept: tuple[float, float] | None = None
+        """A part that was in view of the run before, and is to be so again as soon as there are so many steps."""
         self._room = 0
         """Steps of a view of the whole while the sequence grows; 0: as many as there are."""
         self._quiet: QTimer | None = None
@@ -78,8 +80,20 @@ class StepRange(QObject):
         self._length, self._room = steps, room_for(steps) if grows else 0
         if grows:
             self._wait()
-        if self._whole or self._high > steps:
+        if self._kept is not None and self._kept[1] <= steps - 0.5:
+            self.set(*self._kept)
+        elif self._whole or self._high > steps:
             self.show_all()
+
+    def keep(self) -> None:
+        """Another run of the same model begins: the part in view of every axis stays, where it will have the steps."""
+        for one in self.every.values():
+            one._kept = one._kept if one._whole else (one._low, one._high)
+
+    def forget(self) -> None:
+        """Another model is shown: all of it."""
+        for one in self.every.values():
+            one._kept = None
 
     def _wait(self) -> None:
         if self._quiet is None:
@@ -98,8 +112,14 @@ class StepRange(QObject):
         """Every step."""
         self._set(-0.5, max(1, self._length, self._room) - 0.5, whole=True)
 
+    def show_whole(self) -> None:
+        """Every step, because the user wants to see them: nothing of the run before is kept."""
+        self._kept = None
+        self.show_all()
+
     def set(self, low: float, high: float) -> None:
         """Show a range; at least two steps wide and inside the sequence."""
+        self._kept = None
         width = min(max(high - low, 2.0), float(max(2, self._length)))
         centre = (low + high) / 2
         low = min(max(-0.5, centre - width / 2), max(-0.5, self._length - 0.5 - width))
@@ -156,6 +176,10 @@ class AxisRange(StepRange):
     def show_all(self) -> None:
         """Every step."""
         self._shown.show_all()
+
+    def show_whole(self) -> None:
+        """Every step, because the user wants to see them."""
+        self._shown.show_whole()
 
     def set(self, low: float, high: float) -> None:
         """Show a range."""

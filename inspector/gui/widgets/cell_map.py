@@ -12,11 +12,12 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
+from inspector.gui.widgets.colour_choice import chosen
 from inspector.gui.widgets.gaps import NONE, Gaps
 from inspector.gui.widgets.growing_image import coloured
 from inspector.gui.widgets.hatching import paint_gaps
 from inspector.gui.widgets.quantise import Levels
-from inspector.gui.widgets.theme import LIGHT, Theme, colour_table
+from inspector.gui.widgets.theme import LIGHT, Theme
 
 Array = npt.NDArray[Any]
 Rect = tuple[float, float, float, float]
@@ -46,6 +47,11 @@ class CellMap(pg.GraphicsObject):  # type: ignore[misc]
         self._look, self._levels, self._revision, self._gaps = look, levels, revision, gaps
         self._cache = None
         self.update()
+
+    @property
+    def levels(self) -> Levels:
+        """The colours that are drawn: the given ones with what the user has chosen."""
+        return chosen(self, self._levels)
 
     def boundingRect(self) -> QRectF:
         """All cells."""
@@ -80,9 +86,10 @@ class CellMap(pg.GraphicsObject):  # type: ignore[misc]
 
     def _image(self, cells: Array, covered: Rect) -> QImage:
         """The cells as colours; the last ones again where nothing has changed."""
-        key = (covered, cells.shape, self._revision, self._levels)
+        levels = self.levels
+        key = (covered, cells.shape, self._revision, levels)
         if self._cache is None or self._cache[0] != key:
-            found = np.ascontiguousarray(coloured(cells, self._levels, colour_table(self._levels.scale)))
+            found = np.ascontiguousarray(coloured(cells, levels, levels.table))
             rows, columns = found.shape
             image = QImage(found.data, columns, rows, 4 * columns, QImage.Format.Format_ARGB32_Premultiplied)
             self._cache = (key, image.copy())

@@ -12,7 +12,7 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
-from inspector.gui.widgets.theme import BLACK, LIGHT, LIGHT_TEXT, MASKED, Theme, colour_table, luminance
+from inspector.gui.widgets.theme import BLACK, LIGHT, LIGHT_TEXT, MASKED, Theme, luminance
 
 LEAST_WIDTH = 13.0
 """Pixels of a cell below which it has no word: one letter and a margin."""
@@ -30,9 +30,11 @@ class CellTexts(pg.GraphicsObject):  # type: ignore[misc]
         self._bright: npt.NDArray[np.int8] = np.zeros((0, 0), np.int8)
         self.setZValue(60)  # above the lines of the cursor
 
-    def set_texts(self, text: Callable[[int, int], str], colours: npt.NDArray[np.uint8], scale: str) -> None:
-        """Other words, over cells whose colours (row, column) are indices of the colour table of a scale."""
-        light = np.array([luminance(int(colour) & 0xFFFFFF) for colour in colour_table(scale)])
+    def set_texts(
+        self, text: Callable[[int, int], str], colours: npt.NDArray[np.uint8], table: npt.NDArray[np.uint32]
+    ) -> None:
+        """Other words, over cells whose colours (row, column) are indices of a table."""
+        light = np.array([luminance(int(colour) & 0xFFFFFF) for colour in table])
         self._text = text
         self._bright = np.where(colours == MASKED, -1, light[colours] >= BRIGHT).astype(np.int8)
         self.prepareGeometryChange()

@@ -6,17 +6,18 @@ from functools import cache
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import QRectF, QSizeF, Qt
-from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
+from PySide6.QtGui import QColor, QImage, QPainter, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QStyleOptionGraphicsItem, QWidget
 
+from inspector.gui.widgets.colour_choice import chosen
 from inspector.gui.widgets.gaps import NONE, Gaps
 from inspector.gui.widgets.hatching import paint_gaps
 from inspector.gui.widgets.numbers import short
 from inspector.gui.widgets.quantise import Levels
-from inspector.gui.widgets.theme import INFINITE, LAST, LIGHT, NOT_A_NUMBER, Theme, colour_table
+from inspector.gui.widgets.theme import BEYOND, INFINITE, LAST, LIGHT, NOT_A_NUMBER, Theme, colour_table
 
-WIDTH, BAR = 98.0, 12.0
+WIDTH, BAR, TIP = 98.0, 12.0, 7.0
 MISSING, DAMAGED = "not there", "damaged"
 
 MOST_PLAIN = 99_950
@@ -46,6 +47,16 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
             self._levels, self._unit, self._special, self._gaps = shown
             self.update()
 
+    @property
+    def given(self) -> Levels:
+        """The colours that the panel draws where nothing is chosen."""
+        return self._levels
+
+    @property
+    def levels(self) -> Levels:
+        """The colours that are drawn: the given ones with what the user has chosen."""
+        return chosen(self, self._levels)
+
     def sizeHint(self, which: Qt.SizeHint, constraint: QSizeF = QSizeF()) -> QSizeF:  # noqa: B008 - Qt's signature
         """Narrow, as high as there is room."""
         return QSizeF(WIDTH, 16_000.0 if which == Qt.SizeHint.MaximumSize else 120.0)
@@ -55,9 +66,14 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         area: QRectF = self.boundingRect().adjusted(6, 8, -2, -8)
         notes = self._notes()
         bar = QRectF(area.left(), area.top(), BAR, max(20.0, area.height() - 15 * len(notes) - (6 if notes else 0)))
-        painter.drawImage(bar, _gradient(self._levels.scale))
+        levels = self.levels
+        below, above = levels.beyond
+        painter.drawImage(bar, _gradient(levels.colours or levels.scale))
         painter.setPen(QColor(self.theme.grid))
         painter.drawRect(bar)
+        for there, end, tip in ((above, bar.top(), -TIP), (below, bar.bottom(), TIP)):
+            if there:
+                self._paint_tip(painter, QPointF(bar.center().x(), end), tip, LAST if tip < 0 else 0)
         painter.setPen(QColor(self.theme.muted))
         painter.setFont(self.font())
         for share, text in self._ticks():
@@ -74,20 +90,31 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
                 painter.drawRect(box)
             painter.drawText(QRectF(area.left() + (BAR + 5 if colour is not None else 0), y, WIDTH, 14), 0, text)
 
+    def _paint_tip(self, painter: QPainter, at: QPointF, tip: float, index: int) -> None:
+        """An arrow at an end beyond which there are numbers, in the colour that they have."""
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setBrush(QColor.fromRgb(int(self.levels.table[index if not self.levels.marked else BEYOND])))
+        half = QPointF(BAR / 2, 0)
+        painter.drawPolygon(QPolygonF([at - half, at + half, at + QPointF(0, tip)]))
+        painter.restore()
+
     def _ticks(self) -> list[tuple[float, str]]:
-        low, high = self._levels.low, self._levels.high
-        middle = low + (high - low) * (0.25 if self._levels.root else 0.5)
+        levels = self.levels
+        low, high = levels.low, levels.high
+        middle = low + (high - low) * (0.25 if levels.root else 0.5)
         values = [(0.0, low), (0.5, middle), (1.0, high)]
         unit = "" if self._unit in ("", "1") else f" {self._unit}"
-        return [
-            (share, _plain(10**v if self._levels.log else v) + (unit if share == 1.0 else "")) for share, v in values
-        ]
+        return [(share, _plain(10**v if levels.log else v) + (unit if share == 1.0 else "")) for share, v in values]
 
     def _notes(self) -> list[tuple[QColor | None, str]]:
         notes: list[tuple[QColor | None, str]] = []
-        table = colour_table(self._levels.scale)
-        if self._levels.clipped > 0:
-            notes.append((None, f"{100 * self._levels.clipped:.2g} % beyond"))
+        levels = self.levels
+        table = levels.table
+        share = f"{100 * levels.clipped:.2g} % " if levels.clipped > 0 else ""
+        known = levels.full is not None  # limits may have been widened since what is beyond was counted
+        if any(levels.beyond) or (share and not known):
+            notes.append((QColor.fromRgb(int(table[BEYOND])) if levels.marked else None, f"{share}beyond"))
         if self._levels.masked:
             notes.append((QColor(self.theme.masked), "masked"))
         if self._special[0]:

@@ -113,10 +113,10 @@ class Curves:
             number = self._numbers[channel.name]
             line = curve(self.theme, number, dashed=number >= len(self.theme.series))
             self.plot.addItem(line)
-            self.legend.addItem(line, f"{channel.title}  {channel.place}" if several else channel.title)
             self.lines[channel.name] = line
             dots = self.points[channel.name] = pg.ScatterPlotItem(size=7, pen=None, brush=line.opts["pen"].color())
             self.plot.addItem(dots)
+            self.legend.addItem(line, f"{channel.title}  {channel.place}" if several else channel.title, dots)
 
 
 def colours(channels: Sequence[Channel], several: bool) -> list[int]:

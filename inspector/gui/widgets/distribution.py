@@ -12,6 +12,7 @@ from inspector.gui.widgets.axes import LogAxis, ValueAxis, style_axis
 from inspector.gui.widgets.plain_text import escaped
 from inspector.gui.widgets.stepplot import title_from_left
 from inspector.gui.widgets.theme import Theme
+from inspector.gui.widgets.view import View
 
 Array = npt.NDArray[Any]
 MOST_BARS = 40
@@ -24,10 +25,9 @@ class Distribution:
 
     def __init__(self, theme: Theme) -> None:
         self.log = False
-        self.plot = pg.PlotItem(axisItems={"left": ValueAxis(whole=True)}, enableMenu=False)
+        self.plot = pg.PlotItem(viewBox=View(), axisItems={"left": ValueAxis(whole=True)}, enableMenu=False)
         title_from_left(self.plot)
         self.plot.hideButtons()
-        self.plot.vb.setMouseEnabled(x=False, y=False)
         self.bars = pg.BarGraphItem(x=[0], height=[0], width=0.1)
         self.mean, self.chosen = pg.InfiniteLine(angle=90), pg.InfiniteLine(angle=90)
         self.marks = pg.ScatterPlotItem(symbol="t", size=10, pen=None)

@@ -37,8 +37,11 @@ class HeadMap(pg.GraphicsWidget):  # type: ignore[misc]
         self.below = StepPlot(None, theme, label="", bottom="")
         self.beside = StepPlot(None, theme, label="", bottom="")
         self.beside.invertY(True)
-        self.beside.vb.setMouseEnabled(x=False, y=False)
-        self.below.vb.setMouseEnabled(x=False, y=False)
+        self.below.vb.led[0] = self.beside.vb.led[1] = True
+        self.below.vb.sigXRangeChanged.connect(self._lead)
+        self.beside.vb.sigYRangeChanged.connect(self._lead)
+        for profile in (self.below, self.beside):
+            profile.vb.resetting.connect(self.plot.show_whole)
         self.of_query, self.of_key = curve(theme, 0), curve(theme, 1)
         self.below.addItem(self.of_query)
         self.beside.addItem(self.of_key)
@@ -47,7 +50,7 @@ class HeadMap(pg.GraphicsWidget):  # type: ignore[misc]
         self.row_line.hide()
         for item in (self.plot, self.bar, self.below, self.beside):
             item.setParentItem(self)
-        self.profiles = self.with_bar = True
+        self.profiles = self.with_bar = self.square = True
         self.title = self.heading = ""
         """Whose map it is; the line above it."""
         self.axis_width = 58.0
@@ -55,6 +58,17 @@ class HeadMap(pg.GraphicsWidget):  # type: ignore[misc]
         """Where the last of the parts ends."""
         self.plot.vb.sigRangeChanged.connect(self._follow)
         self.set_theme(theme)
+
+    @property
+    def same_axes(self) -> bool:
+        """Whether there are as many queries as keys, so that both axes are taken to count the same."""
+        return bool(self.plot.size_of[0] == self.plot.size_of[1])
+
+    def set_square(self, on: bool) -> None:
+        """Equal sides where both axes count the same, or as much room as there is."""
+        if on != self.square:
+            self.square = on
+            self.place()
 
     @property
     def map(self) -> Any:
@@ -150,6 +164,13 @@ class HeadMap(pg.GraphicsWidget):  # type: ignore[misc]
 
     # -- layout
 
+    def _lead(self, view: Any, bounds: Any) -> None:
+        """A profile was zoomed or dragged along the map: so is the map."""
+        axis = 0 if view is self.below.vb else 1
+        if view.by_user and list(bounds) != self.plot.vb.viewRange()[axis]:
+            with self.plot.vb.moved_by_user((axis == 0, axis == 1)):
+                self.plot.vb.setRange(**{("xRange", "yRange")[axis]: tuple(bounds)}, padding=0)
+
     def _follow(self, *_: object) -> None:
         across, down = self.plot.vb.viewRange()
         self.below.vb.setXRange(*across, padding=0)
@@ -166,7 +187,7 @@ class HeadMap(pg.GraphicsWidget):  # type: ignore[misc]
         columns, rows = self.plot.size_of
         right = (WIDTH if self.with_bar else 0.0) + (BESIDE if self.profiles else 0.0)
         across = max(LEAST, room.width() - self.axis_width - right - 2)
-        across, down, bottom = self._size(across, room.height() - TITLE, square=columns == rows)
+        across, down, bottom = self._size(across, room.height() - TITLE, square=self.square and columns == rows)
         self._axes(bottom)
         self.plot.setGeometry(QRectF(0, 0, self.axis_width + across + 2, TITLE + down + bottom))
         left = self.axis_width + across + 2

@@ -60,6 +60,7 @@ class HeadsPage(pg.GraphicsWidget):  # type: ignore[misc]
         """Make so many maps, if there are fewer."""
         while len(self.maps) < count:
             made = HeadMap(self.theme)
+            made.square = all(one.square for one in self.maps)
             made.setParentItem(self)
             made.plot.vb.sigRangeChanged.connect(lambda *_, made=made: self._link(made))
             self.maps.append(made)
@@ -128,7 +129,8 @@ class HeadsPage(pg.GraphicsWidget):  # type: ignore[misc]
         columns, rows = self.shown[0].plot.size_of
         side = room.height() - TITLE - LOWER - (PROFILE if self.profiles and room.height() >= LOW else 0.0)
         return (
-            columns == rows
+            self.shown[0].square
+            and columns == rows
             and room.width() - side - self.shown[0].axis_width - WIDTH > BESIDE_STRIP[room.height() >= LOW]
         )
 

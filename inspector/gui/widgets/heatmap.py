@@ -14,11 +14,12 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
+from inspector.gui.widgets.colour_choice import chosen
 from inspector.gui.widgets.gaps import NONE, Gaps, Rect, in_order
 from inspector.gui.widgets.growing_image import GrowingImage, Overview, arranged, cell_width, coloured, draw_part
 from inspector.gui.widgets.hatching import paint_gaps
 from inspector.gui.widgets.quantise import Levels
-from inspector.gui.widgets.theme import LIGHT, Theme, colour_table
+from inspector.gui.widgets.theme import LIGHT, Theme
 
 Array = npt.NDArray[Any]
 Changes = Callable[[Any], tuple[int, Any]]
@@ -43,7 +44,6 @@ class Heatmap(pg.GraphicsObject):  # type: ignore[misc]
         self._order: npt.NDArray[np.intp] | None = None
         self._revision = 0
         self._cache: tuple[Any, QImage] | None = None
-        self._table: npt.NDArray[np.uint32] = np.zeros(0, np.uint32)
         self._changes: Changes | None = None
         self._seen_last: Any = None
         self._growing = GrowingImage()
@@ -67,17 +67,25 @@ class Heatmap(pg.GraphicsObject):  # type: ignore[misc]
         if (columns, rows) != (self._columns, self._rows):
             self.prepareGeometryChange()
             self._columns, self._rows = columns, rows
-        if levels.scale != self._levels.scale or not self._table.size:
-            self._table = colour_table(levels.scale)
         self._overview, self._levels, self._revision, self._changes = overview, levels, revision, changes
         self._cache = None
         self._gaps = gaps
         self._arrange()
         self.update()
 
+    def forget(self) -> None:
+        """Colour everything anew: the same array is to be shown in another way."""
+        self._growing.forget()
+        self._cache = None
+
     def set_array(self, values: Array, levels: Levels) -> None:
         """Show a small array (column, row) that is wholly in memory."""
         self.set_source(lambda cut, _cells: (values[slice(*cut)],) * 2, values.shape[0], values.shape[1], levels, 0)
+
+    @property
+    def levels(self) -> Levels:
+        """The colours that are drawn: the given ones with what the user has chosen."""
+        return chosen(self, self._levels)
 
     def set_order(self, order: npt.NDArray[np.intp] | None) -> None:
         """Draw rows in this order: row i on screen is unit order[i]."""
@@ -141,7 +149,7 @@ class Heatmap(pg.GraphicsObject):  # type: ignore[misc]
         """The image of an array that grows: what is new is added to it."""
         assert self._overview is not None and self._changes is not None
         changed, self._seen_last = self._changes(self._seen_last)
-        levels, order = replace(self._levels, clipped=0.0), self._order
+        levels, order = replace(self.levels, clipped=0.0, robust=None, full=None), self._order
         key = (levels, None if order is None else order.tobytes(), min(height, self._rows), self._rows)
         self._growing.show(
             (first, stop), cell_width(stop - first, cells), key, changed, self._overview, partial(self._colour, height)
@@ -151,7 +159,7 @@ class Heatmap(pg.GraphicsObject):  # type: ignore[misc]
     def _whole(self, first: int, stop: int, cells: int, height: int) -> Picture:
         """The image of an array of which nothing is known to stay as it was."""
         assert self._overview is not None
-        key = (first, stop, cells, height, self._revision, self._levels)
+        key = (first, stop, cells, height, self._revision, self.levels)
         if self._cache is None or self._cache[0] != key:
             pixels = np.ascontiguousarray(self._colour(height, *self._overview((first, stop), cells)).T)
             rows, columns = pixels.shape
@@ -161,5 +169,5 @@ class Heatmap(pg.GraphicsObject):  # type: ignore[misc]
         return image, QRectF(image.rect()), (first, stop)
 
     def _colour(self, height: int, low: Array, high: Array) -> npt.NDArray[np.uint32]:
-        values = arranged(low, high, self._levels, self._order, height)
-        return coloured(values, self._levels, self._table)
+        levels = self.levels
+        return coloured(arranged(low, high, levels, self._order, height), levels, levels.table)

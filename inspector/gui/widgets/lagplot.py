@@ -73,13 +73,15 @@ class LagPlot:
         for place, one in enumerate(curves):
             number = place if one.colour is None else one.colour
             lag = np.arange(len(one.mean))
+            before = len(self.items)
             if one.low is not None and one.high is not None:
                 there = one.mean > 0
                 self._add_band(lag[there], one.low[there], one.high[there], number)
+            band = self.items[before:]
             line = curve(self.theme, number, width=1.8, dashed=number >= len(self.theme.series))
             line.setData(lag, _log(one.mean))
             self._add(line)
-            self.legend.addItem(line, f"{one.title} ({one.statistic})" if one.statistic else one.title)
+            self.legend.addItem(line, f"{one.title} ({one.statistic})" if one.statistic else one.title, *band)
         if self.marked.isVisible():
             self.legend.addItem(self.marked, self.marked.name())
         self._fit()

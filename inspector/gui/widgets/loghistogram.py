@@ -13,6 +13,7 @@ from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.plain_text import escaped
 from inspector.gui.widgets.stepplot import title_from_left
 from inspector.gui.widgets.theme import Theme
+from inspector.gui.widgets.view import View
 
 Array = npt.NDArray[Any]
 PER_DECADE = 6
@@ -23,11 +24,10 @@ class LogHistogram:
 
     def __init__(self, theme: Theme, *, label: str, bottom: str) -> None:
         self.plot = pg.PlotItem(
-            axisItems={"bottom": LogAxis("bottom"), "left": ValueAxis(whole=True)}, enableMenu=False
+            viewBox=View(), axisItems={"bottom": LogAxis("bottom"), "left": ValueAxis(whole=True)}, enableMenu=False
         )
         title_from_left(self.plot)
         self.plot.hideButtons()
-        self.plot.vb.setMouseEnabled(x=False, y=False)
         self.bars = pg.BarGraphItem(x=[0], height=[0], width=0.1)
         self.line, self.sample = pg.InfiniteLine(angle=90), pg.PlotDataItem()
         self.legend = Legend(self.plot)
@@ -58,7 +58,7 @@ class LogHistogram:
         self.bars.setOpts(x=(edges[:-1] + edges[1:]) / 2, height=counts, width=0.92 / PER_DECADE)
         self.line.setPos(edge)
         self.legend.clear()
-        self.legend.addItem(self.sample, name)
+        self.legend.addItem(self.sample, name, self.line)
         self.plot.vb.setXRange(edges[0], edges[-1], padding=0.02)
         self.plot.vb.setYRange(0, max(1, int(counts.max())) * 1.15, padding=0)
         self.plot.setTitle(escaped(title), color=self.theme.text, size="9pt")

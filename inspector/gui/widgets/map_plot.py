@@ -36,7 +36,8 @@ class MapPlot(StepPlot):
         super().__init__(None, theme, label="query", bottom="key")
         self.query_axis = StepAxis("left")
         self.setAxisItems({"left": self.query_axis})
-        self.vb.setMouseEnabled(x=True, y=True)
+        self.vb.both, self.vb.led = True, [True, True]
+        self.vb.resetting.connect(self.show_whole)
         self.invertY(True)
         self.map = CellMap()
         self.addItem(self.map)

@@ -15,6 +15,7 @@ from inspector.gui.widgets.colourbar import ColourBar
 from inspector.gui.widgets.gaps import NONE, Gaps
 from inspector.gui.widgets.heatmap import Changes, Heatmap
 from inspector.gui.widgets.quantise import Levels
+from inspector.gui.widgets.square import SquarePlot
 from inspector.gui.widgets.stepplot import StepPlot
 from inspector.gui.widgets.theme import Theme
 
@@ -22,12 +23,15 @@ Array = npt.NDArray[Any]
 
 
 class MapRow:
-    """A map (column along x, row down y) in row `row` of a figure's layout."""
+    """A map (column along x, row down y) in row `row` of a figure's layout; one that can be `square` in a layout of its
+    own."""
 
     def __init__(
-        self, layout: Any, row: int, steps: StepRange | None, theme: Theme, *, label: str, bottom: str = "step"
-    ) -> None:
-        self.plot = StepPlot(steps, theme, label=label, bottom=bottom)
+        self, layout: Any, row: int, steps: StepRange | None, theme: Theme, *, label: str, bottom: str = "step",
+        square: bool = False,
+    ) -> None:  # fmt: skip
+        kind = SquarePlot if square else StepPlot
+        self.plot = kind(steps, theme, label=label, bottom=bottom)
         self.plot.setAxisItems({"left": ValueAxis("left", whole=True)})
         self.plot.getAxis("left").setWidth(58)
         self.plot.invertY(True)
@@ -39,6 +43,10 @@ class MapRow:
         self.bar = ColourBar(theme)
         layout.addItem(self.plot, row=row, col=0)
         layout.addItem(self.bar, row=row, col=1)
+        if isinstance(self.plot, SquarePlot):
+            self.plot.lie_in(layout)
+        self.shown_as: object = None
+        """What the cells show where they stand for several steps, by whoever chooses it."""
         self.set_theme(theme)
 
     def set_theme(self, theme: Theme) -> None:
@@ -72,6 +80,8 @@ class MapRow:
     ) -> None:
         """Show an array through its overview, its `gaps` covered; `changes`: see `Heatmap.set_source`."""
         self.map.set_source(overview, columns, rows, levels, revision, gaps, changes)
+        if isinstance(self.plot, SquarePlot):
+            self.plot.set_shape(columns, rows)
         self.plot.vb.setYRange(-0.5, max(1, rows) - 0.5, padding=0)
         if self.plot.steps is None:
             self.plot.vb.setXRange(-0.5, max(1, columns) - 0.5, padding=0)

@@ -23,7 +23,6 @@ class PairPlot(StepPlot):
     def __init__(self, theme: Theme) -> None:
         self.bars = pg.BarGraphItem(x=[], height=[], width=BAR)
         super().__init__(None, theme, label="q·k", bottom="dimension")
-        self.vb.setMouseEnabled(x=False, y=False)
         self.addItem(self.bars)
         self.products: Array = np.zeros(0)
 

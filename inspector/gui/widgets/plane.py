@@ -13,6 +13,7 @@ from inspector.gui.widgets.plain_text import tooltip
 from inspector.gui.widgets.theme import LAST, Theme, colour_table
 from inspector.gui.widgets.title import title_from_left
 from inspector.gui.widgets.type_scale import title_points
+from inspector.gui.widgets.view import View
 
 Array = npt.NDArray[Any]
 MOST_DOTS = 2000
@@ -29,7 +30,8 @@ class Plane(pg.PlotItem):  # type: ignore[misc]
     steps = None
 
     def __init__(self, theme: Theme, *, circle: bool = False, labels: tuple[str, str] = ("", "")) -> None:
-        super().__init__(axisItems={side: ValueAxis(side) for side in ("left", "bottom")}, enableMenu=False)
+        axes = {side: ValueAxis(side) for side in ("left", "bottom")}
+        super().__init__(viewBox=View(both=True), axisItems=axes, enableMenu=False)
         self.theme, self.labels = theme, labels
         title_from_left(self)
         self.hideButtons()

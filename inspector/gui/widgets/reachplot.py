@@ -33,7 +33,9 @@ class ReachPlot(StepPlot):
         for one in (self.gradient, self.low, self.high, self.errors, self.needed):
             self.addItem(one)
         self.addItem(self.border, ignoreBounds=True)
-        self.names = Legend(self, (self.gradient, self.needed), ("gradient", "told by the input, beyond chance"))
+        self.names = Legend(self)
+        self.names.addItem(self.gradient, "gradient", self.low, self.high)
+        self.names.addItem(self.needed, "told by the input, beyond chance", self.errors)
         self.set_theme(theme)
 
     def set_theme(self, theme: Theme) -> None:

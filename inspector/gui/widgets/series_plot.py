@@ -109,8 +109,8 @@ class SeriesPlot:
         if names != self._names or [line for line, _ in self.legend.entries] != self._shown_lines()[: len(names)]:
             self._names = names
             self.legend.clear()
-            for line, name in zip(self._shown_lines(), names, strict=False):
-                self.legend.addItem(line, name)
+            for n, (line, name) in enumerate(zip(self._shown_lines(), names, strict=False)):
+                self.legend.addItem(line, name, *((self.lines[n],) if self.smoothing else ()))
 
     def _shown_lines(self) -> list[pg.PlotDataItem]:
         return (self.smooth if self.smoothing else self.lines)[: len(self.series)]
@@ -157,8 +157,9 @@ class SeriesPlot:
         bottom, top = low - room, high + room
         if self.plot.vb.viewRange()[1] != [bottom, top]:
             self.plot.vb.setYRange(bottom, top, padding=0)
-        if list(self.plot.getAxis("left").range) != [bottom, top]:  # a new axis is notified of changes only
-            self.plot.getAxis("left").setRange(bottom, top)
+        seen = self.plot.vb.viewRange()[1]  # another one where the user has zoomed
+        if list(self.plot.getAxis("left").range) != seen:  # a new axis is notified of changes only
+            self.plot.getAxis("left").setRange(*seen)
 
     def _mark_what_is_beyond(self) -> None:
         """Marks at the edges, in the colours of their curves."""

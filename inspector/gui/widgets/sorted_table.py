@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter
+from PySide6.QtGui import QPainter
 
 from inspector.gui.widgets.number_table import NumberTable
 from inspector.gui.widgets.numbers import short
 from inspector.gui.widgets.plain_text import clean
+from inspector.gui.widgets.text_table import paint_lines
 from inspector.gui.widgets.theme import Theme
 
 Cell = float | str
@@ -115,18 +116,4 @@ class SortedTable(NumberTable):
         lines = [[self.numbers.first, *(heading.replace("\n", " ") for heading in rows.headings)]]
         for row in self.numbers.order[:PAINTED]:
             lines.append([clean(rows.names[row]), *(rows.text(row, j) for j in range(len(rows.headings)))])
-        metrics = QFontMetricsF(painter.font())
-        widths = [max(metrics.horizontalAdvance(line[j]) for line in lines) + 18 for j in range(len(lines[0]))]
-        height = metrics.height() * 1.35
-        painter.save()
-        painter.translate(rect.topLeft())
-        scale = min(1.0, rect.width() / (sum(widths) + 16), rect.height() / (height * len(lines) + 16))
-        painter.scale(scale, scale)
-        for i, line in enumerate(lines):
-            painter.setPen(QColor(theme.text if i else theme.muted))
-            x = 8.0
-            for j, text in enumerate(line):
-                side = Qt.AlignmentFlag.AlignRight if j else Qt.AlignmentFlag.AlignLeft
-                painter.drawText(QRectF(x, 8 + i * height, widths[j] - 10, height), side, text)
-                x += widths[j]
-        painter.restore()
+        paint_lines(painter, rect, lines, theme)

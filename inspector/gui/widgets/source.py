@@ -104,7 +104,7 @@ class Looked:
         share = (self.levels.clipped * self.rows + beyond * (rows - self.rows)) / rows
         if share > MOST_BEYOND:
             return None
-        levels = replace(self.levels, clipped=share)
+        levels = replace(self.levels, clipped=share, full=_wider(self.levels, low, high))
         return Looked(levels, self.nan or nan, self.infinite or infinite, rows, self.whole, seen)
 
     def _beyond(self, low: Array, high: Array) -> tuple[float, bool, bool]:
@@ -117,6 +117,14 @@ class Looked:
             return outside / max(1, 2 * low.size), False, False
         infinite = bool(np.isinf(low).any() or np.isinf(high).any())
         return outside / max(1, 2 * low.size), bool(np.isnan(low).any()), infinite
+
+
+def _wider(levels: Levels, low: Array, high: Array) -> tuple[float, float] | None:
+    """The limits of all numbers, with those of new cells."""
+    more = levels_of(np.stack((low, high)), levels.scale, None).full
+    if more is None or levels.full is None:
+        return more or levels.full
+    return min(levels.full[0], more[0]), max(levels.full[1], more[1])
 
 
 _LOOKED: WeakKeyDictionary[Capture, dict[tuple[str, int], Looked]] = WeakKeyDictionary()

@@ -21,6 +21,7 @@ from inspector.gui.widgets.plain_text import tooltip
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.widgets.title import title_from_left
 from inspector.gui.widgets.type_scale import share_of_usual, title_points
+from inspector.gui.widgets.view import View
 from inspector.records import STEP_DOMAIN
 
 Array = npt.NDArray[Any]
@@ -41,11 +42,11 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
     ) -> None:
         self.step_axis = StepAxis("bottom")
         self._bottom = LogAxis("bottom") if log else self.step_axis
-        super().__init__(axisItems={"bottom": self._bottom, "left": ValueAxis("left")}, enableMenu=False)
+        axes = {"bottom": self._bottom, "left": ValueAxis("left")}
+        super().__init__(viewBox=View(), axisItems=axes, enableMenu=False)
         self.steps, self.theme = steps, theme
         title_from_left(self)
         self.hideButtons()
-        self.vb.setMouseEnabled(x=True, y=False)
         self.vb.setDefaultPadding(0.0)
         self.getAxis("left").setWidth(58)
         self._line = pg.InfiniteLine(angle=90, movable=False)
@@ -64,6 +65,8 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         self.set_theme(theme)
         if steps is not None:
             self.vb.setXRange(*steps.bounds, padding=0)
+            self.vb.led[0] = True
+            self.vb.resetting.connect(self._reset_steps)
             steps.changed.connect(self._follow)
             self.vb.sigXRangeChanged.connect(self._lead)
 
@@ -149,6 +152,10 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
             self.steps.set(bounds[0], bounds[1])
             if tuple(bounds) != self.steps.bounds:
                 self._follow(*self.steps.bounds)
+
+    def _reset_steps(self) -> None:
+        if self.steps is not None:
+            self.steps.show_whole()
 
     def release(self) -> None:
         """Disconnect from the shared range before the plot is removed."""

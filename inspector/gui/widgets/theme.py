@@ -16,6 +16,15 @@ MAPS = {
     "sequential": "viridis", "diverging": "CET-D1A", "log": "inferno", "ratio": "CET-D1A", "attention": "magma",
 }  # fmt: skip
 """Perceptually uniform colour maps by the scale of a channel; two have a middle, at 0 and for ratios at 1."""
+SEQUENTIAL = {
+    "viridis": "viridis", "cividis": "cividis", "magma": "magma", "inferno": "inferno", "plasma": "plasma",
+    "CET-L1": "grey",
+}  # fmt: skip
+DIVERGING = {"CET-D1A": "blue, white, red", "CET-D2": "green, white, violet"}
+"""Maps that a user can choose, by the names that are shown: those with a middle for scales that have one."""
+BEYOND_COLOUR = 0xFF0000FF
+"""Of numbers beyond the range of the colours, where they are marked: at least 30 from any colour of any map in CIE
+L*a*b*, for every eye."""
 SERIES_LIGHT = ("#1964c3", "#bf7332", "#1c4a28", "#c7687f", "#4e2562", "#1e83a3", "#624e07", "#2a4045")
 SERIES_DARK = ("#2998fa", "#eda54a", "#a5ebb5", "#dabbf2", "#e69669", "#d0ecf1", "#e97381", "#a6acb9")
 """Lines of curves. Found by a search over lightness and saturation beside the hues that one expects: any two are at
@@ -144,18 +153,23 @@ def system_theme() -> Theme:
 
 
 @cache
-def colour_table(scale: str) -> npt.NDArray[np.uint32]:
-    """256 ARGB colours of the map for a scale: 0 … 252 data, 253 masked (nothing there), 254 ±∞, 255 NaN."""
+def colour_table(scale: str, marked: bool = False) -> npt.NDArray[np.uint32]:
+    """256 ARGB colours of the map for a scale, or of a map of this name: 0 … 252 data, 253 masked (nothing there), 254
+    ±∞, 255 NaN. Where what is beyond the range is `marked` it is 252, and data are 0 … 251."""
     import pyqtgraph as pg
 
     name = MAPS.get(scale, scale)
-    table: Any = pg.colormap.get(name).getLookupTable(nPts=253)
+    data = BEYOND if marked else LAST + 1
+    table: Any = pg.colormap.get(name).getLookupTable(nPts=data)
     rgb = np.asarray(table, dtype=np.uint32)[:, :3]
     packed = np.empty(256, np.uint32)
-    packed[:253] = 0xFF000000 | rgb[:, 0] << 16 | rgb[:, 1] << 8 | rgb[:, 2]
+    packed[:data] = 0xFF000000 | rgb[:, 0] << 16 | rgb[:, 1] << 8 | rgb[:, 2]
+    if marked:
+        packed[BEYOND] = BEYOND_COLOUR
     packed[253], packed[254], packed[255] = 0x00000000, 0xFF00E5FF, 0xFFFF00B8
     return packed
 
 
 LAST, MASKED = 252, 253
+BEYOND = 252
 INFINITE, NOT_A_NUMBER = 254, 255

@@ -8,8 +8,14 @@ import pyqtgraph as pg
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont, QFontMetricsF
 
-from inspector.gui.widgets.plain_text import clean, escaped
+from inspector.gui.widgets.plain_text import clean, escaped, tooltip
 from inspector.gui.widgets.type_scale import title_points
+
+
+def told(item: Any, text: str) -> str:
+    """What the quantities are that are named in a text of a figure, as its panel knows them; "" for none."""
+    tell = getattr(item.scene(), "told", None)
+    return str(tell(text)) if tell is not None else ""
 
 
 class Title(pg.LabelItem):  # type: ignore[misc]
@@ -18,6 +24,7 @@ class Title(pg.LabelItem):  # type: ignore[misc]
     def __init__(self, parent: Any) -> None:
         self.lines: tuple[str, ...] = ()
         super().__init__("", size=f"{title_points():g}pt", justify="left", parent=parent)
+        self.setAcceptHoverEvents(True)
 
     def elided(self) -> str:
         """The lines as HTML, each cut where the plot ends; before the plot has a size they are whole."""
@@ -34,6 +41,13 @@ class Title(pg.LabelItem):  # type: ignore[misc]
         if self.lines and self.isVisible() and self.elided() != self.text:
             self.setText(self.elided())
         super().resizeEvent(event)
+
+    def hoverEnterEvent(self, event: Any) -> None:
+        """The whole title, and what the quantities in it are."""
+        whole = " ".join(self.lines)
+        known = told(self, whole)
+        self.setToolTip(tooltip("\n".join(filter(None, ("" if known.startswith(f"{whole}:") else whole, known)))))
+        super().hoverEnterEvent(event)
 
     def updateMin(self) -> None:
         """The text's height, and no width of its own."""

@@ -104,7 +104,8 @@ class TokenStrip(InWords, QWidget):
         """Other tokens, or more of them; without names the steps are numbered."""
         if names is self._names and steps == self._steps:
             return
-        goes_on = steps >= self._steps and tuple(names[: len(self._names)]) == tuple(self._names)
+        both = min(len(names), len(self._names))  # more of the same, or another run of it, which begins anew
+        goes_on = tuple(names[:both]) == tuple(self._names[:both]) and (both > 0 or steps >= self._steps)
         self._names, self._steps = names, steps
         metrics = QFontMetrics(self.font())
         if names:

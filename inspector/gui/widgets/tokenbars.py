@@ -56,7 +56,6 @@ class TokenBars:
 
     def __init__(self, theme: Theme) -> None:
         self.plot = StepPlot(None, theme, bottom="")
-        self.plot.vb.setMouseEnabled(x=False, y=False)
         self.plot.step_axis.turns = True  # words even where they have no room beside each other: ranks read as ids
         self._given: tuple[Sequence[str], Array, Sequence[int], float, str] | None = None
         self._places = 0

@@ -10,6 +10,7 @@ from inspector.gui.widgets.axes import LogAxis, ValueAxis, style_axis
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.stepplot import title_from_left
 from inspector.gui.widgets.theme import Theme
+from inspector.gui.widgets.view import View
 
 Floats = npt.NDArray[np.float64]
 FILLED = 60
@@ -21,10 +22,10 @@ class TwoDistributions:
 
     def __init__(self, theme: Theme) -> None:
         self.log = False
-        self.plot = pg.PlotItem(axisItems={"left": ValueAxis("left"), "bottom": ValueAxis("bottom")}, enableMenu=False)
+        axes = {side: ValueAxis(side) for side in ("left", "bottom")}
+        self.plot = pg.PlotItem(viewBox=View(), axisItems=axes, enableMenu=False)
         title_from_left(self.plot)
         self.plot.hideButtons()
-        self.plot.vb.setMouseEnabled(x=False, y=False)
         self.outlines = [pg.PlotDataItem(stepMode="center", fillLevel=0) for _ in range(2)]
         for outline in self.outlines:
             self.plot.addItem(outline)

@@ -11,6 +11,7 @@ from PySide6.QtCore import Signal, Slot
 
 from inspector.analysis.sequence_table import command_for
 from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError, is_log
+from inspector.capture.regular import is_a_folder, is_there
 from inspector.gui.dialogs.about import About
 from inspector.gui.dialogs.edit_dialog import INPUT
 from inspector.gui.dialogs.listen_dialog import ListenDialog
@@ -148,7 +149,7 @@ class Asking(Showing):
             self.sessions.open(path)
         elif path.rstrip("/").endswith((SUFFIX, PACKED_SUFFIX)) or is_capture(path):
             self.open_capture(path)
-        elif Path(path).is_dir():
+        elif is_a_folder(path):
             self._open_folder(path)
         elif not (kind == "sequence" and self.session.subject) and is_log(path):
             self.open_log(path)
@@ -161,7 +162,7 @@ class Asking(Showing):
             self.models.ask(path)
         elif kind == "checkpoint":
             self.models.ask(self.session.subject or self.settings.text("subject"), path)
-        elif self.session.catalog is None and Path(path).exists():
+        elif self.session.catalog is None and is_there(path):
             self._wait_to_open(path)
         else:
             self.fail(
@@ -237,7 +238,7 @@ class Asking(Showing):
             self.open_path(path)
 
     def _is_checkpoint(self, path: str) -> bool:
-        below = Path(path).is_dir() and self.offered.is_checkpoint_folder(path)
+        below = is_a_folder(path) and self.offered.is_checkpoint_folder(path)
         return below or self.offered.kind_of(path) == "checkpoint"
 
     def open_together(self, paths: Sequence[str]) -> None:

@@ -16,6 +16,7 @@ from inspector.gui.widgets.theme import LIGHT, Theme
 from inspector.gui.window.dock_title import Do, DockBar
 from inspector.gui.window.panels_on_demand import PanelPlace, Panels
 from inspector.gui.window.screen import fit
+from inspector.gui.window.tab_tips import TabTips
 
 if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
@@ -56,6 +57,7 @@ class Docking:
         """Started where docks have moved: Qt has made other tab bars then, whose tabs have no colours yet."""
         self._arranged = False
         """Whether the docks have their places: while they get them each is visible for a moment."""
+        self._tips = TabTips(self._told, window)
         self._pager = QTimer(window, interval=0, singleShot=True)
         self._pager.timeout.connect(self._settle_page)
         self._widener = QTimer(window, interval=0, singleShot=True)
@@ -274,19 +276,25 @@ class Docking:
         panels = self._panels
         if panels is None:
             return
-        titled = {kind.title: (key, kind) for key, kind in panels.kinds.items()}
+        titled = {kind.title: key for key, kind in panels.kinds.items()}
         tabbed = set()
         for bar in self._tab_bars():
+            bar.installEventFilter(self._tips)  # of one that has it already nothing changes
             for i in range(bar.count()):
                 if bar.tabText(i) not in titled:
                     continue
-                key, kind = titled[bar.tabText(i)]
+                key = titled[bar.tabText(i)]
                 tabbed.add(key)
                 nothing = panels.source is not None and not panels.has_data(key) and not panels.expects(key)
-                bar.setTabToolTip(i, tooltip(kind.hint))
+                bar.setTabToolTip(i, tooltip(panels.kinds[key].hint))
                 bar.setTabTextColor(i, QColor(self._theme.muted if nothing else self._theme.text))
         for key, dock_bar in self.bars.items():
             dock_bar.title.setVisible(key not in tabbed or self.docks[key].isFloating())
+
+    def _told(self, title: str) -> str:
+        """What the panel of a title is for, and the formulas of what it shows."""
+        keys = [key for key, kind in self._panels.kinds.items() if kind.title == title] if self._panels else []
+        return self._panels.told(keys[0]) if keys and self._panels is not None else ""
 
     def raise_useful(self) -> None:
         """Where the panel on top of a group of tabs is empty, one that is not comes to the top."""

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QFileDialog, QProgressDialog
 
 from inspector.capture import Capture, LogView
 from inspector.gui.dialogs.export_dialog import FIGURES, Chosen, ExportDialog
+from inspector.gui.panel.colours import colours_of
 from inspector.gui.state.followed_log import as_log
 from inspector.gui.window.own_command import start_command, told_by
 from inspector.gui.window.saving import complete, export_all
@@ -105,6 +106,7 @@ class FigureExport(QObject):
             frame=-1 if chosen.every_frame or window.frames.following else max(-1, window.frames.current),
             place=position.place, step=position.step, unit=position.unit, head=position.head,
             steps=(max(0, round(low + 0.5)), round(high - 0.5)) if seen else None,
+            colours=colours_of(window.looking).text,
             run=str(log.view.run) if log is not None and log.view.run is not None else "",
         )  # fmt: skip
         animated = chosen.what != FIGURES

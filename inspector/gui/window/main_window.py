@@ -16,6 +16,7 @@ from inspector.gui.state.settings import Settings
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.window.asking import Asking
 from inspector.gui.window.menus import add_panel_menus, make_menus
+from inspector.gui.window.panel_asks import answer, remember_colours
 from inspector.gui.window.saving import save_script
 from inspector.gui.window.tour import Tour
 from inspector.gui.window.trying import try_cure
@@ -61,6 +62,7 @@ class Window(Asking):
         self._loaded = True
         from inspector.gui.panel.registry import PANELS, ordered
 
+        remember_colours(self)
         self.panels.begin(dict(ordered()), self._made)
         for key, kind in self.panels.kinds.items():
             self.docking.add_panel(key, kind)
@@ -113,6 +115,7 @@ class Window(Asking):
             panel.reproducing.connect(lambda finding: save_script(self, finding))
             panel.trying.connect(lambda finding, cure: try_cure(self, finding, cure))
             panel.drawn.connect(self.read_soon)
+            answer(self, key, panel)
             if key == "overview":
                 take_waiting(self.settings, cast("Overview", panel))
             self.docking.put(key, panel)

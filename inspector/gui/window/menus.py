@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
-from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
+from PySide6.QtWidgets import QFileDialog, QMenu
 
 from inspector.capture import SUFFIX, CaptureError, pack
 from inspector.gui.dialogs.about import show_error_files
@@ -21,8 +21,9 @@ from inspector.gui.window.figure_export import FigureExport
 from inspector.gui.window.model_opening import OpenDialog
 from inspector.gui.window.named import show_palette
 from inspector.gui.window.named_layouts import NamedLayouts
+from inspector.gui.window.panel_asks import TITLES, export_of
 from inspector.gui.window.preferences import show_preferences
-from inspector.gui.window.saving import complete, save_panel
+from inspector.gui.window.saving import complete
 from inspector.gui.window.states_choice import choose_states
 
 if TYPE_CHECKING:
@@ -214,14 +215,7 @@ def make_menus(window: Asking) -> Menus:
 
 def add_panel_menus(window: Asking, menus: Menus) -> None:
     """A menu for each panel for its exports, and the list of docks to show or hide."""
-    from inspector.gui.export import figure_files as export
-
-    pictures, numbers = "PNG (*.png);;SVG (*.svg);;PDF (*.pdf)", "NPZ (*.npz);;CSV (*.csv);;JSON (*.json)"
-    exports: dict[str, Callable[[str, Panel], None]] = {
-        "Copy figure": lambda _key, panel: _copy(window, panel),
-        "Save figure…": lambda key, panel: save_panel(window, panel, key, export.save_figure, pictures),
-        "Save numbers…": lambda key, panel: save_panel(window, panel, key, export.save_data, numbers),
-    }
+    exports = {TITLES[what]: export_of(window, what) for what in TITLES}
     for key, kind in window.panels.kinds.items():
         menu = menus.panels.addMenu(clean(kind.title))
         for text, do in exports.items():
@@ -246,19 +240,6 @@ def _of_panel(window: Asking, key: str, do: Callable[[str, Panel], None]) -> Non
     else:
         window.docking.lay_out(key, panel)
         do(key, panel)
-
-
-def _copy(window: Asking, panel: Panel) -> None:
-    from inspector.gui.export.figure_files import copy_figure, forget_clipboard
-
-    try:
-        copy_figure(panel)
-    except CaptureError as problem:
-        window.fail(str(problem))
-        return
-    application = QApplication.instance()
-    assert application is not None
-    application.aboutToQuit.connect(forget_clipboard)
 
 
 def _ask(window: Asking) -> None:

@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, Qt, Slot
 from PySide6.QtWidgets import QFileDialog, QHeaderView, QTreeView, QWidget
 
 from inspector.capture import LOGS, PACKED_SUFFIX, SUFFIX
+from inspector.capture.regular import is_a_folder
 from inspector.gui.dialogs.dialogs import ReportDialog
 from inspector.gui.dialogs.model_dialog import OpenModelDialog
 from inspector.gui.state.exchange import Changes
@@ -140,7 +141,7 @@ class OpenDialog(QFileDialog):
             self._take(found[0])
         elif found and Path(found[0]).name == INDEX and is_capture(str(Path(found[0]).parent)):
             self._take(str(Path(found[0]).parent))
-        elif found and Path(found[-1]).is_dir():
+        elif found and is_a_folder(found[-1]):
             self.setDirectory(found[-1])
             self.selectFile("")
         else:

@@ -8,6 +8,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from inspector.capture.regular import is_there
 from inspector.gui.dialogs.palette import Command, Palette, commands_of
 from inspector.gui.dialogs.preferences import FIELDS
 from inspector.gui.widgets.plain_text import token
@@ -59,7 +60,7 @@ def _samples(window: Asking) -> Iterator[Command]:
         about = f"{one.title}: {one.task}. Look for: {one.shows}"
         yield Command(one.name, "Training", partial(window.open_path, str(one.capture)), about)
     for place in window.settings.recent():
-        if Path(place).exists():
+        if is_there(place):
             yield Command(Path(place).name, "Recent", partial(window.open_path, place), place)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from inspector.capture import CaptureError
+from inspector.gui.panel.colours import colours_of
 from inspector.gui.state.followed_log import as_log
 from inspector.records import ViewAt
 
@@ -58,6 +59,8 @@ class OpenAt:
         window = self._window
         assert window.session.capture is not None
         check_frame(window.session.capture.frames, at.frame)
+        if at.colours:
+            colours_of(window.looking).take_text(at.colours)
         if at.frame >= 0:
             window.frames.choose(at.frame)
         changes = {name: getattr(at, name) for name in ("step", "unit", "head") if getattr(at, name) is not None}

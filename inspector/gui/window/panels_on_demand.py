@@ -59,6 +59,17 @@ class Panels(Mapping[str, "Panel"]):
         except Exception:  # noqa: BLE001 - a failure of one panel must not affect the window
             return True
 
+    def told(self, key: str) -> str:
+        """What a panel is for, and the formulas of what it has to show, or would compute."""
+        from inspector.gui.panel.explained import of_entries, of_panel
+
+        kind, panel = self.kinds[key], self._made.get(key)
+        known = getattr(self.source, "channels", None) or {}
+        formulas = of_panel(one for one in known.values() if kind.accepts(one))
+        if not formulas and panel is not None:
+            formulas = of_entries((*kind.shows, *kind.extra), panel.entries)
+        return "\n".join(part for part in (kind.hint, formulas) if part)
+
     def expects(self, key: str) -> bool:
         """Whether a panel may still get something to show of the run that is shown."""
         return not self.left.isdisjoint(self.kinds[key].shows)

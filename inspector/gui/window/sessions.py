@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFileDialog, QMessageBox
 
 from inspector.capture import Capture, CaptureError, add_note, notes
 from inspector.capture.noted import is_being_written, why_no_notes
+from inspector.gui.panel.colours import colours_of
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.followed_log import as_log
 from inspector.gui.state.pins import MOST, Pin, pins_of
@@ -101,6 +102,7 @@ class Sessions(QObject):
             panel=next((key for key in window.docking.bars if key in window.docking.seen), ""),
             frame=max(-1, window.frames.current) if not window.frames.following else -1, place=position.place,
             step=position.step, unit=position.unit, head=position.head, run=run,
+            colours=colours_of(window.looking).text,
             steps=None if whole else (max(0, round(low + 0.5)), round(high - 0.5)),
         )  # fmt: skip
 

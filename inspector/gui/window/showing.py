@@ -76,11 +76,13 @@ class Showing(Parts):
         """Another capture is shown, or none."""
         capture = self.session.capture
         places = capture.start.places if capture is not None else ()
-        another = {} if places and places == self._places else {"place": "", "unit": None, "head": None}
+        kept = bool(places) and places == self._places
+        another = {} if kept else {"place": "", "unit": None, "head": None, "key": None}
         if another:
             self.holding.release()
         self._places = places
-        self.looking.move(frame=-1, key=None, **another, steps=dict.fromkeys(self.looking.position.elsewhere))
+        self.looking.move(frame=-1, **another, steps=dict.fromkeys(self.looking.position.elsewhere))
+        (self.steps.forget if another else self.steps.keep)()
         self.steps.set_lengths({})
         self.sequences.forget()
         self.frames.begin()
@@ -344,10 +346,11 @@ class Showing(Parts):
     def show_all_steps(self) -> None:
         """The whole of every axis."""
         for steps in self.steps.every.values():
-            steps.show_all()
+            steps.show_whole()
         for key in self.docking.seen & set(self.panels.made):  # maps and curves with axes of their own
-            panel = self.panels[key]
-            getattr(panel, "show_whole", panel.redraw)()
+            self.panels[key].reset_view()
+        for twin in self.comparing.beside.panels:
+            twin.reset_view()
 
     def play(self) -> None:
         """Play along the axis in focus, or stop."""

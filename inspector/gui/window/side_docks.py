@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from inspector.capture import Capture
+from inspector.capture.regular import is_there
 from inspector.gui.state.pins import Pin
 from inspector.gui.widgets.line_field import LineField
 from inspector.gui.widgets.numbers import with_fewer_digits
@@ -90,7 +91,7 @@ class Opener(QTreeWidget):
             item = QTreeWidgetItem(self._recent, [clean(Path(place).name)])
             item.setToolTip(0, tooltip(place))
             item.setData(0, DATA, ("path", place, ""))
-            item.setDisabled(not Path(place).exists())
+            item.setDisabled(not is_there(place))
         self._recent.setExpanded(True)
 
     def _list_trainings(self, trainings: Sequence[Training]) -> None:

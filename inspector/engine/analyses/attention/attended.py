@@ -20,6 +20,7 @@ from inspector.engine.model.subject import Batch
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.heads import take_all
+from inspector.engine.trace.step_axes import axes_beside
 from inspector.engine.trace.trace import Attention, Trace
 from inspector.records import Option
 
@@ -143,6 +144,7 @@ def recorded(trace: Trace, batch: Batch | None = None) -> tuple[Any, list[Attent
         probe.detach()
     probe.finish(fresh, emit)
     _name_keys(trace, fresh.attentions)
+    _name_axes(trace, fresh.attentions)
     return output, fresh.attentions
 
 
@@ -155,6 +157,18 @@ def _name_keys(trace: Trace, again: list[Attention]) -> None:
             one.keys_from = before.keys_from if not before.source_known else "source step"
         elif before is not None and not one.of_itself and before.of_itself and not before.first_query:
             one.keys_from = one.queries_from
+
+
+def _name_axes(trace: Trace, again: list[Attention]) -> None:
+    """Maps of one attention lie over the axes that the run gave to it, so that they are found beside its weights.
+
+    Only where a run has several: elsewhere all attention is over the steps of the one input.
+    """
+    shown = {one.place: one for one in trace.attentions}
+    for one in again if axes_beside(trace) else ():
+        before = shown.get(one.place)
+        if before is not None and before.of_itself == one.of_itself and before.first_query == one.first_query:
+            one.queries_from, one.keys_from = before.queries_from, before.keys_from
 
 
 class Unshown:

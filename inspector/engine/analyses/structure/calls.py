@@ -60,7 +60,7 @@ class Calls:
 
     def __init__(self, trace: Trace) -> None:
         self.subject, self.seed = trace.subject, trace.seed
-        self.model = trace.subject.model
+        self.model, self.primary = trace.subject.model, trace.batch.primary
 
     def output(self, batch: Batch) -> Any:
         """What the model returns. Raises Unsupported with one line about the error that it raised."""
@@ -75,30 +75,34 @@ class Calls:
             yield
 
     def once(self, batch: Batch) -> Any:
-        """One call, inside of `ready`."""
+        """One call, inside of `ready`. The subject sees its own primary input, whichever is changed."""
+        if batch.primary != self.primary:
+            batch = as_primary(batch, self.primary)
         try:
             return self.subject.run(self.subject.placed(batch))
         except (Exception, SystemExit) as fault:  # noqa: BLE001 - the user's code may raise anything
             raise Unsupported(str(model_error(fault, "The model, called again,"))) from None
 
-    def answer(self, batch: Batch) -> Answer:
+    def answer(self, batch: Batch, steps: int | None = None) -> Answer:
         """The outputs of a call on a batch. Raises Unsupported."""
-        return self.laid_out(self.output(batch), batch)
+        return self.laid_out(self.output(batch), batch, steps)
 
-    def laid_out(self, output: Any, batch: Batch) -> Answer:
-        """The scores, or the first output with the batch's sequences. Raises Unsupported."""
-        steps = batch.steps
-        found = (
-            [scored] if isinstance(scored := self._scores(output), Tensor) else [one for _, one in candidates(output)]
-        )
-        found += [one for one in tree_leaves(output) if isinstance(one, Tensor)]
-        floating = [one.detach().cpu() for one in found if one.is_floating_point() and one.dim()]
-        for value in floating:
-            if (moved := along(value, batch.size, steps)) is not None:
-                return Answer(moved, steps=True)
-        for value in floating:
-            if len(value) == batch.size:
-                return Answer(value.reshape(batch.size, 1, -1).clone(), steps=False)
+    def laid_out(self, output: Any, batch: Batch, steps: int | None = None) -> Answer:
+        """The scores, or the first output with the batch's sequences, over so many steps (the primary input's). Raises
+        Unsupported."""
+        steps = steps or batch.steps
+        scored = self._scores(output)
+        own = [scored] if isinstance(scored, Tensor) else []
+        rest = [one for _, one in candidates(output)] if not own else []
+        rest += [one for one in tree_leaves(output) if isinstance(one, Tensor)]
+        for tensors in (own, rest):  # states of an encoder lie along the input's steps, and are no scores
+            floating = [one.detach().cpu() for one in tensors if one.is_floating_point() and one.dim()]
+            for value in floating:
+                if (moved := along(value, batch.size, steps)) is not None:
+                    return Answer(moved, steps=True)
+            for value in floating:
+                if len(value) == batch.size:
+                    return Answer(value.reshape(batch.size, 1, -1).clone(), steps=False)
         shapes = ", ".join(str(tuple(one.shape)) for one in floating[:4]) or "nothing of numbers"
         raise Unsupported(
             f"The model returns {shapes}: no tensor of {batch.size} sequences, nor of their {steps} steps."
@@ -110,9 +114,9 @@ class Calls:
         except (Exception, SystemExit):  # noqa: BLE001 - another output than in the run; the tensors themselves remain
             return None
 
-    def settled(self, batch: Batch) -> Answer:
+    def settled(self, batch: Batch, steps: int | None = None) -> Answer:
         """The answer, which a second call gave again. Raises Unsupported where it did not."""
-        first, second = self.answer(batch), self.answer(batch)
+        first, second = self.answer(batch, steps), self.answer(batch, steps)
         if not bool(first.values.isfinite().any()):
             raise Unsupported("No output of the model is finite, so outputs cannot be compared.")
         if first.values.shape != second.values.shape or bool((first.change(second) > first.rounding).any()):
@@ -135,6 +139,11 @@ def along(value: Tensor, sequences: int, steps: int) -> Tensor | None:
     if sequences == 1 and value.dim() and value.shape[0] == steps:
         return value.reshape(1, steps, -1).clone()
     return None
+
+
+def as_primary(batch: Batch, name: str) -> Batch:
+    """The batch whose changes are those of another of its inputs."""
+    return Batch.of(batch.named, name, targets=batch.targets, look_at=batch.look_at, title=batch.title)
 
 
 def sequences_of(batch: Batch) -> list[str]:

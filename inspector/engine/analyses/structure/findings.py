@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,7 @@ class Found:
         dims: of `values`, the changes relative to the largest output.
         rounding: changes up to this are rounding.
         moved: by module, where something moved.
+        domains: the label domains of dims that are not the primary input's steps.
     """
 
     test: str
@@ -36,13 +38,14 @@ class Found:
     values: npt.NDArray[np.float64]
     rounding: float
     moved: Moved | None = None
+    domains: Mapping[str, str] = field(default_factory=dict)
 
 
 def write(found: Found, emit: Emitter) -> None:
     """Write the channels and scalars of a test."""
     name = f"{PLACE}:structure/{found.test}"
     shape = tuple(found.values.shape)
-    emit.array(found.about.channel(name, found.dims, shape, "float64"), found.values)
+    emit.array(found.about.channel(name, found.dims, shape, "float64", domains=dict(found.domains)), found.values)
     emit.scalar(f"structure/{found.test}/rounding", found.rounding)
     if found.moved is None or not found.moved.names:
         return

@@ -44,8 +44,8 @@ class Moved:
     """Where the change came in, in words; "" where no output of a module moved."""
 
 
-def outputs(calls: Calls, batch: Batch) -> list[Called]:
-    """The outputs of all modules in one call of the subject."""
+def outputs(calls: Calls, batch: Batch, steps: int | None = None) -> list[Called]:
+    """The outputs of all modules in one call of the subject, those over so many steps (the primary input's)."""
     found: list[Called] = []
     held = 0
 
@@ -53,9 +53,9 @@ def outputs(calls: Calls, batch: Batch) -> list[Called]:
         nonlocal held
         if len(found) >= MOST_MODULES or held > MOST_NUMBERS:
             return
-        made = _answers(result, batch)
+        made = _answers(result, batch, steps)
         if made:
-            given = _answers((args, kwargs), batch)
+            given = _answers((args, kwargs), batch, steps)
             held += sum(one.values.numel() for one in (made[0], *given))
             found.append(Called(stack.name(module), type(module).__name__, made[0], tuple(given)))
 
@@ -67,29 +67,31 @@ def outputs(calls: Calls, batch: Batch) -> list[Called]:
     return found
 
 
-def _answers(value: Any, batch: Batch) -> list[Answer]:
+def _answers(value: Any, batch: Batch, steps: int | None) -> list[Answer]:
     """The tensors of floating-point numbers in a value that have the batch's sequences and steps."""
     tensors = [one for one in tree_leaves(value) if isinstance(one, Tensor) and one.is_floating_point()]
-    laid = (_laid(one.detach().cpu(), batch) for one in tensors)
+    laid = (_laid(one.detach().cpu(), batch.size, steps or batch.steps) for one in tensors)
     return [Answer(one, steps=True) for one in laid if one is not None]
 
 
-def _laid(value: Tensor, batch: Batch) -> Tensor | None:
+def _laid(value: Tensor, sequences: int, steps: int) -> Tensor | None:
     """(b, t, f) of a tensor (b, t, …), (t, b, …), or (b, f, t) as convolutions and batch normalisation have it."""
-    found = along(value, batch.size, batch.steps)
-    if found is None and value.dim() == 3 and (value.shape[0], value.shape[2]) == (batch.size, batch.steps):
+    found = along(value, sequences, steps)
+    if found is None and value.dim() == 3 and (value.shape[0], value.shape[2]) == (sequences, steps):
         return value.mT.clone()
     return found
 
 
-def moved(calls: Calls, before: Batch, after: Batch, pick: Callable[[Tensor], Tensor]) -> Moved:
+def moved(
+    calls: Calls, before: Batch, after: Batch, pick: Callable[[Tensor], Tensor], steps: int | None = None
+) -> Moved:
     """Compare the outputs of all modules for two inputs.
 
     `pick` takes of the (b, t) changes of an output those that should be none. A module that contains another returns
     after it, so the first in the order of returning is the innermost.
     """
     try:
-        first, second = outputs(calls, before), outputs(calls, after)
+        first, second = outputs(calls, before, steps), outputs(calls, after, steps)
     except Unsupported:
         return Moved((), (), "")
     pairs = list[tuple[Called, Called]]()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -44,7 +45,7 @@ def padding(trace: Trace, emit: Emitter) -> None:
         first, rows, amounts = calls.settled(one), list[Tensor](), sorted({1, max(1, one.length // 2), one.length})
         for amount in amounts:
             emit.check()
-            longer = padded(one, amount, _value(trace))
+            longer = padded(one, amount, _values(trace))
             rows.append(_cut(calls, longer, first, one.length))
     except NotApplicable:
         return
@@ -77,23 +78,30 @@ def _reads_lengths(forward: object) -> bool:
     return code is not None and bool({"lengths", "mask"} & set(code.co_names))
 
 
-def _value(trace: Trace) -> float:
-    """What stands at padding: as declared, else 0."""
-    declared = trace.subject.declared.get(trace.batch.primary)
-    return 0 if declared is None else declared.padding
+def _values(trace: Trace) -> Mapping[str, float]:
+    """What stands at the padding of each input that declares it; in a mask, whether True is what marks it."""
+    named, declared = trace.batch.named, trace.subject.declared
+    return {
+        name: float(one.marks == "padding") if named[name].kind == "mask" else one.padding
+        for name, one in declared.items()
+        if name in named
+    }
 
 
-def padded(batch: Batch, amount: int, value: float) -> Batch:
-    """The batch with so many more steps of padding on the right of every input along its steps."""
+def padded(batch: Batch, amount: int, values: Mapping[str, float]) -> Batch:
+    """The batch with so many more steps of padding on the right of every input along its steps: 0 where `values` has
+    no other number for it."""
     along = set(sequences_of(batch))
-    named = {name: _longer(one, amount, value) if name in along else one for name, one in batch.named.items()}
+    named = {
+        name: _longer(one, amount, values.get(name, 0)) if name in along else one for name, one in batch.named.items()
+    }
     return Batch.of(named, batch.primary, targets=batch.targets, title=batch.title)
 
 
 def _longer(one: NamedInput, amount: int, value: float) -> NamedInput:
     assert one.tensor is not None
     shape = (one.tensor.shape[0], amount, *one.tensor.shape[2:])
-    filled = torch.full(shape, 0 if one.kind == "mask" else value, dtype=one.tensor.dtype, device=one.tensor.device)
+    filled = torch.full(shape, value, dtype=one.tensor.dtype, device=one.tensor.device)
     return replace(one, tensor=torch.cat([one.tensor, filled], 1))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from inspector.capture.regular import open_regular
+from inspector.capture.regular import open_regular, path_of
 from inspector.engine.errors import InputError
 from inspector.engine.registries import LOADERS
 from inspector.records import counted
@@ -39,7 +39,7 @@ def _place(path: Path) -> str:
 
 
 def _of(given: str) -> Iterator[Path]:
-    path = Path(given).expanduser().absolute()
+    path = path_of(given).absolute()
     if path.exists() or path.is_symlink():
         yield from [path] if not path.is_dir() or is_checkpoint_folder(path) else _inside(path)
     elif any(letter in given for letter in WILD):
@@ -98,7 +98,7 @@ def nothing_in(paths: Sequence[str]) -> str:
     """The message where there is no checkpoint, with folders below that have some."""
     below: dict[str, int] = {}
     for given in paths:
-        top = Path(given).expanduser()
+        top = path_of(given)
         for depth in range(1, DEEP + 1) if top.is_dir() else ():
             for folder in sorted(top.glob("/".join("*" * depth))):
                 if folder.is_dir() and not is_checkpoint_folder(folder) and (held := len(list(_inside(folder)))):

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from inspector.capture.regular import open_regular
+from inspector.capture.regular import is_a_file, open_regular, path_of
 from inspector.engine.errors import InputError
 from inspector.engine.opening.checkpoint_files import files_of
 from inspector.records import InputSpec, Sweep, encode
@@ -70,9 +70,9 @@ def settings(sweep: Sweep, sequence: Any = None) -> dict[str, Any]:
     return {
         "the subject": load.subject,
         "the arguments": dict(load.arguments),
-        "the subject's file": _sha(Path(where).expanduser()) if where.endswith(".py") else "",
+        "the subject's file": _sha(path_of(where)) if where.endswith(".py") else "",
         "the sequence": told,
-        "the files of the sequence": [_sha(Path(value).expanduser()) for value in _files_of(run.input)],
+        "the files of the sequence": [_sha(path_of(value)) for value in _files_of(run.input)],
         "--with": sorted(run.also),
         "--only": sorted(run.only),
         "--seed": run.seed,
@@ -97,14 +97,7 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 def _files_of(spec: InputSpec) -> list[str]:
     """What is given in a request and names a file."""
     values = [line for part in (spec, *spec.parts.values()) for line in part.value.splitlines()]
-    return sorted({value for value in values if 0 < len(value) < 1000 and _is_file(value)})
-
-
-def _is_file(text: str) -> bool:
-    try:
-        return Path(text).expanduser().is_file()
-    except (OSError, ValueError, RuntimeError):
-        return False
+    return sorted({value for value in values if 0 < len(value) < 1000 and is_a_file(value)})
 
 
 def _sha(path: Path) -> str:

@@ -117,7 +117,8 @@ class AttentionParts(Panel):
         """Another capture has other maps."""
         self.levels.forget()
         self.overview.forget()
-        self.picked, self._drawn_heads = [], None
+        if not self.same_model:
+            self.picked, self._drawn_heads = [], None
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""

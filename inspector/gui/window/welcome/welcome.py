@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QMessageBox, QPushButton, QWidget
 
 from inspector.analysis.sizes import bytes_text
 from inspector.capture import CaptureError
+from inspector.capture.regular import is_there
 from inspector.gui.state.remembered import Opened, Place, last_place, recent_models
 from inspector.gui.state.shown import Made
 from inspector.gui.widgets.plain_text import plain_box
@@ -185,7 +186,7 @@ class Welcome(QObject):
         return cards
 
     def _files(self) -> list[OpenCard]:
-        there = [path for path in self.window.settings.recent() if Path(path).exists()]
+        there = [path for path in self.window.settings.recent() if is_there(path)]
         return [self._of_path(path, Path(path).name, str(Path(path).parent)) for path in there[:MOST_FILES]]
 
     def _of_path(self, path: str, name: str, line: str) -> OpenCard:

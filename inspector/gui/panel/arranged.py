@@ -1,0 +1,77 @@
+"""Plots of a figure that are laid out anew: others are shown, or the panel has become wide or high."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from inspector.gui.panel.figure import Figure
+
+Cell = tuple[int, int, int, int]
+"""(row, column, rows, columns)."""
+WIDE = 1.7
+"""Width over height from which plots stand beside each other."""
+LEAST = 560
+"""Pixels below which they stand above each other in any case: two plots with their axes need as many."""
+
+
+def is_wide(width: float, height: float) -> bool:
+    """Whether plots should stand beside each other in a room of this size, in pixels."""
+    return width >= LEAST and width >= WIDE * height
+
+
+class Arranged:
+    """The items of a figure that may stand elsewhere or be hidden; other items of the figure stay where they are."""
+
+    def __init__(self, figure: Figure, items: Sequence[Any]) -> None:
+        self.figure, self.items = figure, list(items)
+        self._cells: dict[Any, Cell] = {}
+        self._shares: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+
+    def place(self, cells: Mapping[Any, Cell], rows: Sequence[int] = (), columns: Sequence[int] = ()) -> bool:
+        """Show these items in these cells, and no others; `rows` and `columns` are the shares of the room of each.
+        Returns whether they were elsewhere before."""
+        shares = (tuple(rows), tuple(columns))
+        if dict(cells) == self._cells and shares == self._shares:
+            return False
+        for item in self.items:
+            if item in self.figure.ci.items:
+                self.figure.removeItem(item)
+        for item, (row, column, high, wide) in cells.items():
+            self.figure.addItem(item, row=row, col=column, rowspan=high, colspan=wide)
+            item.show()
+        for item in self.items:
+            if item not in cells:
+                item.hide()
+                if item.scene() is None:  # Qt deletes items that are in no scene out of order
+                    self.figure.scene().addItem(item)
+        self._share(shares)
+        self._cells, self._shares = dict(cells), shares
+        return True
+
+    def place_two(
+        self, size: tuple[int, int], first: Sequence[Any], second: Sequence[Any], heights: tuple[int, int],
+        shares: tuple[int, int] = (1, 1),
+    ) -> None:  # fmt: skip
+        """Two plots with what belongs to each (colour bars), beside each other in a wide panel of this `size`, else
+        one above the other; an empty one takes no room. `heights` are the least ones, beside and above each other."""
+        wide = is_wide(*size) and bool(first) and bool(second)
+        start = len(first) if wide else 0
+        cells: dict[Any, Cell] = {item: (0, at, 1, 1) for at, item in enumerate(first)}
+        row = 0 if wide or not first else 1
+        cells |= {item: (row, start + at, 1, 1) for at, item in enumerate(second)}
+        columns = [0] * max(1, len(first) + len(second) if wide else max(len(first), len(second)))
+        columns[0] = shares[0] if wide else 1
+        if wide:
+            columns[start] = shares[1]
+        if self.place(cells, (1,) if wide else shares, columns):
+            self.figure.setMinimumHeight(heights[0] if wide else heights[1])
+
+    def _share(self, shares: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+        layout = self.figure.ci.layout
+        for now, before, tell in (
+            (shares[0], self._shares[0], layout.setRowStretchFactor),
+            (shares[1], self._shares[1], layout.setColumnStretchFactor),
+        ):
+            for at in range(max(len(now), len(before))):
+                tell(at, now[at] if at < len(now) else 0)

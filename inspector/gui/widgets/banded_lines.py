@@ -1,0 +1,69 @@
+"""Several series in one plot over the steps: lines, or mean and extremes where more than two steps share a pixel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy.typing as npt
+import pyqtgraph as pg
+
+from inspector.gui.widgets.bands import bands, crowded
+from inspector.gui.widgets.legend import Legend
+from inspector.gui.widgets.stepplot import StepPlot, curve
+from inspector.gui.widgets.theme import Theme
+
+Array = npt.NDArray[Any]
+Series = tuple[str, Array]
+"""(name in the legend, (steps,) numbers)."""
+CROWD = ", mean and extremes of the steps of two pixels"
+
+
+class BandedLines:
+    """Up to `most` lines of a plot, with thin ones of the extremes around each; a legend where there are several."""
+
+    def __init__(self, plot: StepPlot, theme: Theme, most: int) -> None:
+        self.plot = plot
+        self.lines = [curve(theme, n) for n in range(most)]
+        self.edges = [(curve(theme, n, width=0.6), curve(theme, n, width=0.6)) for n in range(most)]
+        for one in (*(edge for pair in self.edges for edge in pair), *self.lines):
+            plot.addItem(one)
+        self.legend = Legend(plot)
+        self.series: Sequence[Series] = ()
+        self.dense = False
+        """Whether means and extremes are drawn."""
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.legend.set_theme(theme)
+        for n, line in enumerate(self.lines):
+            colour = theme.series[n % len(theme.series)]
+            line.setPen(pg.mkPen(colour, width=1.4))
+            for edge in self.edges[n]:
+                edge.setPen(pg.mkPen(colour + "70", width=0.6))
+
+    def show(self, series: Sequence[Series], bounds: tuple[float, float]) -> None:
+        """Draw the part of these series that is in view, from the first step within `bounds` to the last."""
+        self.series = series[: len(self.lines)]
+        low, high = bounds
+        pixels = self.plot.vb.width()
+        longest = max((len(values) for _, values in self.series), default=0)
+        self.dense = crowded(min(high - low, longest), pixels)
+        self.legend.clear()
+        for n, line in enumerate(self.lines):
+            if n >= len(self.series):
+                for one in (line, *self.edges[n]):
+                    one.setData([], [])
+                continue
+            name, values = self.series[n]
+            self._draw(n, values, max(0, int(low)), int(high) + 2, int(pixels / 2))
+            if len(self.series) > 1:
+                self.legend.addItem(line, name, *self.edges[n])
+
+    def _draw(self, n: int, values: Array, first: int, end: int, cells: int) -> None:
+        stop = min(len(values), end)
+        cells = max(1, cells) if self.dense else max(1, stop - first)
+        x, least, mean, largest = bands(values[first:stop], first, cells)
+        self.lines[n].setData(x, mean)
+        for edge, extreme in zip(self.edges[n], (least, largest), strict=True):
+            edge.setData(*((x, extreme) if self.dense else ([], [])))

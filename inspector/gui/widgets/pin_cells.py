@@ -1,0 +1,55 @@
+"""Pins in a map: a square around each pinned cell, with its number beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyqtgraph as pg
+
+from inspector.gui.widgets.theme import Theme
+
+SIZE = 11
+"""Pixels of a square: it is seen where a cell is smaller than a pixel."""
+
+
+class PinCells:
+    """The pinned cells of one plot, made when the first is shown."""
+
+    def __init__(self, plot: Any) -> None:
+        self.plot = plot
+        self.shown: tuple[tuple[float, float, int], ...] = ()
+        """(x, y, number) of each."""
+        self._last: tuple[Any, Theme | None] = ((), None)
+        self._squares: pg.ScatterPlotItem | None = None
+        self._numbers: list[pg.TextItem] = []
+
+    def show(self, cells: Sequence[tuple[float, float, int]], theme: Theme) -> None:
+        """These cells, and no others, in the colours of a theme."""
+        if (tuple(cells), theme) == self._last or (not cells and self._squares is None):
+            return
+        self._last = (tuple(cells), theme)
+        if self._squares is None:
+            self._squares = pg.ScatterPlotItem(size=SIZE, symbol="s", brush=None)
+            self._squares.setZValue(55)
+            self.plot.addItem(self._squares, ignoreBounds=True)
+        self.shown = tuple(cells)
+        self._squares.setPen(pg.mkPen(theme.cursor, width=2))
+        self._squares.setData(x=[x for x, _, _ in cells], y=[y for _, y, _ in cells])
+        while len(self._numbers) < len(cells):
+            self._numbers.append(self._number())
+        for at, text in enumerate(self._numbers):
+            text.setVisible(at < len(cells))
+            if at < len(cells):
+                x, y, number = cells[at]
+                text.setPos(x, y)
+                text.setText(str(number), theme.text)
+                text.fill = pg.mkBrush(theme.base)
+                text.border = pg.mkPen(theme.cursor)
+                text.update()
+
+    def _number(self) -> pg.TextItem:
+        text = pg.TextItem(anchor=(-0.6, 0.5))
+        text.setZValue(56)
+        self.plot.addItem(text, ignoreBounds=True)
+        return text

@@ -1,0 +1,80 @@
+"""The fault suite: `python tests/faults/run.py [SECTION …] [--full] [--seed N] [--times X]`.
+
+Prints a table of survived, refused and lost, and every lost case as it can be tried again; ends with 1 where one was
+lost. Without --full each section tries the short form, which the tests run too; --times multiplies the number of cases.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "support"), str(HERE.parent.parent)]
+
+from campaign import Section, Tally, campaign, sections  # noqa: E402
+
+MODULES = ("harmed_captures", "killed_writers", "hostile_checkpoints", "hostile_texts")
+
+
+def every() -> dict[str, tuple[str, Section]]:
+    """Each section with the file that it stands in."""
+    return {name: (module, one) for module in MODULES for name, one in sections(module).items()}
+
+
+def table(tallies: list[Tally]) -> str:
+    """The outcomes as Markdown."""
+    lines = ["| faults | tried | survived | refused | lost |", "|---|---:|---:|---:|---:|"]
+    for one in tallies:
+        counts = one.counts
+        lines.append(
+            f"| {one.faults} | {counts.total()} | {counts['survived']} | {counts['refused']} | {counts['lost']} |"
+        )
+    return "\n".join(lines)
+
+
+def again(section: Section, case: Any) -> int:
+    """Try one case where a debugger and a traceback reach it."""
+    with tempfile.TemporaryDirectory() as folder:
+        prepared = section.prepare(Path(folder))
+        scratch = Path(folder, "case")
+        scratch.mkdir()
+        outcome = section.attempt(case, prepared, scratch)
+    sys.stdout.write(f"{outcome.kind}: {outcome.said}\n")
+    return int(outcome.kind == "lost")
+
+
+def main() -> int:
+    """Try what was asked for."""
+    known = every()
+    parser = argparse.ArgumentParser(description="Tries faults and counts what became of them.")
+    parser.add_argument("names", nargs="*", metavar="SECTION", help=f"one of: {', '.join(known)} (default: all)")
+    parser.add_argument("--full", action="store_true", help="the long form")
+    parser.add_argument("--times", type=float, default=1.0, help="so many times as many cases")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--case", help="one case, as it was printed, in this process")
+    asked = parser.parse_args()
+    if unknown := [name for name in asked.names if name not in known]:
+        parser.error(f"no section {unknown[0]}; there are {', '.join(known)}")
+    if asked.case:
+        return again(known[asked.names[0]][1], json.loads(asked.case))
+    tallies = []
+    for name in asked.names or list(known):
+        module, one = known[name]
+        began = time.monotonic()
+        tally = campaign(one, module, max(1, round((one.full if asked.full else one.short) * asked.times)), asked.seed)
+        tallies.append(tally)
+        sys.stderr.write(f"{name}: {dict(tally.counts)} in {time.monotonic() - began:.0f} s\n")
+        for case, said in tally.lost:
+            sys.stderr.write(f"  lost {json.dumps(case)}: {said}\n")
+    sys.stdout.write(table(tallies) + "\n")
+    return int(any(one.lost for one in tallies))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""What cells of a map show where they stand for several steps, against plain loops; pinned cells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from inspector.capture import Capture, Writer, open_capture
+from inspector.gui.export.offscreen import Stage
+from inspector.gui.state.cursor import Position
+from inspector.gui.state.pins import pins_of
+from inspector.gui.widgets.density import BINS, density_overview
+from inspector.gui.widgets.means import BASE, mean_overview
+from inspector.records import Channel, Frame, Page, RunStart, RunStop
+
+STEPS, UNITS = 1000, 3
+random = np.random.default_rng(1)
+VALUES = random.uniform(-1, 1, (STEPS, UNITS)).astype(np.float32)
+VALUES[500, 1], VALUES[700, 2] = np.nan, np.inf
+
+
+def captured(path: Path) -> Capture:
+    with Writer(path, RunStart(run="r", title="t")) as writer:
+        writer.write(Frame(index=0))
+        writer.write(
+            Channel(name="rnn.l0:h", kind="state", dims=("step", "unit"), shape=VALUES.shape, scale="diverging")
+        )
+        writer.write(Page("rnn.l0:h", 0, (0, 0), VALUES))
+        writer.write(RunStop("done"))
+    return open_capture(path)
+
+
+def test_means_of_cells_are_those_of_their_steps(tmp_path: Path) -> None:
+    with captured(tmp_path / "a.inspect") as capture:
+        look = mean_overview(capture, "rnn.l0:h", 0)
+        for first, stop, cells in ((0, 1000, 31), (64, 960, 14), (3, 990, 50), (0, 1000, 1000), (0, 992, 2)):
+            factor = -(-(stop - first) // cells)
+            found, same = look((first, stop), cells)
+            assert found is same
+            expected = [
+                VALUES[at : min(stop, at + factor)].astype(np.float64).mean(0) for at in range(first, stop, factor)
+            ]
+            np.testing.assert_allclose(found, expected, atol=1e-6)
+        assert -(-1000 // 31) % BASE != 0 and (960 - 64) // 14 % BASE == 0  # both ways were taken
+
+
+def test_density_is_the_share_of_units_at_each_value(tmp_path: Path) -> None:
+    with captured(tmp_path / "a.inspect") as capture:
+        found, _ = density_overview(capture, "rnn.l0:h", 0, -1.0, 1.0)((0, STEPS), 10)
+        for cell in range(10):
+            part = VALUES[cell * 100 : (cell + 1) * 100].astype(np.float64)
+            counts, _ = np.histogram(part[np.isfinite(part)], bins=BINS, range=(-1, 1))
+            np.testing.assert_allclose(found[cell], counts[::-1] / counts.sum(), atol=2 / 300)  # numbers at an edge
+            assert abs(found[cell].sum() - 1) < 1e-9
+
+
+def test_a_pin_marks_its_cell_and_keeps_it_in_another_order(tmp_path: Path) -> None:
+    with captured(tmp_path / "a.inspect") as capture:
+        stage = Stage(capture, (800, 400))
+        panel = stage.panel("states")
+        pins = pins_of(panel.looking)
+        assert not pins.add(Position(place="rnn.l0", unit=2).moved("step", 40))
+        assert panel.pin_cells.shown == ((40, 2, 1),)
+        panel.order.setCurrentText("by variance")
+        assert panel.pin_cells.shown == ((40, panel.row_of(2), 1),)
+        assert panel.readout_at(pins.all[0])[0][0].startswith("h[40, 2]")
+        panel.cells.setCurrentText("density")
+        assert panel.pin_cells.shown == () and panel.state == "figure"
+        panel.cells.setCurrentText("extremes")
+        assert panel.pin_cells.shown and panel.state == "figure"
+        pins.clear()
+        stage.close()
