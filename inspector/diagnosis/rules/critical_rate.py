@@ -14,7 +14,7 @@ from inspector.diagnosis.series import Array, Floats, Line, clips, norms_beside_
 from inspector.records import Finding
 from inspector.records.run import Severity
 
-OWN, RATE = "trial/learning_rate/own", "trial/learning_rate/rate"
+OWN, RATE, GROWS = (f"trial/learning_rate/{one}" for one in ("own", "rate", "grows"))
 CHANNEL = f"model:{OWN}"
 SAID = {None: "", True: "; the loss is no lower than it began", False: "; the loss falls all the same"}
 
@@ -22,12 +22,14 @@ SAID = {None: "", True: "; the loss is no lower than it began", False: "; the lo
 @dataclass(frozen=True, slots=True)
 class Steps:
     """The frames (n,) in which it was tried, the learning rates (n,), the critical ones and the lengths of the steps in
-    critical ones: 0 where none raises the loss, infinite where the smallest one does."""
+    critical ones: 0 where none raises the loss, infinite where the smallest one does. grows: how many times as long
+    later steps become by momentum alone, which one step does not show."""
 
     frames: list[int]
     rates: list[float]
     critical: list[float]
     lengths: Floats
+    grows: list[float]
 
     def sentence(self, at: int) -> str:
         """What was found in one of them."""
@@ -89,9 +91,8 @@ class CriticalRate:
             evidence=evidence,
             sure="tried on the batch that was given, with a copy of the optimizer and its moments; nothing was changed",
             unless="the loop clips the gradient, which the copy does not know, or this batch is far from the others",
-            remedy="Lower the learning rate to a third of the critical one (with momentum 0.9, which repeats a step "
-            "ten times, to a thirtieth), or warm it up to where it is.",
-            code=_third(steps.critical[at]),
+            remedy=f"Lower the learning rate to {_part(steps.grows[at])}, or warm it up to where it is.",
+            code=_third(steps.critical[at], steps.grows[at]),
         )  # fmt: skip
 
     def _short(self, steps: Steps, evidence: tuple[str, ...]) -> Finding:
@@ -102,18 +103,20 @@ class CriticalRate:
             evidence=evidence,
             sure="tried on the batch that was given, with a copy of the optimizer and its moments; nothing was changed",
             unless="a warm-up begins here or the schedule ends, or batches are so noisy that steps must be short",
-            remedy="Raise the learning rate towards a third of the critical one where the loss falls too slowly.",
-            code=_third(steps.critical[at]),
+            remedy=f"Raise the learning rate towards {_part(steps.grows[at])} where the loss falls too slowly.",
+            code=_third(steps.critical[at], steps.grows[at]),
         )  # fmt: skip
 
 
 def _steps(run: Run) -> Steps:
     """Of each frame with both numbers, in order; a frame whose own numbers are damaged is left out."""
-    own, rate = ({one.frame: one.value for one in run.scalars if one.name == name} for name in (OWN, RATE))
+    read = ({one.frame: one.value for one in run.scalars if one.name == name} for name in (OWN, RATE, GROWS))
+    own, rate, grows = read
     frames = sorted(n for n in own.keys() & rate.keys() if run.revision(CHANNEL, n))
     frames = [n for n in frames if np.isfinite(rate[n]) and rate[n] > 0]
     lengths = np.array([rate_length(rate[n], own[n]) for n in frames], np.float64)
-    return Steps(frames, [rate[n] for n in frames], [own[n] for n in frames], lengths)
+    times = [max(1.0, grows.get(n, 1.0)) for n in frames]  # captures of earlier versions do not say
+    return Steps(frames, [rate[n] for n in frames], [own[n] for n in frames], lengths, times)
 
 
 def _suffers(loss: Line, share: float, p: float) -> bool | None:
@@ -129,10 +132,20 @@ def _counted(found: int, of: int, what: str = "too long") -> str:
     return "" if of == 1 else f" ({found} of {of} steps that were tried are {what})"
 
 
-def _third(critical: float) -> str:
-    """The line that sets a third of the critical rate; "" where there is none."""
+def _part(grows: float) -> str:
+    """To which part of the critical rate, in words. Momentum repeats each step, so that one step counts many times."""
+    if grows <= 1:
+        return "a third of the critical one"
+    return (
+        f"1/{3 * grows:.3g} of the critical one: momentum makes later steps {grows:.3g} times as long as this first "
+        "one while the gradient stays as it is, and a third of the critical rate has to be left of that"
+    )
+
+
+def _third(critical: float, grows: float) -> str:
+    """The line that sets a third of the critical rate, less what momentum adds; "" where there is none."""
     known = np.isfinite(critical) and critical > 0
-    return f"optimizer.param_groups[0]['lr'] = {critical / 3:.2g}" if known else ""
+    return f"optimizer.param_groups[0]['lr'] = {critical / (3 * grows):.2g}" if known else ""
 
 
 def _lower(sentence: str) -> str:

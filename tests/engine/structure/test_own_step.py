@@ -151,3 +151,33 @@ def test_a_watched_training_probes_the_step_of_its_own_optimizer(tmp_path: Path)
         (finding,) = [one for one in diagnose(capture, capture.frames).findings if one.id == "IN207"]
     assert values == pytest.approx([2 / A] * 3, rel=WIDTH)
     assert "3 of 3 steps that were tried are too long" in finding.message and finding.severity == "warning"
+
+
+@pytest.mark.parametrize(
+    ("settings", "grows"),
+    [
+        ({"momentum": 0.9}, 10.0),
+        ({"momentum": 0.9, "dampening": 0.5}, 5.0),
+        ({"momentum": 0.9, "nesterov": True}, 10 / 1.9),
+        ({}, 1.0),
+    ],
+)
+def test_the_code_of_the_remedy_counts_what_momentum_adds(settings: dict[str, float], grows: float) -> None:
+    model = Line()
+    optimizer = torch.optim.SGD(model.parameters(), 2.4 / A, **settings)  # type: ignore[arg-type]
+    weight = nn.Parameter(torch.zeros(1))
+    other = torch.optim.SGD([weight], 1.0, **settings)  # type: ignore[arg-type]
+    lengths = []
+    for _ in range(300):  # a gradient that stays as it is
+        weight.grad, before = torch.ones(1), weight.item()
+        other.step()
+        lengths.append(before - weight.item())
+    assert lengths[-1] / lengths[0] == pytest.approx(grows, rel=1e-3)
+    subject = Subject(model=model, kind="vectors", loss=lambda y, _batch: y[..., 0] ** 2 / 2, optimizer=optimizer)
+    with inspector.run(subject, X, only=["trial/learning_rate"]) as capture:
+        values = {one.name.removeprefix("trial/learning_rate/"): one.value for one in capture.scalars}
+        (found,) = diagnose(capture, capture.frames).findings
+    assert values["grows"] == pytest.approx(grows)
+    rate = float(found.code.rpartition("= ")[2])
+    assert rate == pytest.approx(values["own"] / 3 / grows, rel=0.05)
+    assert ("1/" in found.remedy) == (grows > 1)

@@ -15,8 +15,10 @@ from inspector.engine.errors import Unsupported
 from inspector.engine.wording import error_text
 
 
-def own_step(trial: Trial, given: Any, gradients: Sequence[Tensor]) -> tuple[list[Tensor], float, str]:
-    """(θ − θ' by parameter, the largest learning rate, what made it): one step with these gradients.
+def own_step(trial: Trial, given: Any, gradients: Sequence[Tensor]) -> tuple[list[Tensor], float, str, float]:
+    """(θ − θ' by parameter, the largest learning rate, what made it, how it grows): one step with these gradients.
+
+    How it grows: how many times as long steps become by momentum alone, under a gradient that stays as it is.
 
     given: an optimizer, or several, over the parameters of the model; they stay as they are. Their moments, weight
     decay and rates by group are in the step; clipping is the loop's, and not. Raises Unsupported.
@@ -33,7 +35,24 @@ def own_step(trial: Trial, given: Any, gradients: Sequence[Tensor]) -> tuple[lis
         raise Unsupported("The learning rate of the training's optimizer is 0, so its step has no length.")
     pairs = zip(trial.parameters, held, strict=True)
     moved = [wide(own.detach()) - wide(twin.detach()) for own, twin in pairs]
-    return moved, max(rates), ", ".join(type(one).__name__ for one in optimizers)
+    grows = max((growth(group, one) for one in optimizers for group in one.param_groups), default=1.0)
+    return moved, max(rates), ", ".join(type(one).__name__ for one in optimizers), grows
+
+
+def growth(group: dict[str, Any], optimizer: Optimizer) -> float:
+    """How many times as long as its next step the steps of SGD with momentum become under a constant gradient g.
+
+    The first step is η g, with Nesterov's momentum η (1 + β) g; later ones tend to η g (1 − d) / (1 − β), d the
+    dampening (Polyak 1964: a sum of all gradients before, each β times the last). 1 where the momentum has been built
+    up, and of optimizers that correct for their beginning (Adam).
+    """
+    beta = float(group.get("momentum", 0.0))
+    begun = any("momentum_buffer" in optimizer.state.get(one, {}) for one in group["params"])
+    if type(optimizer).__name__ != "SGD" or begun or not 0 < beta < 1:
+        return 1.0
+    if group.get("nesterov", False):  # torch allows it without dampening alone
+        return 1 / ((1 - beta) * (1 + beta))
+    return (1 - float(group.get("dampening", 0.0))) / (1 - beta)
 
 
 def _stepped(optimizer: Any, twins: dict[int, nn.Parameter]) -> list[float]:

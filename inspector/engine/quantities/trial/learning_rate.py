@@ -41,7 +41,8 @@ def learning_rate(trace: Trace, emit: Emitter) -> None:
     critical rate, NaN where the loss rises at once, infinite where it never does.
 
     Where the subject has an `optimizer`, also of that ("own"), by the learning rate of its next step, with its moments
-    and weight decay; and `trial/learning_rate/rate`, the learning rate that it has.
+    and weight decay; `trial/learning_rate/rate`, the learning rate that it has, and `trial/learning_rate/grows`: how
+    many times as long its steps become by momentum alone.
     """
     try:
         trial = Trial(trace)
@@ -68,7 +69,7 @@ def _own(trial: Trial, first: float, gradient: list[Tensor], emit: Emitter) -> N
     """Along the step that the training's optimizer would make now."""
     name = f"{PLACE}:trial/learning_rate/own"
     try:
-        step, rate, made = own_step(trial, trial.subject.optimizer, gradient)
+        step, rate, made, grows = own_step(trial, trial.subject.optimizer, gradient)
         if not math.isfinite(norm(step)) or not norm(step):
             raise Unsupported(f"The step of {made} is 0 or not finite.")
     except Unsupported as reason:
@@ -79,3 +80,4 @@ def _own(trial: Trial, first: float, gradient: list[Tensor], emit: Emitter) -> N
     emit.array(ABOUT.channel(name, ("statistic", "point"), points.shape, "float64", **about), points)
     emit.scalar("trial/learning_rate/own", critical)
     emit.scalar("trial/learning_rate/rate", rate)
+    emit.scalar("trial/learning_rate/grows", grows)
