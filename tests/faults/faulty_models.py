@@ -97,7 +97,7 @@ FAULTS = {
     "alarm": "signal.alarm(1); time.sleep(3)",
 }  # fmt: skip
 PLACES = ("forward", "import", "constructor", "destructor")
-HANGS = {"loop", "busy loop", "loop that holds the interpreter", "ignores being ended"}
+HANGS = {"recursion without a limit", "loop", "busy loop", "loop that holds the interpreter", "ignores being ended"}
 PATIENCE, AT_ONCE, AFTER_INTERRUPT = 60.0, 12.0, 12.0
 """Seconds for a run; after which one that hangs is interrupted; and that it may take to end then."""
 
