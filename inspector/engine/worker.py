@@ -16,7 +16,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inspector.transport.process import ParentLink, die_with_parent
+from inspector.transport.parent_link import ParentLink, die_with_parent
 
 if TYPE_CHECKING:
     from inspector.engine.session.service import Service

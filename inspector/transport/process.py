@@ -1,7 +1,8 @@
 """The connection to the worker: a child process started by module name, with a pipe of its own for records.
 
-Both ends live here. Records travel as JSON bytes (never pickles) over a local socket or named pipe whose key only the
-child knows; the child's stdout and stderr go to the log. The parent closes it in three steps: ask, terminate, kill.
+This is the parent's end; the worker's is `parent_link.py`. Records travel as JSON bytes (never pickles) over a local
+socket or named pipe whose key only the child knows; the child's stdout and stderr go to the log. The parent closes it
+in three steps: ask, terminate, kill.
 """
 
 from __future__ import annotations
@@ -23,24 +24,35 @@ from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 from typing import IO, Any
 
-from inspector.records import BadRecordError, Failure, Quit, decode, encode, encoded
-from inspector.transport.interpreter import cannot_be_run, chosen, is_same_version, what_is_wrong
+from inspector.records import BadRecordError, Failure, Quit, decode, encode
+from inspector.transport.interpreter import cannot_be_run, chosen, what_is_wrong
 from inspector.transport.lines import Lines
+from inspector.transport.marked import end_marked
 from inspector.version import __version__
 
 MODULE = "inspector.engine.worker"
 ADDRESS, KEY, VERSION = "INSPECTOR_WORKER_ADDRESS", "INSPECTOR_WORKER_KEY", "INSPECTOR_WORKER_VERSION"
+MARK = "INSPECTOR_WORKER_MARK"
+"""In the environment of a worker and of all that it starts: what became a daemon is found by it."""
 THREADS = "INSPECTOR_THREADS"
 """How many threads a worker computes with; unset for all cores but one."""
 MAX_MESSAGE = 64 << 20
-MAX_TOLD = 8 << 20
-"""Most bytes of one record from the worker; a request is never cut."""
 PIECE = 1 << 16
 """Bytes of output that are read at a time."""
 KEPT_LINES = 80
+LOST_SECONDS = 0.7
+"""Seconds for which a worker whose connection has ended may still be ending."""
+CUT_OFF_CODE = 86
+"""With which a worker ends that finds it gone."""
 KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 34)}
 """glibc keeps freed memory: taking new pages from the system for every large tensor cost up to a third of a run."""
 HIDDEN_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY")
+
+
+CUT_OFF = (
+    "The worker lost its connection: the model closed or replaced file descriptors that are not its own; what was "
+    "captured so far is stored."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +123,8 @@ class WorkerProcess:
         self._connection: Connection[Any, Any] | None = None
         self._waiting: list[bytes] = []
         self._lock = threading.Lock()
-        self._closing = self._group_ended = self._heard = False
+        self._closing = self._group_ended = self._heard = self._cut_off = False
+        self._mark = secrets.token_hex(16)
         self._errors: deque[str] = deque(maxlen=KEPT_LINES)
         self._drains: dict[str, threading.Thread] = {}
         self._drained_at = 0.0
@@ -155,7 +168,7 @@ class WorkerProcess:
         """The child process. Raises OSError."""
         hidden = HIDDEN_VARIABLES if self.python == sys.executable else (*HIDDEN_VARIABLES, "PYTHONHOME")
         environment = {name: value for name, value in os.environ.items() if name not in hidden}
-        environment.update({VERSION: __version__, "PYTHONUNBUFFERED": "1", **more, **KEEP_MEMORY})
+        environment.update({VERSION: __version__, MARK: self._mark, "PYTHONUNBUFFERED": "1", **more, **KEEP_MEMORY})
         if self.threads:
             environment[THREADS] = str(self.threads)
         own_group: dict[str, Any] = {"start_new_session": True} if sys.platform != "win32" else {}
@@ -203,6 +216,7 @@ class WorkerProcess:
         if not over and self._process is not None and sys.platform != "win32":
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
+            end_marked(f"{MARK}={self._mark}".encode())
 
     def _signal(self, number: signal.Signals) -> None:
         assert self._process is not None
@@ -269,6 +283,19 @@ class WorkerProcess:
                     self.on_record(Failure(message=unknown, kind="worker"))
                 except (OSError, EOFError):
                     break
+        self._end_if_cut_off()
+
+    def _end_if_cut_off(self) -> None:
+        """A worker without its connection can neither be asked nor tell anything: end it, and say so."""
+        assert self._process is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(LOST_SECONDS)
+        if not self._closing and self.alive:
+            self._cut_off = True
+            if sys.platform == "win32":
+                self._process.kill()
+            else:
+                self._signal(signal.SIGKILL)
 
     def _wait(self, listener: Listener, threads: list[threading.Thread]) -> None:
         assert self._process is not None
@@ -285,6 +312,8 @@ class WorkerProcess:
 
     def _exit_of(self, code: int) -> Exit:
         lines = list(self._errors)
+        if self._cut_off or code == CUT_OFF_CODE:
+            return Exit(code, False, CUT_OFF)
         if not self._heard and not self._closing and code > 0:  # its first message is the catalogue
             wrong = what_is_wrong(self.python)
             if wrong:
@@ -296,44 +325,4 @@ class WorkerProcess:
         return Exit(code, self._closing, explain(code, lines[-1][:200] if lines else "", _where(stack)), stack)
 
 
-class ParentLink:
-    """The worker's end: connects to the parent named in the environment and removes the key from it."""
-
-    def __init__(self) -> None:
-        other = os.environ.pop(VERSION, "")
-        if not is_same_version(other):
-            raise SystemExit(
-                f"This is version {__version__} of inspector; it was asked by version {other or 'unknown'}."
-            )
-        address, key = os.environ.pop(ADDRESS), bytes.fromhex(os.environ.pop(KEY))
-        self._connection = Client(address, authkey=key)
-        self._lock = threading.Lock()
-
-    def send(self, record: Any) -> None:
-        """Send one record, its texts cut where it is too long; a parent that has ended is noticed by `receive`."""
-        with self._lock, contextlib.suppress(OSError):
-            for data in encoded(record, MAX_TOLD):
-                self._connection.send_bytes(data)
-
-    def receive(self) -> Any:
-        """The next request. Raises EOFError when the parent has ended."""
-        try:
-            return decode(self._connection.recv_bytes(MAX_MESSAGE))
-        except OSError:
-            raise EOFError from None
-
-
-def die_with_parent(parent: int) -> None:
-    """On Linux: be killed when the parent dies, even while native code blocks the interpreter."""
-    if sys.platform != "linux":
-        return
-    import ctypes
-
-    set_parent_death_signal = 1
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
-
-
-__all__ = ["Exit", "ParentLink", "WorkerProcess", "die_with_parent", "explain"]
+__all__ = ["Exit", "WorkerProcess", "explain"]

@@ -19,7 +19,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "support"), str(HERE.parent.parent)
 
 from campaign import Section, Tally, campaign, sections  # noqa: E402
 
-MODULES = ("harmed_captures", "killed_writers", "hostile_checkpoints", "hostile_texts")
+MODULES = ("harmed_captures", "killed_writers", "hostile_checkpoints", "hostile_texts", "faulty_models")
 
 
 def every() -> dict[str, tuple[str, Section]]:
@@ -56,6 +56,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="SECTION", help=f"one of: {', '.join(known)} (default: all)")
     parser.add_argument("--full", action="store_true", help="the long form")
     parser.add_argument("--times", type=float, default=1.0, help="so many times as many cases")
+    parser.add_argument("--cases", type=int, default=0, help="so many of each section")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--case", help="one case, as it was printed, in this process")
     asked = parser.parse_args()
@@ -67,7 +68,8 @@ def main() -> int:
     for name in asked.names or list(known):
         module, one = known[name]
         began = time.monotonic()
-        tally = campaign(one, module, max(1, round((one.full if asked.full else one.short) * asked.times)), asked.seed)
+        count = asked.cases or max(1, round((one.full if asked.full else one.short) * asked.times))
+        tally = campaign(one, module, count, asked.seed)
         tallies.append(tally)
         sys.stderr.write(f"{name}: {dict(tally.counts)} in {time.monotonic() - began:.0f} s\n")
         for case, said in tally.lost:

@@ -193,7 +193,7 @@ def test_all_channels_in_a_table_with_their_distributions(window: Window, qtbot:
     assert plot.plot.getAxis("left").labelText == "share of numbers"
     assert plot.plot.getAxis("bottom").labelText == "hidden state"
     token = names.index("input:token")
-    assert pane.table.item(token, 5).text() == "Its numbers are indices, counts or marks, which do not subtract."
+    assert pane.table.item(token, 5).text() == "read one run at a time"
 
 
 def test_parameters_that_changed_most_are_those_of_the_checkpoints(window: Window, qtbot: Any, runs: Path) -> None:

@@ -22,7 +22,8 @@ from inspector.engine.session.catalogue import catalog
 from inspector.engine.session.service import Service
 from inspector.engine.worker import _serve
 from inspector.records import Cancel, Failure, Quit, decode, encode, encoded
-from inspector.transport.process import MAX_TOLD, Exit, explain
+from inspector.transport.parent_link import MAX_TOLD
+from inspector.transport.process import Exit, explain
 
 CLOSING_SECONDS = 60.0
 

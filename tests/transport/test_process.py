@@ -90,6 +90,18 @@ class NoEnd(Base):
 class Bars(Base):
     def at(self, t):
         for percent in range(2000): os.write(2, b"\\r%3d %%|####      |" % (percent % 100))
+class Closes(Base):
+    def at(self, t):
+        if t == 40:
+            time.sleep(0.5)
+            os.closerange(3, 64)
+            time.sleep(60)
+class Daemon(Base):
+    def at(self, t):
+        if t == 40:
+            import subprocess
+            child = subprocess.Popen(["sleep", "600"], start_new_session=True)
+            print("daemon", child.pid, flush=True)
 class Leaves(Base):
     def __init__(self):
         super().__init__()
@@ -177,6 +189,27 @@ def test_a_dying_worker_is_told_and_its_capture_stays(
     with open_capture(path) as capture:
         assert capture.status == "unfinished"
         assert capture.extent("cell:h")[0] >= 32
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="descriptors of Unix")
+def test_a_worker_whose_descriptors_were_closed_is_ended_and_told(parent: Parent, start: Callable[[str], Path]) -> None:
+    path = start("Closes")
+    ended = parent.wait(Exit, seconds=30)
+    assert not ended.expected and "lost its connection" in ended.sentence and "descriptors" in ended.sentence
+    assert seen_steps(path) >= 32
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a mark that is found in /proc")
+def test_a_daemon_of_the_model_ends_with_the_worker(parent: Parent, start: Callable[[str], Path]) -> None:
+    start("Daemon")
+    parent.wait(Finished)
+    parent.worker.close()
+    (line,) = [text for text in parent.output if text.startswith("daemon ")]
+    state = Path("/proc", line.split()[1], "stat")
+    end = time.monotonic() + 5
+    while state.exists() and state.read_text().split()[2] != "Z":  # whoever is process 1 may be late to take note
+        assert time.monotonic() < end, "it is still there"
+        time.sleep(0.05)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals, process groups")

@@ -20,6 +20,7 @@ from inspector.gui.panel.base import Panel
 from inspector.gui.panel.compared import compared_runs, named_data, number_title
 from inspector.gui.panel.damaged import note_height, paint_note
 from inspector.gui.widgets.plain_text import clean
+from inspector.records.plain_text import plain_line
 
 FIGURES = (".png", ".svg", ".pdf")
 OVER = ("frame", "curve")
@@ -30,8 +31,11 @@ SMOOTH = b'image-rendering="optimizeSpeed"'
 CRISP = SMOOTH + b' style="image-rendering:pixelated"'
 """Qt asks for cells with edges by a word that browsers do not know."""
 METRES_PER_INCH = 0.0254
+
 SCALE = 2.0
 """Pixels of a PNG for each logical pixel."""
+LONGEST_TITLE = 300
+"""Characters of the title of a document."""
 
 
 def save_figure(panel: Panel, path: Path | str, scale: float = SCALE) -> Path:
@@ -123,7 +127,8 @@ def about(panel: Panel) -> dict[str, str]:
 def _title(panel: Panel) -> str:
     """The title of a document: panel, run, and which runs are compared."""
     known = about(panel)
-    return f"{panel.title}: {known.get('Run', '')}" + (f" ({known['Shown']})" if "Shown" in known else "")
+    title = f"{panel.title}: {known.get('Run', '')}" + (f" ({known['Shown']})" if "Shown" in known else "")
+    return plain_line(title, LONGEST_TITLE)  # XML has no control characters
 
 
 def png_bytes(panel: Panel, scale: float = SCALE) -> bytes:

@@ -14,6 +14,7 @@ from inspector.gui.widgets.colour_choice import chosen
 from inspector.gui.widgets.gaps import NONE, Gaps
 from inspector.gui.widgets.hatching import paint_gaps
 from inspector.gui.widgets.numbers import short
+from inspector.gui.widgets.plain_text import clean
 from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.theme import BEYOND, INFINITE, LAST, LIGHT, NOT_A_NUMBER, Theme, colour_table
 
@@ -42,7 +43,7 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         self, levels: Levels, unit: str, *, nan: bool = False, infinite: bool = False, gaps: Gaps = NONE
     ) -> None:
         """Show other limits; `nan`, `infinite` and the kinds of `gaps` add their colours to the legend."""
-        shown = levels, unit, (nan, infinite), gaps
+        shown = levels, clean(unit), (nan, infinite), gaps
         if shown != (self._levels, self._unit, self._special, self._gaps):
             self._levels, self._unit, self._special, self._gaps = shown
             self.update()

@@ -1,0 +1,24 @@
+"""The short form of the fault suite: nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RUN = Path(__file__).with_name("run.py")
+CASES = {"captures": 29, "kills": 3, "checkpoints": 33, "texts": 10, "models": 2}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="named pipes, signals and /proc")
+@pytest.mark.parametrize("section", CASES)
+def test_nothing_is_lost(section: str) -> None:
+    done = subprocess.run(
+        [sys.executable, RUN, section, "--cases", str(CASES[section])], capture_output=True, text=True, timeout=240,
+        env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert f"| {CASES[section]} |" in done.stdout
