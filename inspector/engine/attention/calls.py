@@ -139,7 +139,7 @@ def from_weights(
 def of_nested(selected: SelectedSample, seen: Attention) -> Attention:
     """The Attention of a call with nested tensors, which have no padding: they were made from padded ones."""
     if seen.called_with == selected.length:
-        seen.called_with = selected.padded
+        seen.called_with, seen.without_padding = selected.padded, True
     return seen
 
 

@@ -21,8 +21,10 @@ NEAR = 1e-2
 """Largest error, beside the largest state, at which an equation is taken for the one that is meant. What is not met to
 rounding is refused with its error: sums of e to large numbers lose digits."""
 CARRIES = 1e-3
-"""Share of the largest state that a step must carry over at least once. Counter-example: decays below it throughout
+"""Share of the largest state that steps must carry over, twice at least. Counter-example: decays below it throughout
 make h = b, which is no recurrence."""
+TWICE = 2
+"""Steps that must carry: one alone is met by some decay, or nearly, whatever b is."""
 MOST_STATES, MOST_TRIED, MOST_STEPS = 256, 96, 64
 """Tensors of one stretch that are tried as states; tensors that are tried as a and b of each, nearest first; steps."""
 WORSE = 8.0
@@ -136,8 +138,8 @@ def best_of(h: Value, layout: Layout, candidates: Iterable[tuple[Value, Tensor]]
     None where no pair comes near."""
     states = layout.some(h.tensor.detach())
     size = float(states.abs().max())
-    if not 0 < size < float("inf"):
-        return None
+    if not 0 < size < float("inf") or bool((states[1:] == states[:-1]).all()):
+        return None  # the same at every step: a parameter that was spread over them, as a learned sink of attention is
     at = torch.linspace(1, len(states) - 1, min(MOST_STEPS, len(states) - 1)).round().long()
     own = list(islice(candidates, MOST_TRIED))
     if not own:
@@ -165,7 +167,7 @@ def _varying(step: Pairs, numbers: Tensor) -> Iterator[tuple[int, int, float]]:
     empty = numbers.abs().flatten(1).amax(1) == 0
     for a, decay in enumerate(numbers):
         carried = decay * step.before
-        if not float(carried.abs().max()) >= CARRIES * step.size:
+        if int((carried.abs().flatten(1).amax(1) >= CARRIES * step.size).sum()) < TWICE:
             continue
         errors = ((step.after - carried) - numbers).abs().flatten(1).amax(1).nan_to_num(nan=torch.inf) / step.size
         errors = errors.masked_fill(empty, torch.inf)
@@ -179,7 +181,9 @@ def _constant(step: Pairs, numbers: Tensor) -> Iterator[tuple[int, float]]:
     decay = fitted(step.before, step.after - numbers, 1)
     carried = decay[:, None] * step.before
     errors = (step.after - carried - numbers).abs().flatten(1).amax(1).nan_to_num(nan=torch.inf) / step.size
-    enough = (carried.abs().flatten(1).amax(1) >= CARRIES * step.size) & (numbers.abs().flatten(1).amax(1) > 0)
+    twice = (step.before.abs() >= CARRIES * step.size).sum(0) >= TWICE
+    enough = (carried * twice).abs().flatten(1).amax(1) >= CARRIES * step.size
+    enough &= numbers.abs().flatten(1).amax(1) > 0
     b = int(errors.masked_fill(~enough, torch.inf).argmin())
     if bool(enough[b]) and float(errors[b]) <= NEAR**2:
         yield b, float(errors[b])

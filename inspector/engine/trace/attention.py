@@ -48,6 +48,7 @@ class Attention:
         note: what a reader must know about the weights ("shown without dropout"), or "".
         first_query: position of the first query among the keys: how many keys a cache had before it.
         called_with: queries of the call, padding included (rows of padding are cut off); 0 for as many as there are.
+        without_padding: True where the call was given no padding although its input has some (nested tensors).
         margins: (b, a, q) where finite masks were applied: the least allowed score minus the largest masked one; NaN
             for rows without a masked key.
         equivalent: of weights that the model never computes, what they stand for, as a formula; "" for attention. They
@@ -75,6 +76,7 @@ class Attention:
     note: str = ""
     first_query: int = 0
     called_with: int = 0
+    without_padding: bool = False
     margins: Tensor | None = None
     finite_mask: float | None = None
     ends: KeyEnds | None = None

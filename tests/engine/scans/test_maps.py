@@ -313,6 +313,26 @@ def test_differences_of_neighbours_and_counts_are_not_listed() -> None:
     assert not trace.recurrences and not sink.of(Log)
 
 
+def with_sink(x: Tensor, *, by_row: bool) -> Tensor:
+    """Causal attention whose learned sink takes a share of every row and has no value, as in gpt-oss."""
+    sink = torch.full((1,), 0.3, dtype=x.dtype)
+    mask = torch.full((w.T, w.T), -torch.inf, dtype=x.dtype).triu(1)
+    scores = torch.stack([x @ x.mT, 0.5 * x @ x.mT], 1) + mask
+    if by_row:
+        rows = [torch.cat([row, sink.expand(w.B, 2, 1)], -1).softmax(-1)[..., :-1] for row in scores.unbind(2)]
+        weights = torch.stack(rows, 2)
+    else:
+        spread = torch.stack([sink] * w.T, 0).expand(w.B, 2, -1, -1)
+        weights = torch.cat([scores, spread], -1).softmax(-1)[..., :-1]
+    return (weights @ x[:, None]).mean(1)
+
+
+@pytest.mark.parametrize("by_row", [False, True])
+def test_a_sink_that_is_spread_over_the_steps_is_no_recurrence(by_row: bool) -> None:
+    trace, _ = ran(lambda x: with_sink(with_sink(x, by_row=by_row), by_row=by_row))
+    assert not trace.recurrences and not any(one.equivalent for one in trace.attentions)
+
+
 def test_a_map_that_is_too_large_is_refused_with_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(equivalent, "MOST_NUMBERS", w.T**2 - 1)
     _, sink = ran(lambda x: w.by_doubling(x))

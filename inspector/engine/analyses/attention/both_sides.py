@@ -25,6 +25,10 @@ SEVERAL = "{} reads what more than one list of layers could have made ({}), so t
 NO_DECODER = "No layer of {} attends within the answer, so there is no chain of layers to follow."
 OTHER_SOURCES = "{} and {} attend to different sequences, so there is no single chain to follow."
 UNKNOWN_ORDER = "{} ran after the decoder had begun, so there is no single chain to follow."
+PADDING = (
+    "{} attends to positions of padding, and what these attended to was not recorded, so it cannot be followed to the "
+    "source; mask padding there too."
+)
 Map = Callable[[Attention], Tensor]
 
 
@@ -51,9 +55,12 @@ class BothSides:
         within = [
             one for one in own if stack_of(one.called) == stack_of(first.called) and _size(one, sample)[0] == queries
         ]
-        before = [
-            one for one in own if stack_of(one.called) != stack_of(first.called) and _size(one, sample)[0] == keys
-        ]
+        others = [one for one in own if stack_of(one.called) != stack_of(first.called)]
+        before = [one for one in others if keys in (_size(one, sample)[0], one.called_with)]
+        attending = next((one for one in before if len(set(_size(one, sample))) > 1), None)
+        if attending is not None:
+            raise Unsupported(PADDING.format(attending.place))
+        self._keys = keys
         self._set(list(usable), within, before, keys)
 
     def _set(self, order: list[Attention], within: list[Attention], before: list[Attention], keys: int) -> None:
@@ -77,10 +84,10 @@ class BothSides:
         The graph of Abnar & Zuidema 2020 with both sequences as its nodes: every layer keeps half of what it is given
         and takes half from where it attends. Rows sum to 1 together with those of the answer to itself.
         """
-        source = self._encoded(map_of)
+        source = self._with_padding(self._encoded(map_of))
         answer = torch.zeros(len(map_of(self.decoder[0])), len(source), dtype=source.dtype, device=source.device)
         for layer in self.decoder:
-            map_ = map_of(layer)
+            map_ = self._known(layer, map_of)
             answer = 0.5 * answer + 0.5 * map_ @ (answer if layer.of_itself else source)
             if not layer.of_itself:
                 yield answer
@@ -92,6 +99,22 @@ class BothSides:
         assert found is not None
         return found
 
+    def _with_padding(self, source: Tensor) -> Tensor:
+        """(k, k) what has reached each key, from that of the real positions, which come first.
+
+        Nothing reaches padding that the encoder was not given: torch fills it with zeros, so it is its own source.
+        """
+        missing = self._keys - len(source)
+        return source if not missing else torch.block_diag(source, unit_of(source.new_empty(missing, missing)))
+
+    def _known(self, layer: Attention, map_of: Map) -> Tensor:
+        """The map of a decoder's layer. Raises Unsupported where it reads padding whose own rows were cut off."""
+        map_ = map_of(layer)
+        cut = min((_rows(one) for one in self.encoder if not one.without_padding), default=self._keys)
+        if not layer.of_itself and bool(map_[:, cut:].any()):
+            raise Unsupported(PADDING.format(layer.place))
+        return map_
+
     def relevant(self, map_of: Map) -> Iterator[Tensor]:
         """(answer, source) relevance behind each cross attention, `map_of` giving Ā = mean of (A ⊙ ∂y/∂A)⁺ of a layer.
 
@@ -102,10 +125,11 @@ class BothSides:
         source = unit_of(within[0])
         for map_ in within:
             source = source + map_ @ source
+        source = self._with_padding(source)
         own: Tensor | None = None
         across: Tensor | None = None
         for layer in self.decoder:
-            map_ = map_of(layer)
+            map_ = self._known(layer, map_of)
             if own is None or across is None:
                 own = unit_of(map_)
                 across = map_.new_zeros(len(map_), len(source))
@@ -122,6 +146,11 @@ def normalised(relevance: Tensor) -> Tensor:
     taken = relevance - unit
     sums = taken.sum(-1, keepdim=True)
     return torch.where(sums > 0, taken / sums.where(sums > 0, 1.0), 0.0) + unit
+
+
+def _rows(attention: Attention) -> int:
+    """How many queries of a layer are there."""
+    return (attention.query if attention.weights is None else attention.weights).shape[-2]
 
 
 def _size(attention: Attention, sample: int) -> tuple[int, int]:
