@@ -167,6 +167,7 @@ def _requests() -> Iterator[tuple[int, Any]]:
 
 def main() -> None:
     """The child: one case a line, one outcome a line."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so would ours
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries and models print is no answer
 
