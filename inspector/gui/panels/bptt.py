@@ -50,7 +50,7 @@ class Bptt(Panel):
     )
 
     extra = ("bptt",)
-    needs_height = 340
+    needs_height = 240
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
