@@ -11,6 +11,7 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
+from inspector.engine.recurrent.traced.loops.loop import FEWEST
 from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.operator_traits import Kind
 from inspector.engine.recurrent.traced.record.values import Numbers
@@ -37,11 +38,10 @@ def one_of_each(
 ) -> list[int]:
     """The first of these beginnings in each group; all of them where one repeat in a group depends on another.
 
-    Two groups remain two, which are no loop: `q, k, v = [split(x) for x in (q, k, v)]` in each of two layers.
     `groups`: ascending, for each of `starts`.
     """
     together = [[start for _, start in own] for _, own in groupby(zip(groups, starts, strict=True), lambda one: one[0])]
-    if len(together) == 1 or len(together) == len(starts):
+    if len(together) < FEWEST or len(together) == len(starts):
         return starts
     stops = [own[0] for own in together[1:]] + [len(ops)]
     if any(_depend(table, ops, keys, own, stop) for own, stop in zip(together, stops, strict=True) if len(own) > 1):
