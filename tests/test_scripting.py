@@ -27,7 +27,7 @@ def test_the_session_of_the_page_runs_as_it_stands(tmp_path: Path) -> None:
     printed = [call(*words[1:], cwd=tmp_path).stdout for words in lines]
     found, contents, panels = (json.loads(text) for text in printed[:3])
     assert [one["schema"] for one in (found, contents, panels)] == [
-        "inspector-findings-1", "inspector-contents-1", "inspector-panels-1",
+        "inspector-findings-2", "inspector-contents-1", "inspector-panels-1",
     ]  # fmt: skip
     names = {channel["name"] for channel in contents["channels"]}
     assert all(set(panel["channels"]) <= names for panel in panels["panels"])

@@ -10,7 +10,7 @@ from inspector.diagnosis import Diagnosis
 from inspector.diagnosis.scarce import scarce
 from inspector.diagnosis.words import Repeated, told_once
 
-SCHEMA = "inspector-findings-1"
+SCHEMA = "inspector-findings-2"
 """Its number grows where a field changes its meaning or goes; fields may be added."""
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import torch
 
 from inspector.engine.wording import class_name, text_of
-from inspector.records.plain_text import plain_sentence
+from inspector.records.plain_text import LONGEST_LINE, plain_sentence
 
 
 class InputError(ValueError):
     """Bad arguments or unreadable input (exit code 2). What the message quotes is shown as plain text."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(plain_sentence(message))
+        super().__init__(plain_sentence(message, LONGEST_LINE))
 
 
 class ModelError(RuntimeError):

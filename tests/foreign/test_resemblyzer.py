@@ -88,6 +88,7 @@ def test_the_speaker_encoder_opens_runs_and_every_panel_shows_it(tmp_path: Path,
         "paths",
         "depth",
         "health",
+        "inputs",
     }
     assert {key for key, state in states.items() if state == "figure"} == shown
     assert all(states[key] == "empty" for key in ("attention", "gradients", "outputs"))
