@@ -2,7 +2,7 @@
 
 The heads are merged by a transposition and a reshape, so that a row of the layer's input is z of one query, all heads
 one after the other, bit for bit. Where the model does something else with z (a gate, dropout, a concatenation with
-other values, an einsum over heads) no projection is found.
+other values, an einsum over heads, a layer for each head) no projection is found.
 """
 
 from __future__ import annotations
@@ -68,8 +68,12 @@ class Projections:
 
 
 def _holds(given: Tensor, ends: Tensor) -> bool:
-    """Whether both rows are rows of x; of several windows, whose heads lie one after the other, those of the first."""
+    """Whether both rows are rows of x; of several windows, whose heads lie one after the other, those of each window.
+
+    A layer that is given one head alone (a projection for each head) holds the rows of that head only.
+    """
     if given.is_nested or given.dtype != ends.dtype or not given.shape[-1] or ends.shape[1] % given.shape[-1]:
         return False
     rows = given.detach().reshape(-1, given.shape[-1])
-    return all(bool((rows == end[: rows.shape[1]]).all(-1).any()) for end in ends.unbind())
+    windows = ends.unflatten(1, (-1, rows.shape[1])).flatten(0, 1)
+    return all(bool((rows == one).all(-1).any()) for one in windows)

@@ -103,3 +103,28 @@ def test_value_zeroing_and_direct_logits_of_a_layer_that_attends_itself() -> Non
             assert np.allclose(capture.array(f"{place}/value_zeroing"), known, atol=1e-5)
             known = (added * direction).sum(-1).numpy()
             assert np.allclose(capture.array(f"{place}/direct_logit"), known, atol=1e-5)
+
+
+class Apart(Block):
+    """A projection of its own behind each head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.outs = nn.ModuleList(nn.Linear(EACH, D, bias=False) for _ in range(HEADS))
+
+    def after(self, x: Tensor, weights: Tensor, values: Tensor) -> Tensor:
+        sums = weights @ values
+        return x + sum(out(sums[:, head]) for head, out in enumerate(self.outs))
+
+
+def test_the_projection_of_one_head_is_not_taken_for_that_of_all() -> None:
+    torch.manual_seed(0)
+    model, x = nn.Sequential(Apart()), torch.randn(1, T, D)
+    twin = copy.deepcopy(model).double()[0]
+    assert isinstance(twin, Apart)
+    with inspector.run(model, x[0].numpy(), only=("attention/weighted_norm",)) as capture, torch.no_grad():
+        weights, values = twin.heads(x.double())
+        channel = capture.channels["0:attention/head_output"]
+        found = capture.array(channel.name)
+    assert "no projection behind the heads was found" in channel.method
+    assert np.allclose(found, (weights @ values)[0].norm(dim=-1), rtol=1e-5)

@@ -125,3 +125,25 @@ def test_the_strongest_key_of_each_head() -> None:
         )
     said = models.run(model, "attention/pair@key=9").refusals().values()
     assert any("no pair" in one for one in said)
+
+
+class Written(nn.Module):
+    """Attention of one head with a softmax of its own, over scores that are given."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.bmm(x.softmax(-1), x)
+
+
+@pytest.mark.parametrize(("top", "other", "known"), [(30.0, -4.0, True), (30.0, -200.0, True), (60.0, -97.0, False)])
+def test_scores_whose_weights_are_0_are_not_guessed(top: float, other: float, known: bool) -> None:
+    """Beside 30 a lost weight is of a score that a limit of 50 clamps for certain; beside 60 it is not known."""
+    x = torch.full((4, 4), other).fill_diagonal_(top)
+    with inspector.run(Written(), x.numpy(), only=("attention/clipped",)) as capture:
+        (name,) = (one for one in capture.channels if one.endswith("attention/clipped"))
+        found = capture.array(name)[0]
+        method = capture.channels[name].method
+    a = x.double()
+    change = (a.softmax(-1) - a.clamp(-50, 50).softmax(-1)).abs().sum(-1) / 2
+    expected = [top, float((a.abs() > 50).double().mean()), float(change.mean()), float(change.max())]
+    np.testing.assert_allclose(found, expected if known else [top, *[math.nan] * 3], atol=1e-6)
+    assert ("how low their scores are is not known" in method) is not known

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 import torch
 from attended_models import HEADS, LAYERS, STEPS, WAYS, made, place, reference
+from torch import Tensor, nn
+
+import inspector
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -29,3 +32,27 @@ def test_divergence_of_every_pair(way: str) -> None:
         found = sink.array(f"{place(layer)}:attention/redundancy")
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
         assert (np.diag(found) == 0).all() and 0 < found[0, 1] < math.log(2)
+
+
+class Shares(nn.Module):
+    """Attention whose weights are sigmoids, or of one head."""
+
+    def __init__(self, heads: int, kind: str) -> None:
+        super().__init__()
+        self.heads, self.kind, self.qkv = heads, kind, nn.Linear(8, 24)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (one.unflatten(-1, (self.heads, -1)).transpose(1, 2) for one in self.qkv(x).chunk(3, -1))
+        scores = q @ k.mT
+        weights = scores.softmax(-1) if self.kind == "softmax" else torch.sigmoid(scores)
+        return (weights @ v).transpose(1, 2).flatten(2)
+
+
+@pytest.mark.parametrize(("heads", "kind", "why"), [(1, "softmax", "has one head"), (2, "sigmoid", "sums to 1")])
+def test_what_cannot_be_compared_is_refused(heads: int, kind: str, why: str) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(5, 8).numpy()
+    with inspector.run(Shares(heads, kind), x, only=("attention/maps", "attention/redundancy")) as capture:
+        assert not [one for one in capture.channels if one.endswith("redundancy")]
+        (reason,) = (one.reason for one in capture.refusals if one.channel.endswith("redundancy"))
+    assert why in reason

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -17,7 +18,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_run
 from inspector.engine.trace.trace import Attention, Trace
-from inspector.records import Option
+from inspector.records import Log, Option
 from inspector.records.catalogue import ATTENTION
 
 NAME = "attention/clipped"
@@ -34,6 +35,10 @@ ABOUT = Describe(
     source="tanh: Gemma 2 (2024); scale: QK-clip of the head's scores, Kimi K2 (2025)",
     method="exact; one more call of the model where it computes its weights itself",
 )  # fmt: skip
+LOST = (
+    "Weights of {} are 0 in its precision ({}) where no mask is: how low their scores are is not known, nor, of their "
+    "heads, what clipping changes. It is with scaled_dot_product_attention, or with weights in a wider type."
+)
 UNKNOWN = "The scores of {} are not known: its weights do not come from a softmax that was seen."
 
 
@@ -54,7 +59,9 @@ def clipped(trace: Trace, emit: Emitter, at: float = 50.0, how: str = "clamp") -
     """Write `PLACE:attention/clipped` (head, statistic): the largest score, the share of allowed pairs whose |score|
     is above the limit, and the weight that clipping would move to other keys, on average and at most over queries.
 
-    Of a model that computes its weights itself the scores are ln A + the largest score of the row − ln max A.
+    Of a model that computes its weights itself the scores are ln A + the largest score of the row − ln max A. Where A
+    has become 0 they are so low that a clamp brings them to −limit, or else what clipping changes is not known: NaN,
+    with the reason.
     """
     attentions = trace.attentions
     if any(one.weights is not None for one in attentions):
@@ -70,8 +77,35 @@ def clipped(trace: Trace, emit: Emitter, at: float = 50.0, how: str = "clamp") -
         if reason is not None:
             emit.refuse(f"{attention.place}:{NAME}", reason)
             continue
-        about = replace(ABOUT, title=f"scores clipped at {at:g} ({how})")
-        write_heads(emit, attention, NAME, about, changes(attention, trace.look_at, at, how), STATISTICS)
+        _write(trace, emit, attention, at, how)
+
+
+def _write(trace: Trace, emit: Emitter, attention: Attention, at: float, how: str) -> None:
+    about = replace(ABOUT, title=f"scores clipped at {at:g} ({how})")
+    values, unknown = changes(attention, trace.look_at, at, how), lost(attention, trace.look_at, at, how)
+    if bool(unknown.any()):
+        assert attention.weights is not None
+        values[1:, unknown] = math.nan
+        said = LOST.format(attention.place, str(attention.weights.dtype).removeprefix("torch."))
+        about = replace(about, method=f"{about.method}. {said}")
+        emit.sink.write(Log(said, "warning", "engine"))
+    write_heads(emit, attention, NAME, about, values, STATISTICS)
+
+
+def lost(attention: Attention, sample: int, at: float, how: str) -> Tensor:
+    """(a,) whether weights are 0 where no mask is, and their scores perhaps within what clipping leaves as it is."""
+    rows = Rows(attention, sample)
+    found = torch.zeros(rows.heads, dtype=torch.bool)
+    if attention.highest is None or attention.weights is None:
+        return found
+    depth = math.log(torch.finfo(attention.weights.dtype).tiny)
+    for heads, q0, q1 in rows.blocks():
+        block = rows.block(q0, q1, heads)
+        allowed = rows.allowed(q0, q1, heads)[..., : block.weights.shape[2]].expand_as(block.weights)
+        zero = (allowed & (block.weights == 0)).any(-1)
+        least = attention.highest[0, heads, q0:q1].double() + depth
+        found[heads] |= (zero & ((least > -at) | (how != "clamp"))).any(-1).cpu()
+    return found
 
 
 def changes(attention: Attention, sample: int, at: float, how: str) -> Tensor:
@@ -85,7 +119,7 @@ def changes(attention: Attention, sample: int, at: float, how: str) -> Tensor:
     beyond, pairs, moved, most, filled = (torch.zeros(rows.heads, dtype=torch.float64) for _ in range(5))
     for heads, q0, q1 in rows.blocks():
         scores, allowed = _scores(attention, rows, heads, q0, q1)
-        size = torch.where(scores.isfinite(), scores.abs(), 0.0)
+        size = scores.abs().nan_to_num(nan=0.0)
         beyond[heads] += (allowed & (size > at)).sum((1, 2)).cpu()
         pairs[heads] += allowed.sum((1, 2)).cpu()
         after = torch.stack([HOW[how](one, at, float(top)) for one, top in zip(scores, largest[heads], strict=True)])

@@ -26,14 +26,15 @@ from inspector.records.catalogue import ATTENTION
 
 NORM, ADDED = "attention/weighted_norm", "attention/head_output"
 EXACT = "exact; one more call of the model"
+ALONE = "; a factor, gate or norm behind the projection is not in it"
 BEFORE = "; no projection behind the heads was found, so values are taken as they are"
 MAP = Describe(
     kind="attention_map", title="norm of the weighted values", formula="‖A_qk v_k W_O‖₂ of each head",
-    source="Kobayashi et al. 2020, Attention is not only a weight", method=EXACT,
+    source="Kobayashi et al. 2020, Attention is not only a weight", method=EXACT + ALONE,
 )  # fmt: skip
 OUTPUT = Describe(
     kind="attention_statistic", title="norm of what the head adds", formula="‖Σ_k A_qk v_k W_O‖₂ of each head",
-    source="Kobayashi et al. 2020", method=EXACT,
+    source="Kobayashi et al. 2020", method=EXACT + ALONE,
 )  # fmt: skip
 
 
@@ -45,7 +46,8 @@ OUTPUT = Describe(
 def weighted_norm(trace: Trace, emit: Emitter) -> None:
     """Write `PLACE:attention/weighted_norm` (head, query, key) and `PLACE:attention/head_output` (head, query).
 
-    The bias of the projection belongs to no head and is left out. Where no projection was found behind the heads the
+    The bias of the projection belongs to no head and is left out, and so is what scales its result (a factor for each
+    channel, a gate, a norm). Where no projection was found behind the heads the
     norms are those of A v, which the method says.
     """
     if not trace.attentions:

@@ -22,6 +22,10 @@ ABOUT = Describe(
     "nothing in common", source="Clark et al. 2019, What does BERT look at?, section 6",
 )  # fmt: skip
 
+OVER = "over rows that sum to 1 in both heads"
+ONE = "{} has one head, so there is no other to compare it with."
+NO_SHARES = "No row of the weights of {} sums to 1, so they are no distributions whose divergence could be taken."
+
 
 @QUANTITIES.register(NAME)
 @per_run(
@@ -31,7 +35,7 @@ ABOUT = Describe(
 def redundancy(trace: Trace, emit: Emitter) -> None:
     """Write `PLACE:attention/redundancy` (head, other) of every attention with two heads and more.
 
-    Rows without an allowed key, and of weights that do not sum to 1, are left out.
+    Rows without an allowed key, and of weights that do not sum to 1, are left out; refused where no row is left.
     """
     for attention in trace.attentions:
         name, reason = f"{attention.place}:{NAME}", refusal(attention)
@@ -39,10 +43,14 @@ def redundancy(trace: Trace, emit: Emitter) -> None:
             emit.refuse(name, reason)
             continue
         found = divergences(attention, trace.look_at, emit)
-        if len(found) > 1:
+        if len(found) < 2:
+            emit.refuse(name, ONE.format(attention.place))
+        elif not bool(found.isfinite().any()):
+            emit.refuse(name, NO_SHARES.format(attention.place))
+        else:
             channel = ABOUT.channel(
                 name, ("head", "other"), tuple(found.shape), "float64", module=attention.module,
-                method=method(attention, ABOUT.method),
+                method="; ".join((method(attention, ABOUT.method), OVER)),
             )  # fmt: skip
             emit.array(channel, found)
 
