@@ -13,7 +13,7 @@ from inspector.gui.runtime.crash_file import NativeCrashes
 from inspector.gui.runtime.display import has_display
 from inspector.gui.runtime.icon import use_icon
 from inspector.gui.runtime.one_window import TakesFiles, hand_over
-from inspector.gui.state.preferred import runs_of, threads_of
+from inspector.gui.state.preferred import python_of, runs_of, threads_of
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.window.main_window import Window
@@ -46,7 +46,7 @@ def make_window(python: str | None = None) -> Window:
     settings = Settings()
 
     def worker(on_record: Say, on_output: Say, on_exit: Say) -> WorkerProcess:
-        return WorkerProcess(on_record, on_output, on_exit, python, threads_of(settings))
+        return WorkerProcess(on_record, on_output, on_exit, python_of(settings, python), threads_of(settings))
 
     use_font_size(settings)
     return Window(Session(worker, runs_of(settings)), settings)
@@ -67,7 +67,7 @@ def run(
     assert isinstance(application, QApplication)
     application.setApplicationName("inspector")
     application.setStyle("Fusion")
-    if paths and not new_window and hand_over(paths, at, python):
+    if paths and not new_window and hand_over(paths, at, python_of(Settings(), python)):
         sys.stdout.write("Opened in the window that is there already; --new-window opens another.\n")
         return 0
     use_icon()
@@ -85,7 +85,7 @@ def run(
     window.session.start_worker()  # torch loads in its process while the panels do in this one
     preparing = Preparing(window, window.loading(), lambda: begin(window, paths, demo, at))
     window.closed.connect(preparing.stop)
-    taking = TakesFiles(window, lambda paths, at: take(window, paths, at), python)
+    taking = TakesFiles(window, lambda paths, at: take(window, paths, at), python_of(window.settings, python))
     window.closed.connect(taking.close)
     try:
         return int(application.exec())
