@@ -92,6 +92,7 @@ def run(
     finally:
         taking.close()
         preparing.close()
+        window.session.wait_for_end()
         crashes.end()
 
 
