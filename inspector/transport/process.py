@@ -274,20 +274,23 @@ class WorkerProcess:
         except (OSError, EOFError, AuthenticationError):
             return
         self._connection = connection
-        threading.Thread(target=self._send, args=(connection,), name="worker-requests", daemon=True).start()
-        with connection:
-            while True:
-                try:
-                    record = decode(connection.recv_bytes(MAX_MESSAGE))
-                    self._heard = True
-                    self.on_record(record)
-                except BadRecordError as problem:
-                    unknown = f"The worker sent an unknown record: {problem}"
-                    self._deliver("worker", f"{unknown}\n")
-                    self.on_record(Failure(message=unknown, kind="worker"))
-                except (OSError, EOFError):
-                    break
+        sender = threading.Thread(target=self._send, args=(connection,), name="worker-requests", daemon=True)
+        sender.start()
+        while True:
+            try:
+                record = decode(connection.recv_bytes(MAX_MESSAGE))
+                self._heard = True
+                self.on_record(record)
+            except BadRecordError as problem:
+                unknown = f"The worker sent an unknown record: {problem}"
+                self._deliver("worker", f"{unknown}\n")
+                self.on_record(Failure(message=unknown, kind="worker"))
+            except (OSError, EOFError):
+                break
         self._end_if_cut_off()
+        self._requests.put(None)
+        sender.join()  # with the child its end is gone; closed earlier, what is sent could reach another file
+        connection.close()
 
     def _end_if_cut_off(self) -> None:
         """A worker without its connection can neither be asked nor tell anything: end it, and say so."""
