@@ -62,11 +62,12 @@ class Connection:
         """Put a line among what the worker prints, from any thread."""
         self._inbox.on_record(line)
 
-    def end(self, patience: float = ENDING_PATIENCE) -> None:
-        """End a worker, which takes about a second where it hangs: the window does not wait for it.
+    def end(self) -> None:
+        """End a worker that hangs, which takes about a second: the window does not wait for it."""
+        self._begin_to_end(ENDING_PATIENCE)
 
-        The interpreter does, before it ends: no worker outlives it.
-        """
+    def _begin_to_end(self, patience: float) -> None:
+        """The thread is no daemon: the interpreter waits for it, so no worker outlives the program."""
         worker, self.worker = self.worker, None
         if worker is not None:
             name = "worker-ending"
@@ -77,7 +78,7 @@ class Connection:
     def close(self) -> None:
         """Begin to end the worker; `wait_for_end` waits until it has ended. The records of its end are not wanted."""
         self._inbox.close()
-        self.end(CLOSING_PATIENCE)
+        self._begin_to_end(CLOSING_PATIENCE)
 
     def wait_for_end(self, seconds: float = LAST_PATIENCE) -> bool:
         """Whether all workers that are being ended have ended within so many seconds."""
