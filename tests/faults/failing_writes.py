@@ -64,7 +64,7 @@ class Programs:
         self._process.stdin.write(json.dumps(asked) + "\n")
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
-        if not answer:
+        if not answer.strip():
             raise EOFError("the program ended")
         told: dict[str, Any] = json.loads(answer)
         return told
@@ -86,7 +86,7 @@ def attempt(case: dict[str, Any], programs: Programs, scratch: Path) -> Outcome:
 
 
 def _is_plain(text: str) -> bool:
-    return is_one_sentence(text) and text.endswith(".") and not any(word in text for word in JARGON)
+    return is_one_sentence(text) and text.endswith((".", ".)")) and not any(word in text for word in JARGON)
 
 
 def _run(path: Path, told: dict[str, Any], kind: str) -> list[str]:
@@ -110,8 +110,8 @@ def _numbers(capture: Capture, first: int, least: int) -> list[str]:
     array = capture.array("a:h") if "a:h" in capture.channels else np.zeros((0, 16), np.float32)
     expected = first + np.repeat(np.arange(0, 40, 8), 8)[: len(array), None] * np.ones((1, 16))
     short = [f"{least} steps acknowledged, {len(array)} there"] * (len(array) < least)
-    same = np.array_equal(np.asarray(array), expected)
-    return short + ["other numbers"] * (not same or np.ma.isMaskedArray(array))
+    same = not len(array) or (np.array_equal(np.asarray(array), expected) and not np.ma.isMaskedArray(array))
+    return short + ["other numbers"] * (not same)
 
 
 def _training(path: Path, told: dict[str, Any]) -> list[str]:

@@ -70,29 +70,36 @@ def train(path: Path | None) -> dict[str, Any]:
     return {"bits": found.hexdigest(), "said": said, "run": "", "steps": 0, "done": not said}
 
 
+def tried(case: dict[str, Any]) -> dict[str, Any]:
+    """Run the program of a case; how often it wrote, and how many of those calls failed."""
+    libc, path = ctypes.CDLL(None), Path(case["folder"]) / "a.inspect"
+    if case["kind"] == "replace":
+        run(path, "first")
+    libc.fail_at(case["folder"].encode(), ctypes.c_long(case["nth"]), case["errno"], int(case["later"]))
+    if case["kind"] == "training":
+        told = train(path)
+    else:
+        told = run(path, "second" if case["kind"] == "replace" else "first", case["kind"] == "replace")
+    return told | {"calls": libc.fail_calls(), "hits": libc.fail_hits()}
+
+
 def main() -> None:
-    """Answer until stdin ends."""
-    libc, answers = ctypes.CDLL(None), os.fdopen(os.dup(1), "w")
+    """Answer until stdin ends; each case in a process of its own, which has ended when it is answered."""
+    answers = os.dup(1)
     os.dup2(2, 1)
     appending.ROLL_BYTES = 1200
+    plain = train(None)["bits"]
     for line in sys.stdin:
-        case = json.loads(line)
-        path = Path(case["folder"]) / "a.inspect"
-        if case["kind"] == "replace":
-            run(path, "first")
-        libc.fail_at(case["folder"].encode(), ctypes.c_long(case["nth"]), case["errno"], int(case["later"]))
-        try:
-            if case["kind"] == "training":
-                told = train(path)
-            else:
-                told = run(path, "second" if case["kind"] == "replace" else "first", case["kind"] == "replace")
-            told |= {"calls": libc.fail_calls(), "hits": libc.fail_hits()}
-        finally:
-            libc.fail_at(b"", ctypes.c_long(0), 0, 0)
-        if case["kind"] == "training":
-            told["plain"] = train(None)["bits"]
-        answers.write(json.dumps(told) + "\n")
-        answers.flush()
+        reading, writing = os.pipe()
+        child = os.fork()
+        if not child:
+            os.write(writing, json.dumps(tried(json.loads(line)) | {"plain": plain}).encode())
+            os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading, "rb") as file:
+            told = file.read()
+        os.waitpid(child, 0)
+        os.write(answers, told + b"\n")
 
 
 if __name__ == "__main__":
