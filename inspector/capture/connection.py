@@ -150,7 +150,7 @@ def check_files(index: Path, *, opening: bool = False) -> None:
     if found.st_size == 0:
         if opening and abs(time.time() - found.st_mtime) < BEING_MADE:
             raise BusyError(f"{folder} is being made: its {INDEX} is empty so far.")
-        raise CaptureError(f"{folder} is an empty capture: the disk was probably full when it was made.")
+        raise CaptureError(f"{folder} is an empty capture: its run was killed as it began, or the disk was full.")
     check_beside(index)
 
 

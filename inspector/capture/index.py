@@ -165,6 +165,10 @@ class Index:
         index = (state or State.of(*self._files)).main
         return index is not None and index[:2] != self._identity
 
+    def gone(self) -> bool:
+        """Whether no index is any more where it was opened: its folder was removed or renamed, perhaps for a moment."""
+        return State.of(*self._files).main is None
+
     def close(self) -> None:
         """Close the connection and remove the private copy, if there was one."""
         self._open.close()

@@ -148,7 +148,14 @@ class Capture(ComputedPages, InACell):
         return any(isinstance(mark, str) and is_elsewhere(mark) for _, mark in self._lease)
 
     def _index_replaced(self) -> bool:
-        if self._index is None or not self._index.replaced() or self._index_problem is not None:
+        if self._index is None:
+            return False
+        known = self._index_problem.sentence if self._index_problem is not None else ""
+        gone, said = self._index.gone(), f"{self.path} was removed, moved or renamed since it was opened."
+        if gone != (known == said) and (gone or not self._index.replaced()):
+            self._index_problem = Damage("", -1, None, said) if gone else None  # None: it is back
+            return True
+        if not self._index.replaced() or known not in ("", said):
             return False
         sentence = (
             f"The index of {self.path.name} was replaced since it was opened; open it again to see what is there."

@@ -147,6 +147,39 @@ def test_an_index_that_was_replaced_is_told(tmp_path: Path) -> None:
         np.testing.assert_array_equal(shown(capture), numbers()[:, 0])
 
 
+def test_a_folder_that_was_removed_is_told_in_one_line_and_may_come_back(tmp_path: Path) -> None:
+    path, other = write(tmp_path / "a.inspect", numbers()), write(tmp_path / "c.inspect", numbers())
+    with open_capture(path) as capture:
+        shown(capture)
+        path.rename(tmp_path / "b.inspect")
+        for _ in range(2):
+            capture.look()
+            lines = [line for line in capture.damaged if "was removed, moved or renamed since it was opened" in line]
+            assert len(lines) == 1
+        (tmp_path / "b.inspect").rename(path)
+        capture.look()
+        np.testing.assert_array_equal(shown(capture), numbers()[:, 0])
+        assert not capture.damaged
+        path.rename(tmp_path / "b.inspect")
+        capture.look()
+        other.rename(path)
+        capture.look()
+        assert "was replaced since it was opened" in capture.damaged[0]
+
+
+def test_an_index_that_is_overwritten_while_it_is_open_is_one_line(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.inspect", numbers())
+    with open_capture(path) as capture:
+        np.testing.assert_array_equal(shown(capture), numbers()[:, 0])
+        with (path / INDEX).open("r+b") as file:
+            file.write(b"another program's" * 500)
+        asked = [capture.refresh() for _ in range(5) if capture.changed()]
+        capture.look()
+        assert len(asked) == 1, "once, and not at every tick"
+        assert len(capture.damaged) == 1 and "cannot be read" in capture.damaged[0]
+        np.testing.assert_array_equal(shown(capture), numbers()[:, 0])
+
+
 def test_the_memory_of_what_was_read_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from inspector.capture import pages
 
