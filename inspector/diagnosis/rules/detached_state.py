@@ -24,7 +24,7 @@ class DetachedState:
     summary = "The model cuts the gradient of a recurrence, so that a loss teaches nothing before the cut."
     trust: Trust = "exact"
     scope: Scope = "frame"
-    reads = ("state",)
+    reads = ("state", "structure", "trial")  # of a pre-flight no states are kept, and cuts are noted all the same
     needs = ()
     limits = ()
     reference = "Williams & Peng 1990 (truncated backpropagation through time)"
@@ -32,16 +32,16 @@ class DetachedState:
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """One for each recurrence."""
         states = [one.name for one in run.channels.values() if one.kind == "state" and run.revision(one.name, frame)]
-        for cut in cuts_of(run, frame) if states else ():
+        for cut in cuts_of(run, frame):
             yield _finding(cut, [name for name in states if name.startswith(f"{cut.place}:")] or states, run)
 
 
 def _finding(cut: Cut, states: list[str], run: Run) -> Finding:
     norms = f"{cut.place}:gradient/state_norm"
-    evidence = norms if norms in run.channels and run.revision(norms, cut.frame) else states[0]
+    evidence = [norms] if norms in run.channels and run.revision(norms, cut.frame) else states[:1]
     return Finding(
         rule="detached-state", severity="warning" if cut.every else "info", place=cut.place, message=cut.said,
-        evidence=(evidence,), sure="exact: what autograd recorded of this run",
+        evidence=tuple(evidence), sure="exact: what autograd recorded of this run",
         unless="it is meant to learn from one step alone" if cut.every
         else "the truncation is meant, and what the task needs lies between two cuts",
         remedy=REMEDY, code=CODE,
