@@ -72,7 +72,7 @@ def train(version: str, seed: int, folder: Path) -> float:
     )  # fmt: skip
     inspector.decode(subject, longest=STEPS, out=folder / "run.inspect", only=["states"]).close()
     with torch.no_grad():
-        return (model(ids, tags, 1.0).argmax(-1) != tags).float().mean().item()
+        return float((model(ids, tags, 1.0).argmax(-1) != tags).float().mean())
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ class Diverged:
     summary = "The loss rose above what it had reached, and stayed there."
     trust: Trust = "statistical"
     scope: Scope = "training"
+    trends = True
     reads = ("series", "training")
     needs = ()
     limits = (

@@ -44,6 +44,7 @@ class EntropyFalls:
     summary = "The entropy of heads falls to next to nothing while the loss rises or hardly falls."
     trust: Trust = "statistical"
     scope: Scope = "training"
+    trends = True
     reads = ("series",)
     needs = ()
     limits = (

@@ -53,6 +53,7 @@ class NormsDrift:
     summary = "The norm of a layer keeps growing or shrinking in order while the loss rises or stands still."
     trust: Trust = "statistical"
     scope: Scope = "training"
+    trends = True
     reads = ("series",)
     needs = ()
     limits = (

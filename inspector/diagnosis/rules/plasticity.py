@@ -40,6 +40,7 @@ class Plasticity:
     summary = "The loss on new data rises towards that of an untrained net while units fall silent."
     trust: Trust = "statistical"
     scope: Scope = "training"
+    trends = True
     reads = ("series",)
     needs = ()
     limits = (

@@ -201,7 +201,7 @@ class Decoding(Panel):
 
     def _several(self, channel: Channel) -> str:
         """How often several sequences are said wrongly, after the model's own tokens and after right ones."""
-        table = np.ma.filled(np.ma.asarray(self._drift(channel), dtype=float), np.nan)
+        table: Array = np.ma.filled(np.ma.asarray(self._drift(channel), dtype=float), np.nan)
         known = table[:, np.isfinite(table[:2]).all(0)]
         if not known.size:
             return ""
