@@ -19,7 +19,10 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A loss of 500 iterations, every third of which was recorded."""
     made = tmp_path_factory.mktemp("t") / "t.inspect"
     with Writer(made, RunStart(run="r", title="t")) as writer:
-        for name, kind, values in ((LOSS, "series", np.ones(500)), ("training:iteration", "coordinate", np.arange(500.0) * 3)):
+        for name, kind, values in (
+            (LOSS, "series", np.ones(500)),
+            ("training:iteration", "coordinate", np.arange(500.0) * 3),
+        ):
             writer.write(Channel(name=name, kind=kind, dims=("iteration",), shape=(None,), dtype="float64", title=name))
             writer.write(Page(name, 0, (0,), values))
         writer.write(RunStop("done"))

@@ -54,7 +54,9 @@ def test_everything_of_a_report_is_on_the_page_and_escaped() -> None:
 
 
 def test_a_position_in_words_is_what_a_shell_hands_on() -> None:
-    at = ViewAt(panel="gates", frame=0, place="a b'c", step=0, steps=(3, 7), iterations=(9, 9), unit=0, head=2, run="-x")
+    at = ViewAt(
+        panel="gates", frame=0, place="a b'c", step=0, steps=(3, 7), iterations=(9, 9), unit=0, head=2, run="-x"
+    )
     assert at.words == [
         "--panel", "gates", "--frame", "0", "--place=a b'c", "--step", "0", "--unit", "0", "--head", "2",
         "--steps", "3:8", "--iterations", "9:10", "--run=-x",

@@ -206,7 +206,9 @@ class Decoding(Panel):
         if not known.size:
             return ""
         forced, free = (100 * float(row.mean()) for row in known[:2])
-        many = f"Of the tokens of {known.shape[1]} sequences {free:.3g} % are wrong after its own, {forced:.3g} % after "
+        many = (
+            f"Of the tokens of {known.shape[1]} sequences {free:.3g} % are wrong after its own, {forced:.3g} % after "
+        )
         return f"{many}the right ones."
 
     def _parted(self, channel: Channel) -> str:
