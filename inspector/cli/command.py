@@ -83,7 +83,8 @@ def _window(paths: list[str], python: str | None, at: ViewAt | None = None, *, n
 @click.pass_context
 def open_(
     ctx: click.Context, paths: tuple[str, ...], panel: str | None, frame: int, place: str, step: int | None,
-    steps: str | None, iterations: str | None, unit: int | None, head: int | None, curves_of: tuple[str, ...], map_colours: str, run: str,
+    steps: str | None, iterations: str | None,
+    unit: int | None, head: int | None, curves_of: tuple[str, ...], map_colours: str, run: str,
 ) -> None:  # fmt: skip
     """Open the window on some files, or recorded trainings by their names, at a position."""
     at = ViewAt(

@@ -51,7 +51,8 @@ def export(
     asked = Figures.of(figures, panel, channel is not None or sequences or curves)
     at = ViewAt(
         panel=panel or "", frame=frame, place=place, step=step, steps=steps_of(steps),
-        iterations=steps_of(iterations), unit=unit, head=head, curves=curves_of, run=run or "", colours=colours_in(map_colours),
+        iterations=steps_of(iterations), unit=unit, head=head, curves=curves_of, run=run or "",
+        colours=colours_in(map_colours),
     )  # fmt: skip
     try:
         if asked.several or asked.animate:

@@ -1,5 +1,5 @@
-"""Sequences are padded on the left, and positions are counted from the padding on: attention masks it, and no step knows
-how far it is from the first real one. The cure counts positions from the first real step, by the mask."""
+"""Sequences are padded on the left, and positions are counted from the padding on: attention masks it, and no step
+knows how far it is from the first real one. The cure counts positions from the first real step, by the mask."""
 
 import sys
 import tempfile
@@ -59,7 +59,8 @@ def train(version: str, seed: int, folder: Path) -> float:
         optimizer.step()
         losses.append(loss.item())
     shown: Any = SimpleNamespace(
-        model=model.eval(), inputs={"ids": {"kind": "tokens", "size": SYMBOLS}, "mask": {"kind": "mask", "axis": "ids"}},
+        model=model.eval(),
+        inputs={"ids": {"kind": "tokens", "size": SYMBOLS}, "mask": {"kind": "mask", "axis": "ids"}},
         forward=lambda model, batch: model(batch["ids"], batch["mask"]),
     )  # fmt: skip
     torch.manual_seed(7)

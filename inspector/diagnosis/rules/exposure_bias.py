@@ -56,15 +56,15 @@ class ExposureBias:
         return Finding(
             rule="exposure-bias", severity="warning", place="",
             message=f"once it has said a wrong token, {percent(after.mean)} of those that follow are wrong "
-            f"({percent(after.low)} to {percent(after.high)} with 95 %), and {percent(after.mean - more.mean)} at the same "
-            f"steps after the right beginning; of all tokens {percent(free)} are wrong after its own and "
+            f"({percent(after.low)} to {percent(after.high)} with 95 %), and {percent(after.mean - more.mean)} at the "
+            f"same steps after the right beginning; of all tokens {percent(free)} are wrong after its own and "
             f"{percent(forced)} after right ones",
             evidence=(*BY_STEP, SEQUENCES),
-            sure=f"over {counted(after.rows, 'sequence')} with a wrong token, of {table.shape[1]}; greedy decoding; each "
-            "step was asked again after both beginnings",
+            sure=f"over {counted(after.rows, 'sequence')} with a wrong token, of {table.shape[1]}; greedy decoding; "
+            "each step was asked again after both beginnings",
             unless="an answer may go on in several ways, so that other tokens are right after a wrong one",
-            remedy="Train on tokens that the model has said itself (scheduled sampling, the share rising over training), "
-            "or noise on the tokens that the decoder is given, so that it has to look at its source again.",
+            remedy="Train on tokens that the model has said itself (scheduled sampling, the share rising over "
+            "training), or noise on the tokens that the decoder is given, so that it has to look at its source again.",
             code="given = torch.where(torch.rand(b) < own, scores.argmax(-1), right[:, t])",
         )  # fmt: skip
 

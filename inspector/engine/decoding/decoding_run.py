@@ -10,8 +10,8 @@ from torch import Tensor
 
 from inspector.engine.decoding.channels import PLACE, named, write_tree
 from inspector.engine.decoding.drift import write_drift
-from inspector.engine.decoding.next_tokens import NextTokens
 from inspector.engine.decoding.exposure import write_exposure
+from inspector.engine.decoding.next_tokens import NextTokens
 from inspector.engine.decoding.right_answer import right_answer
 from inspector.engine.decoding.search import search
 from inspector.engine.decoding.spoken import spoken

@@ -21,7 +21,7 @@ from inspector.engine.trace.trace import Trace
 
 ABOUT = Describe(
     kind="structure", compare="separate", scale="log", title="change of an output with the padding in front",
-    formula="max_f |y_t[f] − y_t[f]| / max |y| at the real steps, the sequence with and without its padding on the left",
+    formula="max_f |y_t[f] − y_t[f]| / max |y| at the real steps, with and without the padding on the left",
     source="finite differences; huggingface/transformers, padding_side and position_ids",
 )  # fmt: skip
 
@@ -36,10 +36,10 @@ BEGINNINGS = ("bos_token_id", "decoder_start_token_id")
     cost="three runs of the model", work=lambda run: run.call * 3,
 )  # fmt: skip
 def left_padding(trace: Trace, emit: Emitter) -> None:
-    """Write (part, step) changes, one row, NaN at the steps of padding; nothing of a sequence without padding in front.
+    """Write (part, step) changes, one row, NaN at the steps of padding; nothing of a sequence without any in front.
 
-    What is padding is what a mask marks, else the id that an embedding (`padding_idx`) or the configuration of the model
-    (`pad_token_id`) declares as such. `structure/left_padding/steps`: how many; `…/masked`: 1 where a mask says so.
+    What is padding is what a mask marks, else the id that an embedding (`padding_idx`) or the configuration of the
+    model (`pad_token_id`) declares as such. `structure/left_padding/steps`: how many; `…/masked`: 1 where a mask says so.
     """
     try:
         calls, one = Calls(trace), alone(trace.batch)
