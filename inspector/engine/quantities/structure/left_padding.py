@@ -39,7 +39,7 @@ def left_padding(trace: Trace, emit: Emitter) -> None:
     """Write (part, step) changes, one row, NaN at the steps of padding; nothing of a sequence without any in front.
 
     What is padding is what a mask marks, else the id that an embedding (`padding_idx`) or the configuration of the
-    model (`pad_token_id`) declares as such. `structure/left_padding/steps`: how many; `…/masked`: 1 where a mask says so.
+    model (`pad_token_id`) declares as such. `structure/left_padding/steps`: how many; `…/masked`: 1 for a mask.
     """
     try:
         calls, one = Calls(trace), alone(trace.batch)
