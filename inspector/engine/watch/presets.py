@@ -11,6 +11,7 @@ from inspector.engine.watch.activations import Activations, States
 from inspector.engine.watch.adam import AdamState
 from inspector.engine.watch.attending import Attending
 from inspector.engine.watch.carried import CarriedSteps
+from inspector.engine.watch.effective_rank import EffectiveRank
 from inspector.engine.watch.fingerprints import Fingerprints
 from inspector.engine.watch.gate_saturation import Gates
 from inspector.engine.watch.gradients import ClippedNorms, GradientNorms
@@ -78,7 +79,10 @@ def _preset(settings: Settings, parameters: Parameters, model: nn.Module) -> lis
         return light
     turns = Turns(1 if settings.cost == "full" else APART)
     attending = Attending(parameters, model, turns)
-    readers = [Activations(parameters), States(parameters), CarriedSteps(parameters), Gates(parameters), attending]
+    readers = [
+        Activations(parameters), EffectiveRank(parameters), States(parameters), CarriedSteps(parameters),
+        Gates(parameters), attending,
+    ]  # fmt: skip
     calls = ModuleCalls(parameters, model, settings.modules, readers, turns)
     updates = Updates(parameters)
     ring = Ring(parameters, model, updates)
