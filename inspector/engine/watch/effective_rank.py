@@ -1,4 +1,4 @@
-"""How many directions the outputs of a module take, over the entries of a batch: the effective rank, with its spread."""
+"""How many directions the outputs of a module take, over a batch: the effective rank, with its spread."""
 
 from __future__ import annotations
 

@@ -67,4 +67,4 @@ def test_a_watched_training_records_it_now_and_then(tmp_path: Path) -> None:
         iterations = np.asarray(capture.array("training:iteration"))
     known = np.isfinite(values)
     assert known.sum() == 3 and np.isfinite(spread[known]).all()
-    np.testing.assert_allclose(values[known], [wanted[int(n)] for n in iterations[known]], rtol=1e-5)
+    np.testing.assert_allclose(values[known], [wanted[int(n) - 1] for n in iterations[known]], rtol=1e-5)
