@@ -13,7 +13,7 @@ class Unfreeze:
 
     title = "Train every parameter"
     summary = "Parameters that require no gradient are trained too."
-    rules = ("IN110", "IN111", "IN112")
+    rules = ("IN110", "IN111", "IN112", "IN126")
 
     def apply(self, copy: Copy) -> str:
         """Add them to the copy."""
