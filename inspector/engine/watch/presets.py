@@ -19,6 +19,7 @@ from inspector.engine.watch.measure import Measure
 from inspector.engine.watch.module_calls import ModuleCalls
 from inspector.engine.watch.now_and_then import Exponents, Spectra
 from inspector.engine.watch.orders import Test
+from inspector.engine.watch.padding import Padding
 from inspector.engine.watch.parameters import Parameters
 from inspector.engine.watch.probing import Wanted
 from inspector.engine.watch.ring import Ring
@@ -86,5 +87,14 @@ def _preset(settings: Settings, parameters: Parameters, model: nn.Module) -> lis
     calls = ModuleCalls(parameters, model, settings.modules, readers, turns)
     updates = Updates(parameters)
     ring = Ring(parameters, model, updates)
-    known = [*light, ring, ClippedNorms(parameters), updates, AdamState(parameters), calls, *readers]
+    known = [
+        *light,
+        ring,
+        ClippedNorms(parameters),
+        updates,
+        AdamState(parameters),
+        calls,
+        *readers,
+        Padding(parameters, model),
+    ]
     return known if settings.cost == "normal" else [*known, Exponents(parameters), Spectra(parameters, model)]
