@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from inspector.analysis.iterations_in_view import iterations_around
 from inspector.capture import Capture, LogView
-from inspector.capture.curves import positions
 from inspector.diagnosis import RULES
-from inspector.records import ITERATION_DOMAIN, STEP_DOMAIN, Channel, Finding, ViewAt, command
+from inspector.records import STEP_DOMAIN, Channel, Finding, ViewAt, command
 
 if TYPE_CHECKING:
     from inspector.gui.export.panels_of import Filled
@@ -69,29 +67,13 @@ class Evidence:
             panel=panel, frame=finding.frame, place="" if series else channel.place, run=self.run,
             curves=tuple(names) if series else (),
         )  # fmt: skip
-        if series and (span := self._iterations(finding, channel)) is not None:
+        if series and not _is_trend(finding):
+            span = iterations_around(self.opened, channel, finding.frame, finding.iterations, AROUND, LONG)
             at = replace(at, iterations=span)
         if not inside:
             return at
         low, high = max(0, min(inside) - AROUND), min(length - 1, max(inside) + AROUND)
         return replace(at, step=inside[0], steps=(low, high) if length > LONG and high - low < length // 2 else None)
-
-    def _iterations(self, finding: Finding, channel: Channel) -> tuple[int, int] | None:
-        """Those in view: the finding's, with some recorded ones on both sides; None where that is most of them."""
-        if not finding.iterations or ITERATION_DOMAIN not in channel.dims or _is_trend(finding):
-            return None
-        places = positions(self.opened, channel.domain(ITERATION_DOMAIN), "", finding.frame)
-        if places is None:  # merely counted
-            length = self.opened.extent(channel.name, finding.frame)[channel.dims.index(ITERATION_DOMAIN)]
-            places = np.arange(length, dtype=np.float64)
-        known = places[np.isfinite(places)]
-        inside = [one for one in finding.iterations if len(known) and known[0] <= one <= known[-1]]
-        if not inside:
-            return None
-        first = max(0, int(np.searchsorted(known, min(inside))) - AROUND)
-        last = min(len(known) - 1, int(np.searchsorted(known, max(inside))) + AROUND)
-        part = len(known) > LONG and last - first < len(known) // 2
-        return (int(known[first]), int(known[last])) if part else None
 
     # -- command lines
 

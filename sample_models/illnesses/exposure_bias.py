@@ -31,8 +31,7 @@ class Tagger(nn.Module):
         for t in range(tags.shape[1]):
             h = self.cell(torch.cat([self.read(ids[:, t]), self.said(before)], -1), h)
             scores.append(self.head(h))
-            mine = torch.rand(len(tags)) < own
-            before = torch.where(mine, scores[-1].argmax(-1), tags[:, t].clamp(min=0))
+            before = torch.where(torch.rand(len(tags)) < own, scores[-1].argmax(-1), tags[:, t])
         return torch.stack(scores, 1)
 
 
@@ -41,10 +40,6 @@ def draw(rows: int) -> tuple[Tensor, Tensor]:
     steps = torch.where(torch.rand(rows, STEPS) < 1 / 12, torch.randint(0, TAGS, (rows, STEPS)), 1)
     tags = (steps.cumsum(1) + torch.randint(0, TAGS, (rows, 1))) % TAGS
     return torch.where(torch.rand(rows, STEPS) < 0.2, torch.randint(0, TAGS, (rows, STEPS)), tags), tags
-
-
-def step_losses(logits: Tensor, batch: Any) -> Tensor:
-    return nn.functional.cross_entropy(logits.transpose(1, 2), batch.targets, reduction="none")
 
 
 def next_logits(model: Any, batch: Any, beginnings: Tensor) -> Tensor:
@@ -58,16 +53,16 @@ def train(version: str, seed: int, folder: Path) -> float:
     model = Tagger()
     optimizer = torch.optim.Adam(model.parameters(), 5e-3)
     for iteration in range(1200 if version == "cured" else 600):
-        ids, tags = draw(64)
-        own = 0.9 if version == "healthy" or iteration >= 600 else 0.0
+        (ids, tags), own = draw(64), 0.9 * (version == "healthy" or iteration >= 600)
         loss = nn.functional.cross_entropy(model(ids, tags, own).transpose(1, 2), tags)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
     ids, tags = draw(256)
     subject = SimpleNamespace(
-        model=model, vocabulary="abcdef", forward=lambda model, batch: model(batch.inputs, batch.targets),
-        loss=step_losses, answer=lambda output, batch: batch.targets, next_logits=next_logits,
+        model=model, forward=lambda model, batch: model(batch.inputs, batch.targets), vocabulary="abcdef",
+        loss=lambda y, batch: nn.functional.cross_entropy(y.transpose(1, 2), batch.targets, reduction="none"),
+        answer=lambda _output, batch: batch.targets, next_logits=next_logits,
         data=list(zip(ids[:24], tags[:24], strict=True)), examples={"first": (ids[0], tags[0])},
     )  # fmt: skip
     inspector.decode(subject, longest=STEPS, out=folder / "run.inspect", only=["states"]).close()
