@@ -63,7 +63,7 @@ def drawn(panel: Any) -> list[Any]:
 
 def test_the_command_line_hands_it_on(a_capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr("inspector.gui.app.run", lambda paths, python=None, at=None: asked.append((paths, at)) or 0)
+    monkeypatch.setattr("inspector.gui.app.run", lambda paths, at=None, **_: asked.append((paths, at)) or 0)
     at = ViewAt(panel="gates", frame=0, place="rnn.l0", step=4, steps=(2, 9), iterations=(5, 8), unit=1, head=0)
     monkeypatch.setattr(sys, "argv", ["inspector", str(a_capture), *at.words])
     assert cli.main() == 0 and asked == [([str(a_capture)], at)]
