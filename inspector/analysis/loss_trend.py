@@ -25,6 +25,9 @@ TRANSIENT = 0.05
 """Share of its size by which a loss may fall within the first block and be one that does not fall: a read-out that
 begins at random is worse than guessing, and unlearns that within some iterations, whatever else is wrong. A judgement;
 counter-example: a training that has all that it can gain, less than a twentieth, within its first block."""
+NOISE = 6.0
+"""Median absolute deviations by which a single point has to differ from a block: four standard deviations of a normal
+spread."""
 POINTS = 4096
 """Points whose windows are compared together: 1.6 MB of numbers."""
 
@@ -43,6 +46,7 @@ class Trend:
     blocks: Floats
     centres: Floats
     spread: float
+    began: float
     first: float
     best: float
     last: float
@@ -75,6 +79,7 @@ def trend_of(x: Floats, y: Floats) -> Trend | None:
         blocks=blocks,
         centres=np.array([np.median(x[part]) for part in parts]),
         spread=spread,
+        began=float(y[0]),
         first=float(blocks[0]),
         best=float(blocks.min()),
         last=float(blocks[-2:].min()),
@@ -106,6 +111,20 @@ def has_risen(trend: Trend, share: float, p: float) -> bool:
     `p`, and more than a share of what had been gained is lost again."""
     gained, lost = trend.first - trend.best, trend.last - trend.best
     return trend.rises <= p and lost > max(4 * trend.spread, share * max(gained, 0.0))
+
+
+def fell_at_once(trend: Trend, share: float) -> bool:
+    """Whether a loss fell by more than a share of its first point, and beyond the spread, within the first block.
+
+    What it did then is not in the blocks: it learned faster than they show, or unlearned a bad beginning.
+    """
+    return trend.began - trend.first > max(NOISE * trend.spread, share * abs(trend.began))
+
+
+def ends_above(trend: Trend, share: float) -> bool:
+    """Whether a loss ends above its first point, by more than a share of it and beyond the spread: an untrained model
+    was better. Blocks do not show that of a loss that rises within the first one."""
+    return trend.last - trend.began > max(NOISE * trend.spread, share * abs(trend.began))
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,27 @@ def test_a_loss_that_rises_and_comes_back_to_where_it_began_has_gained_nothing(t
     assert not of(judged(tmp_path / "b.inspect", hump), "plateau")
 
 
+def test_a_loss_that_ends_far_above_its_first_point_has_diverged(tmp_path: Path) -> None:
+    """It exploded within the first block, so that no block is low; half as much again is the border."""
+    for end, told in ((19.0, 1), (2.9, 1), (2.6, 0)):
+        loss = end + 0.01 * NOISE
+        loss[0] = 1.8
+        found = of(judged(tmp_path / f"{end}.inspect", loss), "diverged")
+        assert len(found) == told and all(f"ends at {end:.2g}" in one.message for one in found)
+    noise = 1.8 + 1.5 * NOISE  # a first batch that is far below the others by chance
+    noise[0] = 0.5
+    assert not of(judged(tmp_path / "noise.inspect", noise), "diverged")
+
+
+def test_what_falls_within_the_first_block_is_no_plateau_of_which_to_warn(tmp_path: Path) -> None:
+    """Learned at once, or a bad beginning unlearned: 20 % of the first point are the border."""
+    for began, severity in ((2.08, "info"), (1.1, "warning")):
+        loss = 0.9 + 0.01 * NOISE
+        loss[0] = began
+        found = one(judged(tmp_path / f"{began}.inspect", loss), "plateau")
+        assert found.severity == severity and ("fell from 2.08 to 0.89" in found.message) == (severity == "info")
+
+
 def test_a_spike_that_lasts_is_a_warning(tmp_path: Path) -> None:
     loss = falling()
     loss[250:300] += 2.0

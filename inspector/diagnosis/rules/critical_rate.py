@@ -124,8 +124,8 @@ def _suffers(loss: Line, share: float, p: float) -> bool | None:
     trend = trend_of(loss.x, loss.y)
     if trend is None:
         return None
-    began = float(loss.y[np.isfinite(loss.y)][0])  # a block would hide a jump in the first steps
-    return began - trend.last <= share * abs(began) or has_risen(trend, 0.5, p)
+    # the first point: a block would hide a jump in the first steps
+    return trend.began - trend.last <= share * abs(trend.began) or has_risen(trend, 0.5, p)
 
 
 def _counted(found: int, of: int, what: str = "too long") -> str:

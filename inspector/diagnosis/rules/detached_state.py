@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from inspector.analysis.gradient_cuts import CODE, REMEDY, Cut, cuts_of
+from inspector.analysis.gradient_cuts import CODE, REMEDY, Cut, cuts_of, parts_cut
 from inspector.diagnosis.rule import RULES, Run, Scope, Trust
 from inspector.records import Finding
 
@@ -14,7 +14,8 @@ class DetachedState:
 
     A warning where that is every step, so that nothing is learned through time. Fewer cuts are truncated
     backpropagation, which a long sequence may need, and so information: IN201 warns where influence was computed and
-    the loss depends on what lies beyond. Counter-example of the warning: a recurrence that is trained on one step at a
+    the loss depends on what lies beyond. So is a part of the state (an LSTM's c) or of the step that is detached, which
+    straight-through estimators do on purpose. Counter-example of the warning: a recurrence that is trained on one step at a
     time on purpose, as random reservoirs and some fixed-point iterations are.
     """
 
@@ -32,13 +33,33 @@ class DetachedState:
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """One for each recurrence."""
         states = [one.name for one in run.channels.values() if one.kind == "state" and run.revision(one.name, frame)]
-        for cut in cuts_of(run, frame) if states else ():
-            yield _finding(cut, [name for name in states if name.startswith(f"{cut.place}:")] or states, run)
+        if not states:
+            return
+        whole = cuts_of(run, frame)
+        for cut in whole:
+            yield _finding(cut, _evidence(run, cut.place, frame, states))
+        for place, said in parts_cut(run, frame).items():
+            if place not in {cut.place for cut in whole}:
+                yield _of_a_part(place, said, _evidence(run, place, frame, states))
 
 
-def _finding(cut: Cut, states: list[str], run: Run) -> Finding:
-    norms = f"{cut.place}:gradient/state_norm"
-    evidence = norms if norms in run.channels and run.revision(norms, cut.frame) else states[0]
+def _evidence(run: Run, place: str, frame: int, states: list[str]) -> str:
+    """The channel that shows where gradients end: their norms, else the states of the recurrence."""
+    norms = f"{place}:gradient/state_norm"
+    own = [name for name in states if name.startswith(f"{place}:")] or states
+    return norms if norms in run.channels and run.revision(norms, frame) else own[0]
+
+
+def _of_a_part(place: str, said: str, evidence: str) -> Finding:
+    return Finding(
+        rule="detached-state", severity="info", place=place, message=said, evidence=(evidence,),
+        sure="exact: what autograd recorded of this run",
+        unless="it is meant, as in a straight-through estimator, and the rest carries what the task needs",
+        remedy=REMEDY,
+    )  # fmt: skip
+
+
+def _finding(cut: Cut, evidence: str) -> Finding:
     return Finding(
         rule="detached-state", severity="warning" if cut.every else "info", place=cut.place, message=cut.said,
         evidence=(evidence,), sure="exact: what autograd recorded of this run",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from inspector.analysis.lag_norms import centre_of
-from inspector.analysis.loss_trend import is_flat, trend_of
+from inspector.analysis.loss_trend import fell_at_once, is_flat, trend_of
 from inspector.diagnosis.causes import Cause, cause_of
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import GRADIENT_NORM, Floats, clips, norms_beside_clipping, one_a_run
@@ -59,6 +59,7 @@ class ReachThroughTime:
         Limit("most", 0.5, "A state that reaches over half of the probe or more: information. A judgement."),
         Limit("share", 0.02, "As for plateau: less of a fall is none."),
         Limit("p", 0.05, "As for plateau."),
+        Limit("once", 0.2, "As for plateau: a fall by more within the first block is one."),
     )
     reference = (
         "Bengio, Simard & Frasconi 1994; Pascanu, Mikolov & Bengio 2013, arXiv 1211.5063; "
@@ -70,6 +71,7 @@ class ReachThroughTime:
         loss = max(one_a_run(run, "loss"), key=lambda line: len(line.x), default=None)
         trend = None if loss is None else trend_of(loss.x, loss.y)
         flat = trend is not None and is_flat(trend, run.limit("share"), run.limit("p"))
+        flat = flat and trend is not None and not fell_at_once(trend, run.limit("once"))
         norms = norms_beside_clipping(run)  # None where the training was not watched: nobody knows whether it clips
         for name, channel in run.channels.items() if loss is not None or norms is not None else ():
             if channel.signal == SIGNAL and run.revision(name):
