@@ -15,8 +15,8 @@ class DetachedState:
     A warning where that is every step, so that nothing is learned through time. Fewer cuts are truncated
     backpropagation, which a long sequence may need, and so information: IN201 warns where influence was computed and
     the loss depends on what lies beyond. So is a part of the state (an LSTM's c) or of the step that is detached, which
-    straight-through estimators do on purpose. Counter-example of the warning: a recurrence that is trained on one step at a
-    time on purpose, as random reservoirs and some fixed-point iterations are.
+    straight-through estimators do on purpose. Counter-example of the warning: a recurrence that is trained on one step
+    at a time on purpose, as random reservoirs and some fixed-point iterations are.
     """
 
     id = "IN124"
