@@ -8,24 +8,42 @@ from inspector.capture.layout import CaptureError
 from inspector.capture.noted import why_not_added
 from inspector.capture.reader import Capture
 from inspector.capture.writer import Writer
-from inspector.records import Page, Refusal
+from inspector.records import SHAPES, Page, Refusal, RunStart
 
 TRIALS = ":trial/cure/"
 """In the names of the channels of trials of cures."""
-OTHER_MODEL = "The model that was tried is not that of {}: {!r} is only in {}, so the result is not kept there."
+OTHER_MODEL = "The model that was tried is not that of {}: {}, so the result is not kept there."
+LAZY = "Lazy"
+"""How the classes of modules begin that have no parameters before their first call."""
 
 
 def add_trials(target: Capture, source: Capture) -> None:
     """Copy the trials of cures of a run, and why others could not be made, into the newest frame of a capture.
 
-    Raises CaptureError as `add_channels`, and where the run is of a model with other modules.
+    Raises CaptureError as `add_channels`, and where the run is of another model.
     """
-    own, other = ({place.name for place in one.start.places} for one in (target, source))
-    if own and own != other:
-        first = min(own ^ other)
-        raise CaptureError(OTHER_MODEL.format(target.path.name, first, "the capture" if first in own else "the model"))
+    if why := _other_model(target.start, source.start):
+        raise CaptureError(OTHER_MODEL.format(target.path.name, why))
     names = [one for one in source.channels if TRIALS in one]
     add_channels(target, source, names, [one for one in source.refusals if TRIALS in one.channel])
+
+
+def _other_model(own: RunStart, other: RunStart) -> str:
+    """How the model of a capture differs from another one, by modules, classes, or sizes and shapes of parameters; ""
+    where it does not, or where the capture says nothing of it."""
+    ours, theirs = ({place.name: place for place in one.places} for one in (own, other))
+    if not ours:
+        return ""
+    if different := ours.keys() ^ theirs.keys():
+        first = min(different)
+        return f"{first!r} is only in {'the capture' if first in ours else 'the model'}"
+    for name, one in ours.items():
+        if not one.module.startswith(LAZY) and one != theirs[name]:
+            here, there = (f"{place.module} of {place.parameters:,} own parameters" for place in (one, theirs[name]))
+            what = f"{name!r}" if name else "the whole"
+            return f"{what} is {here} in the capture, and {there} in the model"
+    shapes = own.meta.get(SHAPES), other.meta.get(SHAPES)
+    return "its parameters have other names or shapes" if None not in shapes and shapes[0] != shapes[1] else ""
 
 
 def add_channels(target: Capture, source: Capture, names: Sequence[str], refused: Sequence[Refusal] = ()) -> int:
