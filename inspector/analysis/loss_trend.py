@@ -121,6 +121,12 @@ def fell_at_once(trend: Trend, share: float) -> bool:
     return trend.began - trend.first > max(NOISE * trend.spread, share * abs(trend.began))
 
 
+def is_a_surrogate(trend: Trend) -> bool:
+    """Whether a loss begins at 0, to its noise, and goes below it: as that of a policy gradient does, whose value says
+    nothing of what was learned. Counter-example: a negative log-density that happens to begin at 0."""
+    return trend.best < 0 and abs(trend.began) <= NOISE * trend.spread
+
+
 def ends_above(trend: Trend, share: float) -> bool:
     """Whether a loss ends above its first point, by more than a share of it and beyond the spread: an untrained model
     was better. Blocks do not show that of a loss that rises within the first one."""

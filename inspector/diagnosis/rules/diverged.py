@@ -6,18 +6,20 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from inspector.analysis.loss_trend import LEAST, Trend, ends_above, has_risen, trend_of
+from inspector.analysis.loss_trend import LEAST, Trend, ends_above, has_risen, is_a_surrogate, trend_of
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import Line, called, one_a_run
 from inspector.records import Finding
 
 UNLESS = "the data or the task changed there"
+SURROGATE = "it is that of a policy gradient, as one that begins at 0 and goes below it may be: its value says nothing"
 
 
 class Diverged:
     """Reads the training loss.
 
-    Counter-example: a curriculum or task switch, after which a higher loss is another loss.
+    Of a loss that begins at 0 and goes below, as that of a policy gradient, it is information. Counter-example: a
+    curriculum or task switch, after which a higher loss is another loss.
     """
 
     id = "IN302"
@@ -59,14 +61,15 @@ class Diverged:
         )  # fmt: skip
 
     def _finding(self, loss: Line, trend: Trend) -> Finding:
+        surrogate = is_a_surrogate(trend)
         return Finding(
-            rule="diverged", severity="error", place="",
+            rule="diverged", severity="info" if surrogate else "error", place="",
             message=f"{called(loss, 'the loss')} rose from {trend.best:.3g} around iteration {trend.lowest_at:g} "
             f"to {trend.last:.3g} at the end",
             evidence=(loss.channel,), iterations=(int(trend.lowest_at),),
             sure=f"p = {trend.rises:.2g} that blocks since the lowest rise by chance; spread within a block "
             f"{trend.spread:.2g}",
-            unless=UNLESS,
+            unless=SURROGATE if surrogate else UNLESS,
             remedy="Lower the learning rate, warm it up, clip by norm; go back to a checkpoint before the rise.",
         )  # fmt: skip
 

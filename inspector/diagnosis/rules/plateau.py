@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from inspector.analysis.loss_trend import LEAST, Trend, fell_at_once, is_flat, trend_of
+from inspector.analysis.loss_trend import LEAST, Trend, fell_at_once, is_a_surrogate, is_flat, trend_of
 from inspector.diagnosis.causes import cause_of
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import Line, called, one_a_run
@@ -18,11 +18,17 @@ REMEDY = (
     "meant to be (`inspector preflight`)."
 )
 
+SURROGATE = "it is that of a policy gradient, as one about 0 that goes below it may be: its value says nothing"
+
+LEARNED = "that is all that can be learned, and not a bad beginning that was unlearned"
+TRAINED = "it began from a trained model, or the loss cannot be lower"
+
 
 class Plateau:
     """Reads the training loss, and updates for a likely reason.
 
-    Where it fell before the first block shows anything, which nets that learn fast do, it is information.
+    Where it fell before the first block shows anything, which nets that learn fast do, it is information, and where it
+    stays about 0, below it at times, as that of a policy gradient.
     Counter-example: a run that goes on from a trained checkpoint, or one whose loss cannot be lower.
     """
 
@@ -51,20 +57,20 @@ class Plateau:
 
     def _finding(self, run: Run, loss: Line, trend: Trend) -> Finding:
         cause, once = cause_of(run, run.limit("ratio")), fell_at_once(trend, run.limit("once"))
+        surrogate = is_a_surrogate(trend)
         from_ = (
             f"fell from {trend.began:.4g} to {trend.first:.4g} within the first twentieth, and stays: it is" if once
             else f"is {trend.first:.4g} at the beginning and"
         )  # fmt: skip
         return Finding(
-            rule="plateau", severity="info" if once and cause is None else "warning", place="",
+            rule="plateau", severity="info" if (once or surrogate) and cause is None else "warning", place="",
             message=f"{called(loss, 'the loss')} {from_} {trend.last:.4g} "
             f"at the end of {len(loss.y)} recorded iterations{self._rise(run, trend)}"
             + (f"; {cause.said}" if cause is not None else ""),
             evidence=(loss.channel, *(cause.evidence if cause is not None else ())),
             sure=f"p = {trend.falls:.2g} (in the second half {trend.late:.2g}) of as much order by chance; spread "
             f"within a block {trend.spread:.2g}",
-            unless="that is all that can be learned, and not a bad beginning that was unlearned" if once
-            else "it began from a trained model, or the loss cannot be lower",
+            unless=SURROGATE if surrogate else LEARNED if once else TRAINED,
             remedy=REMEDY if cause is None else cause.remedy, code="" if cause is None else cause.code,
         )  # fmt: skip
 

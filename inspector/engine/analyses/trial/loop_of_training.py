@@ -36,7 +36,7 @@ def loop_of(trial: Trial, optimizer: str, rate: float | None, decay: float | Non
         loop.optimizer = optimizer
     own = loop.own
     usual = own.rate if own is not None else USUAL if said is None else float(said)
-    loop.rate = usual if rate is None or not rate > 0 else rate
+    loop.rate = usual if rate is None else rate
     loop.decay = decay if decay is not None else own.decay if own is not None else 0.0
     if own is not None:
         loop.betas, loop.optimizer = own.betas or loop.betas, own.kind.__name__.lower()
