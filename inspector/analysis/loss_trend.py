@@ -28,6 +28,8 @@ counter-example: a training that has all that it can gain, less than a twentieth
 NOISE = 6.0
 """Median absolute deviations by which a single point has to differ from a block: four standard deviations of a normal
 spread."""
+ABOVE = 0.5
+"""Half as much again as the first point: a loss that ends above that has diverged, whatever its blocks show."""
 POINTS = 4096
 """Points whose windows are compared together: 1.6 MB of numbers."""
 
@@ -103,7 +105,15 @@ def is_flat(trend: Trend, share: float, p: float) -> bool:
     # where it rises by more it has diverged, which is another rule
     stays = trend.last - trend.best <= trend.room(share)
     # where no block is below the first, a fall is that from a rise in between, of a rate that is too large
-    return gained <= max(share * abs(trend.first), trend.spread) and stays and (not falling or gained <= 0)
+    still = gained <= max(share * abs(trend.first), trend.spread) and stays and (not falling or gained <= 0)
+    return still and not ends_above(trend, ABOVE)  # it rose within the first block, and has diverged
+
+
+def hardly_falls(trend: Trend) -> bool:
+    """Whether a loss comes down by no more than a read-out does that unlearns its random beginning, within any time."""
+    gained = trend.first - trend.last
+    at_once = fell_at_once(trend, TRANSIENT)
+    return 0 <= gained <= TRANSIENT * abs(trend.first) and not at_once and not ends_above(trend, ABOVE)
 
 
 def has_risen(trend: Trend, share: float, p: float) -> bool:

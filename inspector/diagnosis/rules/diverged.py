@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from inspector.analysis.loss_trend import LEAST, Trend, ends_above, has_risen, is_a_surrogate, trend_of
+from inspector.analysis.loss_trend import ABOVE, LEAST, Trend, ends_above, has_risen, is_a_surrogate, trend_of
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import Line, called, one_a_run
 from inspector.records import Finding
@@ -32,7 +32,7 @@ class Diverged:
     limits = (
         Limit("p", 0.05, "Mann-Kendall over medians of blocks since the lowest: five in a hundred err."),
         Limit("share", 0.5, "Half of what had been gained is lost again; small rises are noise of the data's order."),
-        Limit("above", 0.5, "Half as much again as the first loss, of an untrained model, and beyond the spread."),
+        Limit("above", ABOVE, "Half as much again as the first loss, of an untrained model, and beyond the spread."),
     )
     reference = "Mann 1945; Kendall 1975 (rank test of a trend)"
 
