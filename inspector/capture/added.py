@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from inspector.capture.layout import CaptureError
 from inspector.capture.noted import why_not_added
 from inspector.capture.reader import Capture
 from inspector.capture.writer import Writer
-from inspector.records import SHAPES, Page, Refusal, RunStart
+from inspector.records import SHAPES, Channel, Page, Refusal, RunStart
 
+Array = npt.NDArray[Any]
 TRIALS = ":trial/cure/"
 """In the names of the channels of trials of cures."""
 OTHER_MODEL = "The model that was tried is not that of {}: {}, so the result is not kept there."
@@ -58,10 +63,22 @@ def add_channels(target: Capture, source: Capture, names: Sequence[str], refused
         raise CaptureError(f"{target.path.name} has no frame, to which a result could belong.")
     frame = target.frames[-1].index
     pages = [(source.channel(name), source.array(name)) for name in names]
+    before = {channel.name: _beyond(target, channel, array, frame) for channel, array in pages}
     with Writer(target.path, target.start, again=True) as writer:
         for channel, array in pages:
             writer.write(channel)
+            if (blank := before[channel.name]) is not None:
+                writer.write(Page(channel.name, frame, (0,) * array.ndim, blank))
             writer.write(Page(channel.name, frame, (0,) * array.ndim, array))
         for one in refused:
             writer.write(Refusal(one.channel, one.reason, frame))
     return frame
+
+
+def _beyond(target: Capture, channel: Channel, array: Array, frame: int) -> Array | None:
+    """NaN in the place of what the target has of a channel, where that reaches beyond the array that replaces it."""
+    if channel.name not in target.channels or not target.revision(channel.name, frame):
+        return None
+    had = target.extent(channel.name, frame)
+    wider = len(had) == array.ndim and any(old > new for old, new in zip(had, array.shape, strict=True))
+    return np.full(had, np.nan, array.dtype) if wider and array.dtype.kind == "f" else None

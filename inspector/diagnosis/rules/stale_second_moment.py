@@ -41,7 +41,7 @@ class StaleSecondMoment:
         Limit("times", 3, "Once is a rare batch."),
         Limit("follows", 8, "Wortsman et al. 2023: loss spikes follow 1 to 8 iterations after.", "iterations"),
         Limit("distance", 6, "Median absolute deviations that make a jump of the loss: trainspotter's."),
-        Limit("share", 0.1, "A jump by a tenth of what had been gained; below it a loss near 0 is restless."),
+        Limit("share", 0.1, "A jump by a tenth of what had been gained, and of the loss; below it a loss is restless."),
         Limit("often", 0.5, "Of the recorded iterations before the jump, or of all: a rare batch is one of them."),
     )
     reference = "Wortsman et al. 2023, arXiv 2304.13013, section 3.4"
@@ -98,7 +98,7 @@ class StaleSecondMoment:
 
     def _counts(self, run: Run, jump: Jump, loss: Floats) -> bool:
         gained = float(np.nanmedian(loss[:WINDOW])) - jump.before
-        return jump.value - jump.before > run.limit("share") * gained
+        return jump.value - jump.before > run.limit("share") * max(gained, abs(jump.before))
 
     def _follows(self, run: Run, x: float, at: Floats, high: Hits) -> bool:
         before = high[(at < x) & (at >= x - run.limit("follows"))]
