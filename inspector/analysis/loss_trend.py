@@ -30,6 +30,8 @@ NOISE = 6.0
 spread."""
 ABOVE = 0.5
 """Half as much again as the first point: a loss that ends above that has diverged, whatever its blocks show."""
+RISE = 0.02
+"""Share of its size up to which a loss that rises stays where it was: as for a plateau."""
 POINTS = 4096
 """Points whose windows are compared together: 1.6 MB of numbers."""
 
@@ -118,9 +120,10 @@ def hardly_falls(trend: Trend) -> bool:
 
 def has_risen(trend: Trend, share: float, p: float) -> bool:
     """Whether a loss rose for good: blocks since the lowest rise in an order that chance makes with a probability up to
-    `p`, and more than a share of what had been gained is lost again."""
+    `p`, and more than a share of what had been gained is lost again; and not next to nothing of its size."""
     gained, lost = trend.first - trend.best, trend.last - trend.best
-    return trend.rises <= p and lost > max(4 * trend.spread, share * max(gained, 0.0))
+    least = max(4 * trend.spread, RISE * abs(trend.first))
+    return trend.rises <= p and lost > max(least, share * max(gained, 0.0))
 
 
 def fell_at_once(trend: Trend, share: float) -> bool:

@@ -17,6 +17,9 @@ def test_a_loss_that_rises_for_good_has_diverged(tmp_path: Path) -> None:
     slight = falling()
     slight[200:] += np.linspace(0, 0.1, N - 200)
     assert not of(judged(tmp_path / "b.inspect", slight), "diverged")
+    for rise, told in ((0.01, 0), (0.04, 1)):  # of the loss, in perfect order, where nothing was gained
+        guessing = 1.386 * (1 + rise * np.linspace(0, 1, N)) + 0.001 * NOISE
+        assert len(of(judged(tmp_path / f"{rise}.inspect", guessing), "diverged")) == told
 
 
 def test_noise_and_a_spike_have_not_diverged(tmp_path: Path) -> None:
