@@ -221,7 +221,7 @@ def test_the_exit_code_of_the_window_is_that_of_the_command(
     monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["inspector", *words])
-    monkeypatch.setattr("inspector.cli.command._window", lambda *_: 3)
+    monkeypatch.setattr("inspector.cli.command._window", lambda *_, **__: 3)
     assert cli.main() == 3
 
 

@@ -15,7 +15,7 @@ from inspector.records import Decode, DecodedToken, DecodedTree
 from inspector.records.decoding import BEGINNING, FATES, joined
 
 PLACE, NODE = "decoding", "node"
-MARKS: Mapping[str, str] = {"continued": "", "pruned": "× ", "finished": "■ ", "unfinished": "… "}
+MARKS: Mapping[str, str] = {"continued": "", "pruned": "× ", "finished": "■ ", "unfinished": "… ", "alive": "→ "}
 """One sign for each fate."""
 DEEPEST = 30
 """Choices one after the other that are shown by indentation; of further ones the number is written."""
@@ -26,11 +26,17 @@ _BROKEN = "The tree of the search is damaged, or not complete yet: {}."
 
 
 def read_tree(view: View, frame: int = 0) -> DecodedTree | None:
-    """The tree of a capture; None where nothing was searched for. Raises CaptureError where it is damaged."""
+    """The tree of a capture; None where nothing was searched for. Raises CaptureError where it is damaged.
+
+    Of a capture that is being written, or whose writer was killed, what is there of every field.
+    """
     if any(f"{PLACE}:{field}" not in view.channels for field in _FIELDS):
         return None
     columns = {field: view.array(f"{PLACE}:{field}", frame) for field in _FIELDS}
     count = len(columns["token"])
+    if _grows(view, frame):
+        count = min(map(len, columns.values()))
+        columns = {field: values[:count] for field, values in columns.items()}
     texts = view.labels(NODE, frame)
     for field, values in columns.items():
         if values.shape != (count,) or bool(np.ma.getmaskarray(values).any()):
@@ -39,12 +45,17 @@ def read_tree(view: View, frame: int = 0) -> DecodedTree | None:
         raise CaptureError(_BROKEN.format("a token stands before the one that it follows"))
     if bool((columns["fate"] >= len(FATES)).any()):
         raise CaptureError(_BROKEN.format("a token has a fate that is not known"))
-    rows = [{field: values[i].item() for field, values in columns.items()} for i in range(count)]
-    tokens = (
-        DecodedToken(**{**row, "fate": FATES[row["fate"]]}, text=texts[i] if i < len(texts) else str(row["token"]))
-        for i, row in enumerate(rows)
-    )
+    rows: dict[str, list[Any]] = {field: values.tolist() for field, values in columns.items()}
+    rows["fate"] = [FATES[fate] for fate in rows["fate"]]
+    rows["text"] = [*texts[:count], *map(str, rows["token"][len(texts) :])]
+    tokens = (DecodedToken(**dict(zip(rows, row, strict=True))) for row in zip(*rows.values(), strict=True))
     return DecodedTree(decode=_asked(view), tokens=tuple(tokens))
+
+
+def _grows(view: View, frame: int) -> bool:
+    """Whether fields may be of unequal length without anything being lost: they are written one after the other."""
+    names = [f"{PLACE}:{field}" for field in _FIELDS]
+    return all(view.channel(name, frame).shape == (None,) and not view.damage_of(name, frame) for name in names)
 
 
 def _asked(view: View) -> Decode:
@@ -59,8 +70,8 @@ def _asked(view: View) -> Decode:
 def tree_lines(tree: DecodedTree, *, pruned: bool = True) -> Iterator[str]:
     """The tree as text: each token below the one before it, likelier ones first; those without a choice on one line.
 
-    A line has the sign of its last token's fate (× pruned, ■ finished, … unfinished), p of each token (or ln p of many
-    together), and the score of the hypothesis so far. Without `pruned` only what belongs to a hypothesis is there.
+    A line has the sign of its last token's fate (× pruned, ■ finished, … unfinished, → alive), p of each token (or ln p
+    of many together), and the score of the hypothesis so far. Without `pruned` only hypotheses are there.
     """
     kept = {position for end in tree.ranked for position in tree.path(end)}
     below: dict[int, list[int]] = {}
@@ -91,13 +102,22 @@ def _line(tree: DecodedTree, chain: list[int]) -> str:
     return f"{MARKS[last.fate]}{texts}  ({chances}; score {last.score:.4g}{often})"
 
 
-def hypothesis_lines(tree: DecodedTree) -> Iterator[str]:
-    """One line a hypothesis, the best first: its text, score, log probability and number of tokens."""
+def hypothesis_lines(tree: DecodedTree, longest: int = 0) -> Iterator[str]:
+    """One line a hypothesis, the best first: its text, score, log probability and number of tokens.
+
+    Of texts of more than `longest` characters (0: none) the middle is left out.
+    """
     for rank, end in enumerate(tree.ranked, 1):
         one = tree.tokens[end]
         often = f", drawn {one.times} times" if one.times > 1 else ""
         said = f"score {one.score:.4g}, ln p {one.total:.4g} nat, {len(tree.path(end))} tokens, {one.fate}{often}"
-        yield f"{rank}. {tree.said(end)}  ({said})"
+        yield f"{rank}. {_cut(tree.said(end), longest)}  ({said})"
+
+
+def _cut(text: str, longest: int) -> str:
+    """The beginning and the end: hypotheses of a beam often differ only there."""
+    half = longest // 2
+    return text if not longest or len(text) <= longest else f"{text[:half]} … {text[-half:]}"
 
 
 def tokens_until(tree: DecodedTree, last: int, *, everything: bool = False) -> list[int]:

@@ -45,7 +45,7 @@ from inspector.capture.holes import Holes
 from inspector.capture.layout import PACKED_SUFFIX, SUFFIX, CaptureError, NewerVersionError, TooLargeError
 from inspector.capture.logs import LOGS, CancelledError, LogView, Role, role_of
 from inspector.capture.noted import add_note, change_note, notes
-from inspector.capture.opening import is_log, open_any, open_log
+from inspector.capture.opening import capture_of_index, is_log, open_any, open_log
 from inspector.capture.over_frames import OverFrames, over_frames, summaries_of
 from inspector.capture.pack import pack
 from inspector.capture.reader import Capture, open_capture
@@ -82,6 +82,7 @@ __all__ = [
     "add_note",
     "align",
     "aligned",
+    "capture_of_index",
     "change_note",
     "check_target",
     "compare",

@@ -11,7 +11,7 @@ from inspector.capture.logs.search import logs_at
 from inspector.capture.logs.source import Progress
 from inspector.capture.logs.view import LogView
 from inspector.capture.reader import Capture
-from inspector.capture.regular import in_words, is_a_folder, is_there, open_regular
+from inspector.capture.regular import in_words, is_a_file, is_a_folder, is_there, open_regular
 from inspector.records.plain_text import plain_line
 
 ZIP = b"PK\3\4"
@@ -40,7 +40,7 @@ def open_log(
 
 def open_any(path: Path | str, run: str | None = None) -> Capture | LogView:
     """Open a capture or a log; `run` as in `open_log`. Raises CaptureError, which says what was looked for."""
-    at = Path(path)
+    at = capture_of_index(Path(path))
     if _is_capture(at):
         if run is not None:
             raise CaptureError(f"{at.name} is a capture, which has no runs to choose from; runs are chosen in logs.")
@@ -53,6 +53,11 @@ def open_any(path: Path | str, run: str | None = None) -> Capture | LogView:
     except OSError as problem:
         raise CaptureError(_unreadable(at, problem)) from None
     return LogView(at, run, found=found)
+
+
+def capture_of_index(path: Path) -> Path:
+    """The capture whose index a path is, which is what a double click in a file manager opens; else the path."""
+    return path.absolute().parent if path.name == INDEX and is_a_file(path) else path
 
 
 def is_log(path: Path | str) -> bool:

@@ -13,6 +13,7 @@ from inspector.cli.catalogue import catalogue
 from inspector.cli.compare import compare
 from inspector.cli.decode import decode
 from inspector.cli.demo import demo, no_qt
+from inspector.cli.desktop import desktop
 from inspector.cli.diagnose import diagnose_, rules
 from inspector.cli.diverge import diverge
 from inspector.cli.export import export
@@ -36,7 +37,7 @@ from inspector.workspace.trainings import find_training, path_or_training
 COMMANDS = (
     samples, run, decode, preflight, sweep, watch, listen, list_, compare, diverge, export, diagnose_, rules,
     reproduce_, pack_, catalogue,
-    demo, try_,
+    demo, try_, desktop,
 )  # fmt: skip
 
 
@@ -59,28 +60,29 @@ def _is_path(word: str) -> bool:
 @click.group(cls=PathsAllowed, invoke_without_command=True)
 @click.version_option(__version__, prog_name="inspector")
 @click.option("--python", default=None, help="Interpreter, or environment folder, that runs models.")
+@click.option("--new-window", is_flag=True, help="Open files in a window of their own, also where one is open.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 @click.pass_context
-def cli(ctx: click.Context, python: str | None, debug: bool) -> None:
+def cli(ctx: click.Context, python: str | None, new_window: bool, debug: bool) -> None:
     """See, step by step, what happens inside a sequence model. Without a command: the window."""
     ctx.obj = python
     if ctx.invoked_subcommand is None:
         ctx.exit(_window([], python))
 
 
-def _window(paths: list[str], python: str | None, at: ViewAt | None = None) -> int:
+def _window(paths: list[str], python: str | None, at: ViewAt | None = None, *, new: bool = True) -> int:
     from inspector.gui.app import run
 
-    return run(paths, python=python, at=at or ViewAt())
+    return run(paths, python=python, at=at or ViewAt(), new_window=new)
 
 
 @cli.command("open", hidden=True)
 @click.argument("paths", nargs=-1)
 @view_options
 @click.option("--run", default="", metavar="NAME", help="One of the runs of a log.")
-@click.pass_obj
+@click.pass_context
 def open_(
-    python: str | None, paths: tuple[str, ...], panel: str | None, frame: int, place: str, step: int | None,
+    ctx: click.Context, paths: tuple[str, ...], panel: str | None, frame: int, place: str, step: int | None,
     steps: str | None, unit: int | None, head: int | None, curves_of: tuple[str, ...], map_colours: str, run: str,
 ) -> None:  # fmt: skip
     """Open the window on some files, or recorded trainings by their names, at a position."""
@@ -101,7 +103,8 @@ def open_(
         if not is_there(path):
             known = ", ".join(str(command.name) for command in COMMANDS)
             raise Fault(f"There is no file {path}, and no command of that name; there are {known}.")
-    raise SystemExit(_window(list(paths), python, at))
+    new = bool(ctx.parent is not None and ctx.parent.params["new_window"])
+    raise SystemExit(_window(list(paths), ctx.obj, at, new=new))
 
 
 for command in COMMANDS:

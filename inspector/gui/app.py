@@ -11,7 +11,9 @@ from PySide6.QtWidgets import QApplication
 
 from inspector.gui.runtime.crash_file import NativeCrashes
 from inspector.gui.runtime.display import has_display
-from inspector.gui.state.preferred import runs_of, threads_of
+from inspector.gui.runtime.icon import use_icon
+from inspector.gui.runtime.one_window import TakesFiles, hand_over
+from inspector.gui.state.preferred import python_of, runs_of, threads_of
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.window.main_window import Window
@@ -44,15 +46,17 @@ def make_window(python: str | None = None) -> Window:
     settings = Settings()
 
     def worker(on_record: Say, on_output: Say, on_exit: Say) -> WorkerProcess:
-        return WorkerProcess(on_record, on_output, on_exit, python, threads_of(settings))
+        return WorkerProcess(on_record, on_output, on_exit, python_of(settings, python), threads_of(settings))
 
     use_font_size(settings)
     return Window(Session(worker, runs_of(settings)), settings)
 
 
-def run(paths: list[str], demo: bool = False, python: str | None = None, at: ViewAt = WHOLE) -> int:
+def run(
+    paths: list[str], demo: bool = False, python: str | None = None, at: ViewAt = WHOLE, *, new_window: bool = False
+) -> int:
     """Show the window, with files open at a position or with the demo running, until it is closed. Returns the exit
-    code."""
+    code. Files go to the window that is open already, if there is one and no `new_window` is asked for."""
     reason = refused()
     if not reason and not has_display():
         reason = "There is no display to show a window on; `inspector demo` and `inspector run` work without one."
@@ -63,6 +67,10 @@ def run(paths: list[str], demo: bool = False, python: str | None = None, at: Vie
     assert isinstance(application, QApplication)
     application.setApplicationName("inspector")
     application.setStyle("Fusion")
+    if paths and not new_window and hand_over(paths, at, python_of(Settings(), python)):
+        sys.stdout.write("Opened in the window that is there already; --new-window opens another.\n")
+        return 0
+    use_icon()
     crashes = NativeCrashes()
     crashed = crashes.begin()
     window = make_window(python)
@@ -77,11 +85,20 @@ def run(paths: list[str], demo: bool = False, python: str | None = None, at: Vie
     window.session.start_worker()  # torch loads in its process while the panels do in this one
     preparing = Preparing(window, window.loading(), lambda: begin(window, paths, demo, at))
     window.closed.connect(preparing.stop)
+    taking = TakesFiles(window, lambda paths, at: take(window, paths, at), python_of(window.settings, python))
+    window.closed.connect(taking.close)
     try:
         return int(application.exec())
     finally:
+        taking.close()
         preparing.close()
         crashes.end()
+
+
+def take(window: Window, paths: list[str], at: ViewAt = WHOLE) -> None:
+    """Open the files of a later call, at a position in what is opened then."""
+    window.open_at.ask(at, after=window.session.capture)
+    window.open_paths(paths)
 
 
 def begin(window: Window, paths: list[str], demo: bool, at: ViewAt = WHOLE) -> None:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 How = Literal["greedy", "sample", "beam"]
-Fate = Literal["continued", "pruned", "finished", "unfinished"]
+Fate = Literal["continued", "pruned", "finished", "unfinished", "alive"]
 HOWS: tuple[How, ...] = ("greedy", "sample", "beam")
-FATES: tuple[Fate, ...] = ("continued", "pruned", "finished", "unfinished")
+FATES: tuple[Fate, ...] = ("continued", "pruned", "finished", "unfinished", "alive")
 """What became of a token: it was followed by others, it was dropped, it ends a hypothesis because it is the end token,
-or because the longest length was reached. A capture stores the position in this list."""
+or because the longest length was reached; or it is the newest of a hypothesis that goes on, while the search does. A
+capture stores the position in this list."""
 BEGINNING = -1
 """The parent of the tokens with which hypotheses begin."""
 MOST_WIDE, MOST_LONG = 1000, 10_000
@@ -120,12 +121,18 @@ class DecodedTree:
         return (position for position, one in enumerate(self.tokens) if one.parent == parent)
 
     @property
+    def goes_on(self) -> bool:
+        """Whether hypotheses are alive: the search has not ended, or was stopped."""
+        return any(one.fate == "alive" for one in self.tokens)
+
+    @property
     def ranked(self) -> tuple[int, ...]:
-        """Where hypotheses end: those that the end token ended first, each kind with the best score first.
+        """Where hypotheses end: those that the end token ended first, those that go on last, each kind with the best
+        score first.
 
         Equal scores: the one that was found first.
         """
-        order: tuple[Fate, ...] = ("finished", "unfinished")
+        order: tuple[Fate, ...] = ("finished", "unfinished", "alive")
         ends = [position for position, one in enumerate(self.tokens) if one.fate in order]
         return tuple(sorted(ends, key=lambda p: (order.index(self.tokens[p].fate), -self.tokens[p].score, p)))
 

@@ -105,7 +105,7 @@ def _row(model: nn.Module, steps: int, keys: list[str], aim: str = "") -> Row:
 
     functions: dict[str, Callable[[], object]] = {"ours": lambda: captured(model, batch, folder, keys), "plain": plain}
     try:
-        times = interleave(functions, 7 if steps <= 512 else 3)
+        times = interleave(functions, 9 if steps <= 512 else 7)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     size = 2 * LAYERS * HEADS * steps * steps / 1e6

@@ -52,6 +52,27 @@ def test_hypotheses_are_listed_the_best_first(tmp_path: Path) -> None:
         assert "drawn 2 times" in first
 
 
+def test_while_the_search_goes_on_what_is_alive_is_drawn_and_texts_stay(tmp_path: Path) -> None:
+    fates = [(about, np.array([0, 4, 4, 4], np.uint8)) if about.name == "decoding:fate" else (about, values)
+             for about, values in (part for part in TREE if isinstance(part, tuple))]  # fmt: skip
+    labels = tuple(part for part in TREE if not isinstance(part, tuple))
+    with shown(tmp_path, "decoding", *labels, *fates) as (_, panel):
+        assert ", not at its end: " in panel.branches.titleLabel.text
+        assert len(drawn(panel.dots["alive"])) == 3 and not drawn(panel.dots["finished"])
+        assert "alive" in panel.told.text
+        before = {text.toPlainText(): text for text in panel.texts}
+        panel.update_contents()
+        assert {text.toPlainText(): text for text in panel.texts} == before and before
+
+
+def test_texts_that_would_be_written_over_each_other_wait_for_a_zoom(tmp_path: Path) -> None:
+    with shown(tmp_path, "decoding", *DECODING.parts) as (_, panel):
+        panel.branches.vb.setXRange(0, 4000, padding=0)
+        assert panel.texts == []
+        panel.branches.vb.setXRange(0, 4, padding=0)
+        assert len(panel.texts) == 3
+
+
 def test_without_a_right_answer_there_is_the_tree_alone(tmp_path: Path) -> None:
     with shown(tmp_path, "decoding", *TREE) as (_, panel):
         assert panel.branches.isVisible() and not panel.parting.isVisible()

@@ -19,10 +19,11 @@ from inspector.gui.dialogs.about import About
 from inspector.gui.dialogs.preferences import FIELDS, Chosen, PreferencesDialog
 from inspector.gui.runtime.crash_file import KEPT, NATIVE, NativeCrashes, write
 from inspector.gui.runtime.versions import versions
-from inspector.gui.state.preferred import runs_of, threads_of
+from inspector.gui.state.preferred import PYTHON, python_of, runs_of, threads_of
 from inspector.gui.window.main_window import Window
-from inspector.gui.window.preferences import chosen_now, use
+from inspector.gui.window.preferences import ANOTHER_WORKER, NEXT_WORKER, chosen_now, use
 from inspector.records import Catalog, Entry
+from inspector.transport.interpreter import VARIABLE
 from inspector.transport.process import THREADS, WorkerProcess
 from inspector.version import __version__
 
@@ -46,7 +47,7 @@ def test_what_is_chosen_is_remembered_and_takes_effect(window: Window, qapp: QAp
     now = chosen_now(window)
     assert (now.theme, now.points, now.threads, now.device) == ("Auto", 0, 0, "cpu") and not now.also
     assert threads_of(window.settings) == 0 and runs_of(window.settings) is None
-    wanted = Chosen("Dark", 13, 1, "cuda:0", str(tmp_path), math.inf, frozenset({"bptt"}))
+    wanted = Chosen("Dark", 13, 1, "cuda:0", str(tmp_path), math.inf, frozenset({"bptt"}), "/an/env")
     use(window, now, wanted)
     assert chosen_now(window) == wanted
     assert window.theme.dark and qapp.font().pointSizeF() == 13 and window.device == "cuda:0"
@@ -55,6 +56,55 @@ def test_what_is_chosen_is_remembered_and_takes_effect(window: Window, qapp: QAp
     assert "from the next start" in window.session.sentence
     use(window, wanted, replace(wanted, points=0, also=frozenset()))
     assert qapp.font().pointSizeF() == qapp.property("first points") and window.session.also == ()
+
+
+def test_the_python_of_models_is_that_of_the_command_line_else_the_preferred(
+    window: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert python_of(window.settings) is None
+    window.settings.set_text(PYTHON, "/preferred")
+    assert python_of(window.settings) == "/preferred"
+    monkeypatch.setenv(VARIABLE, "/from/the/environment")
+    assert python_of(window.settings) == "/from/the/environment"
+    assert python_of(window.settings, "/named") == "/named"
+
+
+def test_another_python_gets_a_worker_at_once_where_nothing_runs(
+    window: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[str] = []
+    monkeypatch.setattr(type(window.session.connection), "alive", True)
+    monkeypatch.setattr(type(window.session.connection), "end", lambda _self: ended.append("end"))
+    monkeypatch.setattr(type(window.session), "start_again", lambda _self, why="": ended.append(why))
+    now = chosen_now(window)
+    use(window, now, replace(now, python="/an/env"))
+    assert ended == ["end", ANOTHER_WORKER]
+    window.session.running = True
+    use(window, chosen_now(window), replace(chosen_now(window), python=""))
+    assert len(ended) == 2 and NEXT_WORKER in window.session.sentence
+    window.session.running = False
+
+
+@pytest.mark.parametrize(
+    ("python", "said"),
+    [
+        (sys.executable, ""),
+        ("/nowhere/python", "There is no Python interpreter /nowhere/python"),
+        ("/bin/echo", "is not"),
+    ],
+)
+def test_a_python_in_which_models_cannot_run_is_refused_while_the_dialog_stays(
+    qtbot: object, qapp: QApplication, python: str, said: str
+) -> None:
+    dialog = PreferencesDialog(Chosen(), (), ())
+    qtbot.addWidget(dialog)
+    dialog.python.setText(python)
+    dialog._accept()
+    assert not dialog.isEnabled() and dialog.result() == 0
+    qtbot.waitUntil(dialog.isEnabled, timeout=30_000)
+    assert dialog.result() == (0 if said else 1) and dialog.chosen.python == ("" if said else python)
+    assert not said or said in dialog.problem.text()
 
 
 def test_a_device_that_the_worker_does_not_have_is_not_used(window: Window) -> None:

@@ -54,6 +54,8 @@ def mask_bytes(rows: Rows) -> int:
 
 def _is_span(rows: Rows, reach: torch.Tensor) -> bool:
     """Whether every head of every query may attend to all keys from the first to the last."""
+    if rows.unmasked:
+        return True
     keys = torch.arange(rows.keys, device=reach.device)
     first, last = reach.to(torch.int64)
     for q0, q1 in _parts(rows):

@@ -15,8 +15,8 @@ def beam(ask: Ask, growth: Growth, end: int | None) -> None:
     """Continue the `width` best hypotheses until none of them can become one of the `width` best that have ended.
 
     At each step every continuation of every hypothesis is a candidate, by its log probability. A candidate with the end
-    token has ended if it is among the best `width`; the best `width` others go on. The next best candidates, twice the
-    width in all, are noted as pruned. Equal candidates: that of the better hypothesis, then the lowest id.
+    token has ended if it is among the best `width`; the best `width` others are alive. The next best candidates, twice
+    the width in all, are noted as pruned. Equal candidates: that of the better hypothesis, then the lowest id.
     """
     decode, alive = growth.decode, [BEGINNING]
     finished: list[int] = []
@@ -28,16 +28,18 @@ def beam(ask: Ask, growth: Growth, end: int | None) -> None:
                 growth.end(at, "finished")
                 finished.append(at)
             elif token != end and len(following) < decode.width:
+                growth.end(at, "alive")
                 following.append(at)
             else:
                 continue
             if parent != BEGINNING:
                 growth.end(parent, "continued")
+        growth.end_alive(alive, "pruned")
         alive = following
         if not alive or _is_decided(growth, alive, finished):
+            growth.end_alive(alive, "pruned")
             return
-    for last in alive:
-        growth.end(last, "unfinished")
+    growth.end_alive(alive, "unfinished")
 
 
 def _candidates(ask: Ask, growth: Growth, alive: Sequence[int]) -> list[tuple[int, int, float]]:

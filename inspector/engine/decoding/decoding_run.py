@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from inspector.engine.decoding.channels import PLACE, named, write_tree
+from inspector.engine.decoding.channels import PLACE, TreeWriter, named
 from inspector.engine.decoding.drift import write_drift
 from inspector.engine.decoding.next_tokens import NextTokens
 from inspector.engine.decoding.search import search
@@ -25,6 +25,8 @@ from inspector.engine.trace.trace import Trace
 from inspector.records import Decode, DecodedTree, Frame, Log, RunStart
 
 RIGHT = "right answer"
+SEARCHING = "searched for"
+"""The label of the frame that has the tree, until it is known what is run in it."""
 LAST_ONLY = (
     "`next_logits` gives the logits of the last step alone, so no hypothesis is run as a frame: (n, t + 1, v), those "
     "after every beginning, would show states and attention while it is said."
@@ -46,9 +48,14 @@ class DecodingRun:
         """Search and write all frames. Raises InputError, ModelError or CancelledError.
 
         Frame 0 is the right answer where it is known, else the best hypothesis; it has the tree. The frame of the best
-        hypothesis has how far it parts from the right answer.
+        hypothesis has how far it parts from the right answer. The tree is written while it grows; where the search is
+        cancelled or fails, what was tried until then is there.
         """
-        tree = self._searched(options)
+        writer = TreeWriter(lambda: self._begun(recording, options), lambda: self._names)
+        try:
+            tree = self._searched(options, writer)
+        finally:
+            writer.write()
         ends = tree.ranked[: self.decode.shown]
         right = self.right_answer() if ends else ()
         shown = [(RIGHT, right)] * bool(right) + [(title_of(tree, end), tree.ids(end)) for end in ends]
@@ -57,14 +64,22 @@ class DecodingRun:
             shown = []
         recording.expect(chosen_quantities(options) if shown else (), max(1, len(shown)))
         first = shown[0][0] if shown else title_of(tree, tree.ranked[0])
-        write_tree(tree, begin_frame(self.subject, self.next_tokens.batch, recording, options, _frame(0, first)))
+        if writer.begun:
+            recording.write(_frame(0, first))
         traces = [self._shown(*one, index, recording, options) for index, one in enumerate(shown)]
         if right and len(traces) > 1:
             emit = Emitter(recording, 1, options.cancelled, options.progress)
             write_drift(traces[0], traces[1], right, tree.ids(ends[0]), emit)
         return tree
 
-    def _searched(self, options: RunOptions) -> DecodedTree:
+    def _begun(self, recording: Recording, options: RunOptions) -> Emitter:
+        return begin_frame(self.subject, self.next_tokens.batch, recording, options, _frame(0, SEARCHING))
+
+    @property
+    def _names(self) -> Sequence[str] | None:
+        return self.subject.classes(self.next_tokens.width)[1]
+
+    def _searched(self, options: RunOptions, writer: TreeWriter) -> DecodedTree:
         asked = 0
 
         def ask(beginnings: Sequence[tuple[int, ...]]) -> Tensor:
@@ -75,8 +90,8 @@ class DecodingRun:
             options.progress(asked, self.decode.longest, f"searching, token {asked}")
             return self.next_tokens(beginnings)
 
-        tree = search(ask, self.decode, end=self.subject.end_token, seed=self.seed)
-        return named(tree, self.subject.classes(self.next_tokens.width)[1])
+        tree = search(ask, self.decode, end=self.subject.end_token, seed=self.seed, grown=writer.grow)
+        return named(tree, self._names)
 
     def right_answer(self) -> tuple[int, ...]:
         """The ids of the right answer, as far as the subject's loss is known at them; empty where none is known."""

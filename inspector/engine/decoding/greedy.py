@@ -22,8 +22,9 @@ def greedy(ask: Ask, growth: Growth, end: int | None) -> None:
             for value, token in zip(order.values[: decode.width], order.indices[: decode.width], strict=True)
             if value > -torch.inf  # what cannot be said was not tried
         ]
+        growth.end_alive([last], "continued")
         last = noted[0]
         if growth.tokens[last].token == end:
             growth.end(last, "finished")
             return
-        growth.end(last, "unfinished" if step == decode.longest - 1 else "continued")
+        growth.end(last, "unfinished" if step == decode.longest - 1 else "alive")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from torch import Tensor
@@ -44,6 +44,12 @@ class Growth:
     def end(self, position: int, fate: Fate) -> None:
         """Say what became of a token."""
         self.tokens[position] = replace(self.tokens[position], fate=fate)
+
+    def end_alive(self, positions: Iterable[int], fate: Fate) -> None:
+        """Say what became of those of some tokens that are alive still."""
+        for position in positions:
+            if position != BEGINNING and self.tokens[position].fate == "alive":
+                self.end(position, fate)
 
     def ids_of(self, position: int) -> tuple[int, ...]:
         """The hypothesis that ends with a token; nothing for the beginning."""

@@ -21,10 +21,11 @@ def sample(ask: Ask, growth: Growth, end: int | None, seed: int) -> None:
         values = ask([growth.ids_of(last) for last in ongoing])
         drawn = torch.multinomial(drawn_from(values, decode), 1, generator=generator)[:, 0].tolist()
         following = []
+        growth.end_alive(ongoing, "continued")
         for last, token, row in zip(ongoing, drawn, values, strict=True):
             at = growth.add(last, token, float(row[token]))
             ended = token == end
-            growth.end(at, "finished" if ended else "unfinished" if step == decode.longest - 1 else "continued")
+            growth.end(at, "finished" if ended else "unfinished" if step == decode.longest - 1 else "alive")
             if not ended:
                 following.append(at)
         ongoing = following

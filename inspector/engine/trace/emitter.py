@@ -114,11 +114,11 @@ class Emitter:
         self.channel(channel)
         self.page(channel.name, (0,) * len(channel.dims), values)
 
-    def labels(self, domain: str, names: Sequence[str], *, every_frame: bool = False) -> None:
-        """Name the positions of a label domain, in chunks that stay small in the index."""
+    def labels(self, domain: str, names: Sequence[str], *, every_frame: bool = False, first: int = 0) -> None:
+        """Name the positions of a label domain from `first` on, in chunks that stay small in the index."""
         frame = -1 if every_frame else self.frame
         for start in range(0, len(names), 4096):
-            self.sink.write(Labels(domain, tuple(names[start : start + 4096]), frame, start))
+            self.sink.write(Labels(domain, tuple(names[start : start + 4096]), frame, first + start))
 
     def axis(self, axis: Axis) -> None:
         """Describe an axis of this frame; a second description of the same name is ignored."""

@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 )
 
 from inspector.capture.regular import path_of
+from inspector.gui.dialogs.asked_python import AskedPython
 from inspector.gui.widgets.line_field import LineField
 from inspector.gui.widgets.plain_text import clean, plain_label, tooltip
 from inspector.records import Entry
@@ -32,7 +33,9 @@ from inspector.records import Entry
 FIELDS = {
     "theme": "Light, dark, or as the system has it",
     "font size": "Points of all texts; plots follow",
-    "threads": "Cores that a model computes on, from the next start of the worker on",
+    "threads": "Cores that a model computes on",
+    "python of models": "Interpreter, or folder of an environment, in which models run: it needs torch, the model's "
+    "libraries and this version of inspector. Empty: the one that runs this window",
     "device": "What samples and models open on, where nothing else is said",
     "where runs are kept": "The folder of the captures that this window makes, from the next start on",
     "computed by itself": "How long a quantity may take that is computed without being asked for",
@@ -58,6 +61,7 @@ class Chosen:
     runs: str = ""
     budget: float = 1.0
     also: frozenset[str] = field(default_factory=frozenset)
+    python: str = ""
 
 
 class PreferencesDialog(QDialog):
@@ -77,7 +81,7 @@ class PreferencesDialog(QDialog):
         self._make_fields(now, devices, quantities)
         form = QFormLayout()
         for name, widget in self.fields.items():
-            form.addRow(f"{name.capitalize()}:", self._folder_row() if widget is self.runs else widget)
+            form.addRow(f"{name.capitalize()}:", self._with_choose(name, widget))
             widget.setAccessibleName(name.capitalize())
             widget.setToolTip(tooltip(FIELDS[name]))
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
@@ -113,7 +117,10 @@ class PreferencesDialog(QDialog):
             item.setCheckState(Qt.CheckState.Checked if entry.key in now.also else Qt.CheckState.Unchecked)
         if not quantities:
             QListWidgetItem("The list is filled when the worker is ready", self.also).setFlags(Qt.ItemFlag.NoItemFlags)
-        widgets = (self.theme, self.points, self.threads, self.device, self.runs, self.budget, self.also)
+        self.python = LineField()
+        self.python.setPlaceholderText("the one that runs this window")
+        self.python.setText(now.python)
+        widgets = (self.theme, self.points, self.threads, self.python, self.device, self.runs, self.budget, self.also)
         self.fields: dict[str, QWidget] = dict(zip(FIELDS, widgets, strict=True))
 
     @staticmethod
@@ -126,20 +133,28 @@ class PreferencesDialog(QDialog):
         box.setValue(now)
         return box
 
-    def _folder_row(self) -> QWidget:
+    def _with_choose(self, name: str, widget: QWidget) -> QWidget:
+        """A field, with a button beside it where it holds a path."""
+        if widget not in (self.runs, self.python):
+            return widget
         row, browse = QWidget(), QPushButton("Choose…")
-        browse.setAccessibleName("Choose the folder where runs are kept")
-        browse.clicked.connect(self._browse)
+        browse.setAccessibleName(f"Choose: {name}")
+        browse.clicked.connect(self._browse_runs if widget is self.runs else self._browse_python)
         layout = QHBoxLayout(row)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self.runs, 1)
+        layout.addWidget(widget, 1)
         layout.addWidget(browse)
         return row
 
-    def _browse(self) -> None:
+    def _browse_runs(self) -> None:
         folder = QFileDialog.getExistingDirectory(self, "Where runs are kept", self.runs.text())
         if folder:
             self.runs.setText(folder)
+
+    def _browse_python(self) -> None:
+        path, _ = QFileDialog.getOpenFileName(self, "Python that runs models", self.python.text())
+        if path:
+            self.python.setText(path)
 
     def go_to(self, name: str) -> None:
         """The focus goes to the field of a choice."""
@@ -160,13 +175,34 @@ class PreferencesDialog(QDialog):
         return Chosen(
             self.theme.currentText(), points, self.threads.value(), self.device.currentText(),
             str(folder) if self.runs.text() else "", float(self.budget.currentData()), frozenset(also),
+            self.python.text().strip(),
         )  # fmt: skip
 
     def _accept(self) -> None:
         try:
-            self.chosen = self.read()
+            wanted = self.read()
         except ValueError as problem:
-            self.problem.setText(clean(str(problem)))
-            self.problem.show()
+            self._refuse(str(problem))
             return
+        if not wanted.python or wanted.python == self.chosen.python:
+            self._use(wanted)
+            return
+        self.setEnabled(False)  # the interpreter may take seconds to say what it has
+        self._refuse(f"Asking {wanted.python} what it has …")
+        asked = AskedPython(wanted.python, self)
+        asked.answered.connect(lambda problem: self._answered(wanted, problem))
+
+    def _answered(self, wanted: Chosen, problem: str) -> None:
+        self.setEnabled(True)
+        if problem:
+            self._refuse(f"Python of models: {problem}")
+        else:
+            self._use(wanted)
+
+    def _refuse(self, why: str) -> None:
+        self.problem.setText(clean(why))
+        self.problem.show()
+
+    def _use(self, wanted: Chosen) -> None:
+        self.chosen = wanted
         self.accept()

@@ -26,13 +26,16 @@ from inspector.records import Channel, DecodedTree
 
 Array = npt.NDArray[Any]
 HYPOTHESES, EVERYTHING = "hypotheses", "everything tried"
-MOST_TEXTS, MOST_LINES = 400, 6
-"""Tokens up to which each is written, and hypotheses that are listed."""
-ROW, DRIFT, ELSE, TALLEST = 14, 240, 130, 8000
-"""Pixels of a row of the tree, of the drift, of what else there is, and of everything at most."""
+MOST_TEXTS, MOST_LINES, MOST_LETTERS = 400, 6, 70
+"""Tokens up to which each is written, hypotheses that are listed, and letters of the text of each."""
+ROW, DRIFT, ELSE, TALLEST, LETTER = 14, 240, 130, 8000, 7
+"""Pixels of a row of the tree, of the drift, of what else there is, of everything at most, and of a letter."""
 TREE, NEWEST = 0, -1
 """The frame that has the tree; the drift stands in that of the best hypothesis."""
-KINDS = {"on the way": ("continued",), "finished": ("finished",), "unfinished": ("unfinished",), "pruned": ("pruned",)}
+KINDS = {
+    "on the way": ("continued",), "alive": ("alive",), "finished": ("finished",), "unfinished": ("unfinished",),
+    "pruned": ("pruned",),
+}  # fmt: skip
 
 
 @PANELS.register("decoding")
@@ -76,8 +79,11 @@ class Decoding(Panel):
         for dots in self.dots.values():
             self.branches.addItem(dots)
         self.legend = Legend(self.branches, list(self.dots.values()), list(self.dots), self.theme)
-        self.texts: list[pg.TextItem] = []
+        self._written: dict[tuple[Any, ...], pg.TextItem] = {}
+        """(position in the tree, text, colour, anchor) → what is drawn."""
         self.figure.addItem(self.branches, row=1, col=0)
+        self.branches.vb.sigXRangeChanged.connect(self._write_again)
+        self.branches.vb.sigResized.connect(self._write_again)
         self.parting = StepPlot(None, self.theme, label="drift", bottom="token of the answer")
         self.drift_legend = Legend(self.parting, theme=self.theme)
         self.drifts: dict[str, pg.PlotDataItem] = {}
@@ -98,7 +104,7 @@ class Decoding(Panel):
             legend.set_theme(theme)
         self.lines.setPen(pg.mkPen(theme.grid, width=1.4))
         for (name, dots), colour in zip(
-            self.dots.items(), (*theme.series[:1], *theme.series[2:3], *theme.series[4:5], theme.muted), strict=True
+            self.dots.items(), (*theme.series[:3], *theme.series[4:5], theme.muted), strict=True
         ):
             dots.setBrush(pg.mkBrush(colour))
             dots.setSymbol("x" if name == "pruned" else "o")
@@ -111,7 +117,7 @@ class Decoding(Panel):
         assert self.capture is not None
         try:
             self.tree = read_tree(self.capture, TREE)
-            lines = list(hypothesis_lines(self.tree)) if self.tree is not None else []
+            lines = list(hypothesis_lines(self.tree, MOST_LETTERS)) if self.tree is not None else []
         except CaptureError as problem:  # damaged, or still being written
             self.tree, lines = None, [str(problem)]
         more = [f"and {len(lines) - MOST_LINES} more"] if len(lines) > MOST_LINES else []
@@ -139,7 +145,8 @@ class Decoding(Panel):
         asked = tree.decode
         at = f", token {self.until.value()} of {max(depths, default=0)}" if self.until.value() else ""
         counted = f"{len(self.nodes)} of {len(tree.tokens)} tokens"
-        self.branches.set_title(f"{asked.how}, width {asked.width}{at}: {counted}")
+        going = ", not at its end" if tree.goes_on else ""
+        self.branches.set_title(f"{asked.how}, width {asked.width}{at}{going}: {counted}")
         self.branches.vb.setXRange(0.5, max(2.0, max(depths, default=1) + 0.7), padding=0)
         self.branches.vb.setYRange(float(self.height_of.min(initial=0.0)) - 0.7, 0.9, padding=0)
         self.figure.setMinimumHeight(round(min(TALLEST, ELSE + DRIFT + ROW * (1 - self.height_of.min(initial=0.0)))))
@@ -164,20 +171,39 @@ class Decoding(Panel):
         return best
 
     def _write(self, tree: DecodedTree) -> None:
-        """The tokens at their places, where there is room for them."""
-        for text in self.texts:
-            self.branches.removeItem(text)
-        self.texts = []
-        if len(self.nodes) > MOST_TEXTS:
-            return
-        for at, node in enumerate(self.nodes):
+        """The tokens at their places, where there is room for them; as the tree grows, those that stay are moved."""
+        nodes = self.nodes if len(self.nodes) <= MOST_TEXTS and self._fit(tree) else self.nodes[:0]
+        anchor = (-0.4, 0.5) if self._all else (0.5, 1.1)
+        before, self._written = self._written, {}
+        for at, node in enumerate(nodes.tolist()):
             one = tree.tokens[node]
             colour = self.theme.muted if one.fate == "pruned" else self.theme.text
-            anchor = (-0.4, 0.5) if self._all else (0.5, 1.1)
-            text = pg.TextItem(clean(one.text).replace(" ", "␣") or "·", color=colour, anchor=anchor)
+            looks = (node, one.text, colour, anchor)
+            text = before.pop(looks, None)
+            if text is None:
+                text = pg.TextItem(clean(one.text).replace(" ", "␣") or "·", color=colour, anchor=anchor)
+                self.branches.addItem(text, ignoreBounds=True)
             text.setPos(self.across[at], self.height_of[at])
-            self.branches.addItem(text, ignoreBounds=True)
-            self.texts.append(text)
+            self._written[looks] = text
+        for text in before.values():
+            self.branches.removeItem(text)
+
+    def _fit(self, tree: DecodedTree) -> bool:
+        """Whether most tokens are narrower than the way to the next one: others would be written over each other."""
+        (first, last), _ = self.branches.vb.viewRange()
+        apart = self.branches.vb.width() / max(last - first, 1e-9)
+        letters = np.array([len(tree.tokens[node].text) for node in self.nodes.tolist()] or [0])
+        return bool(apart >= LETTER * np.percentile(letters, 75))
+
+    def _write_again(self) -> None:
+        """After a zoom, or in another size."""
+        if self.tree is not None and self.state == "figure":
+            self._write(self.tree)
+
+    @property
+    def texts(self) -> list[pg.TextItem]:
+        """The tokens that are written."""
+        return list(self._written.values())
 
     def _draw_drift(self, channels: list[Channel]) -> None:
         assert self.capture is not None

@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 from inspector.gui.state.settings import Settings
+from inspector.transport.interpreter import VARIABLE
 
-POINTS, THREADS, DEVICE, RUNS = "font size", "threads", "device", "runs"
+POINTS, THREADS, DEVICE, RUNS, PYTHON = "font size", "threads", "device", "runs", "python"
 """Names of the choices in the settings that no menu has too."""
 
 
@@ -20,6 +21,11 @@ def whole(settings: Settings, name: str) -> int:
 def threads_of(settings: Settings) -> int:
     """Threads that a worker gets: at most as many as there are cores; 0 leaves it to the worker."""
     return min(whole(settings, THREADS), os.cpu_count() or 1)
+
+
+def python_of(settings: Settings, named: str | None = None) -> str | None:
+    """The Python that runs models: the one named on the command line, else in INSPECTOR_PYTHON, else the preferred."""
+    return named or os.environ.get(VARIABLE) or settings.text(PYTHON) or None
 
 
 def runs_of(settings: Settings) -> Path | None:

@@ -10,7 +10,7 @@ from typing import Any
 from PySide6.QtCore import Signal, Slot
 
 from inspector.analysis.sequence_table import command_for
-from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError, is_log
+from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError, capture_of_index, is_log
 from inspector.capture.regular import is_a_folder, is_there
 from inspector.gui.dialogs.about import About
 from inspector.gui.dialogs.edit_dialog import INPUT
@@ -144,6 +144,7 @@ class Asking(Showing):
     @Slot(str)
     def open_path(self, path: str) -> None:
         """Open whatever a file is: a capture, a model's code, a checkpoint, a sequence."""
+        path = str(capture_of_index(Path(path)))
         suffix, kind = Path(path).suffix.lower(), self.offered.kind_of(path)
         if is_session(path):
             self.sessions.open(path)

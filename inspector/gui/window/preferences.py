@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QApplication
 
 from inspector.gui.dialogs.preferences import Chosen, PreferencesDialog
-from inspector.gui.state.preferred import DEVICE, POINTS, RUNS, THREADS, whole
+from inspector.gui.state.preferred import DEVICE, POINTS, PYTHON, RUNS, THREADS, whole
 from inspector.gui.state.settings import Settings
 from inspector.gui.widgets.type_scale import FIRST
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from inspector.gui.window.asking import Asking
 
 NEXT_START = "Runs are kept there from the next start on; those that were made stay where they are."
-NEXT_WORKER = "The number of threads holds from the next start of the worker on."
+NEXT_WORKER = "Threads and Python of models hold from the next start of the worker on."
+ANOTHER_WORKER = "A worker with the new preferences was started."
 
 
 def chosen_now(window: Asking) -> Chosen:
@@ -26,6 +27,7 @@ def chosen_now(window: Asking) -> Chosen:
         settings.text(DEVICE, "cpu"), settings.text(RUNS) or str(window.session.runs),
         window.session.background.budget,
         frozenset(key for key, action in window.compute_menu.keys.items() if action.isChecked()),
+        settings.text(PYTHON),
     )  # fmt: skip
 
 
@@ -46,7 +48,7 @@ def use(window: Asking, now: Chosen, wanted: Chosen) -> None:
     settings = window.settings
     if wanted.theme != now.theme:
         window.choose_theme(wanted.theme)
-    for name, value in ((THREADS, str(wanted.threads)), (DEVICE, wanted.device)):
+    for name, value in ((THREADS, str(wanted.threads)), (DEVICE, wanted.device), (PYTHON, wanted.python)):
         settings.set_text(name, value)
     if wanted.points != now.points:
         settings.set_text(POINTS, str(wanted.points))
@@ -58,10 +60,23 @@ def use(window: Asking, now: Chosen, wanted: Chosen) -> None:
         window.choose_budget(wanted.budget)
     for key, action in window.compute_menu.keys.items():
         action.setChecked(key in wanted.also)
-    said = [NEXT_WORKER] * (wanted.threads != now.threads) + [NEXT_START] * (wanted.runs != now.runs)
+    said = [NEXT_START] * (wanted.runs != now.runs)
+    if (wanted.threads, wanted.python) != (now.threads, now.python):
+        said.append(_another_worker(window))
     if said:
         window.session.sentence = " ".join(said)
         window.show_state()
+
+
+def _another_worker(window: Asking) -> str:
+    """At once where the worker has nothing to do; the model that is open is opened again there."""
+    session = window.session
+    if session.busy or not session.connection.alive:
+        return NEXT_WORKER
+    session.background.stop()
+    session.connection.end()
+    session.start_again(ANOTHER_WORKER)
+    return session.sentence or ANOTHER_WORKER
 
 
 def use_font_size(settings: Settings) -> None:

@@ -429,13 +429,19 @@ def test_an_attention_that_holds_the_whole_batch_gives_each_sample_its_rows() ->
             assert torch.equal(allowed(one, sample, 0, 4).expand(2, 4, 6), may[sample])
 
 
-def test_the_walk_covers_every_row_once_and_cuts_heads_only_where_rows_are_long() -> None:
-    short = rows_of(attention(100, 100, a=4, dtype=torch.float32))
-    assert [(heads, q0, q1) for heads, q0, q1 in short.blocks(4 * 4 * 100 * 25)] == [
-        (slice(0, 4), 0, 25), (slice(0, 4), 25, 50), (slice(0, 4), 50, 75), (slice(0, 4), 75, 100)
-    ]  # fmt: skip
-    long = list(rows_of(attention(40, 1000, a=5, dtype=torch.float32)).blocks(4 * 1000 * 32))
-    assert long == [
-        (heads, q0, min(q0 + 16, 40)) for q0 in (0, 16, 32) for heads in (slice(0, 2), slice(2, 4), slice(4, 5))
-    ]
+@pytest.mark.parametrize(
+    ("q", "k", "a", "size"), [(100, 100, 4, 40_000), (40, 1000, 5, 128_000), (300, 20, 3, 1 << 22)]
+)
+def test_the_walk_covers_every_row_of_every_head_once_in_blocks_of_a_size(q: int, k: int, a: int, size: int) -> None:
+    seen = np.zeros((a, q), int)
+    last = 0
+    for heads, q0, q1 in rows_of(attention(q, k, a=a, dtype=torch.float32)).blocks(size):
+        seen[heads, q0:q1] += 1
+        assert (heads.stop - heads.start) * (q1 - q0) * k * 4 <= size and q1 - q0 <= max(128, size // (4 * k * a))
+        assert q0 >= last, "all heads grow at the same pace"
+        last = q0
+    assert (seen == 1).all()
+
+
+def test_however_long_a_row_is_sixteen_are_taken_together() -> None:
     assert list(rows_of(attention(3, 7, a=2)).blocks(1)) == [(slice(0, 1), 0, 3), (slice(1, 2), 0, 3)]

@@ -23,6 +23,7 @@ from inspector.engine.trace.quantity import Describe
 def distance(block: RowBlock) -> Tensor:
     """D[a, q] = Σ_k A[a, q, k] |q − k| in steps, q the query's position among the keys. (a, q, k) → (a, q)."""
     rows, keys = block.weights.shape[1:]
-    queries = torch.arange(block.position, block.position + rows, device=block.weights.device)
-    away = (queries[:, None] - torch.arange(keys, device=block.weights.device)).abs()
-    return (block.weights * away.to(block.weights.dtype)).sum(dim=-1)
+    kind, device = block.weights.dtype, block.weights.device
+    queries = torch.arange(block.position, block.position + rows, dtype=kind, device=device)
+    away = (queries[:, None] - torch.arange(keys, dtype=kind, device=device)).abs_()
+    return (block.weights * away).sum(dim=-1)

@@ -34,9 +34,9 @@ def largest_logit(block: RowBlock) -> Tensor:
     Entropy that collapses, and softmax that saturates, begin with growing scores: 50 and more are a warning in float32
     trainings (Dehghani et al. 2023 saw 50,000). A large score alone is no fault: only differences within a row matter.
     """
-    if block.scores is None:
+    top = block.top
+    if top is None:
         return torch.full_like(block.largest, torch.nan)
-    top = block.scores.amax(-1)
     return top.masked_fill(top <= FORBIDDEN / 2, torch.nan)
 
 
