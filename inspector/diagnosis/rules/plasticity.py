@@ -9,7 +9,7 @@ import numpy as np
 
 from inspector.analysis.loss_trend import LEAST, Trend, has_risen, trend_of
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import GRADIENT_NORM, Line, listed, one_a_run, table_of
+from inspector.diagnosis.series import GRADIENT_NORM, listed, one_a_run, table_of
 from inspector.records import Finding
 
 ZERO = "modules:activation/zero"
@@ -63,17 +63,16 @@ class Plasticity:
             return
         loss = max(one_a_run(run, "loss"), key=lambda line: len(line.x), default=None)
         trend = None if loss is None else trend_of(loss.x, loss.y)
-        if loss is None or trend is None or not self._worsens(run, loss, trend) or not _shrinks(run):
+        if loss is None or trend is None or not self._worsens(run, trend) or not _shrinks(run):
             return
         silenced = sorted(self._silenced(run), key=lambda one: one.first - one.last)
         narrowed = sorted(self._narrowed(run), key=lambda one: one.last / one.first)
         if silenced or narrowed:
             yield self._finding(silenced, narrowed, trend, loss.channel)
 
-    def _worsens(self, run: Run, loss: Line, trend: Trend) -> bool:
+    def _worsens(self, run: Run, trend: Trend) -> bool:
         """Whether the loss rises for good, and not beyond where it began."""
-        began = float(loss.y[np.isfinite(loss.y)][0])
-        return has_risen(trend, run.limit("rise"), run.limit("p")) and trend.last <= run.limit("began") * began
+        return has_risen(trend, run.limit("rise"), run.limit("p")) and trend.last <= run.limit("began") * trend.began
 
     def _silenced(self, run: Run) -> Iterator[Silenced]:
         """Modules whose share of zeros rises in order."""

@@ -18,6 +18,11 @@ class Unfreeze:
     def apply(self, copy: Copy) -> str:
         """Add them to the copy."""
         added = copy.unfreeze()
+        own = copy.loop.own
+        left = [] if own is None else sorted(copy.held.keys() - {n for group in own.groups for n in group.names})
+        copy.loop.everything = True
+        if left:
+            return f"{counted(len(left), 'parameter')} that the optimizer did not have are trained"
         if not added:
             raise Unsupported(
                 "Every parameter requires a gradient, and copies are trained with all of them in the optimizer: what "
