@@ -186,7 +186,7 @@ class Store:
                 except (ValueError, TypeError, RecursionError, OverflowError) as problem:
                     refused = problem  # the records before it are not lost with it
                     break
-        self.pages.committed()
+            self.pages.committed()  # before the commit: one that fails may be in the log, and its pages stay
         if refused is not None:
             raise refused
 

@@ -24,6 +24,15 @@ FIRST_SECONDS = 0.02
 """Seconds until the first pages are committed: somebody waits for the first picture. Each time twice as long."""
 COMMIT_BYTES = 4 << 20
 QUEUE_BYTES = 256 << 20
+SQLITE_SAYS = {
+    sqlite3.SQLITE_IOERR: "the disk reported an error for the index",
+    sqlite3.SQLITE_CANTOPEN: "a file of the index could not be opened or made: no space, no permission, or no folder",
+    sqlite3.SQLITE_READONLY: "the index cannot be written to: no space, no permission, or a read-only disk",
+    sqlite3.SQLITE_CORRUPT: "the index was damaged while it was written",
+    sqlite3.SQLITE_NOTADB: "the index was overwritten by another program",
+    sqlite3.SQLITE_ERROR: "the index could not be changed",
+}
+"""Code of SQLite's → what it means here; its own texts name what it was doing, not what is wrong."""
 
 
 class Writer:
@@ -173,5 +182,5 @@ def _explain(path: Path, problem: BaseException, kept: str) -> str:
     code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_FULL or getattr(problem, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
         return f"The disk is full ({path}{': ' + kept if kept else ''}); free some space and run again."
-    reason = getattr(problem, "strerror", None) or text or type(problem).__name__
+    reason = getattr(problem, "strerror", None) or SQLITE_SAYS.get(code) or text or type(problem).__name__
     return f"Writing the capture {path} failed ({reason}){'; ' + kept if kept else ''}."

@@ -20,6 +20,7 @@ from inspector.cli.export import export
 from inspector.cli.fault import Fault
 from inspector.cli.listen import listen
 from inspector.cli.listing import list_
+from inspector.cli.memory_option import memory_option
 from inspector.cli.pack import pack_
 from inspector.cli.preflight import preflight
 from inspector.cli.reproduce import reproduce_
@@ -60,6 +61,7 @@ def _is_path(word: str) -> bool:
 @click.group(cls=PathsAllowed, invoke_without_command=True)
 @click.version_option(__version__, prog_name="inspector")
 @click.option("--python", default=None, help="Interpreter, or environment folder, that runs models.")
+@memory_option
 @click.option("--new-window", is_flag=True, help="Open files in a window of their own, also where one is open.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 @click.pass_context

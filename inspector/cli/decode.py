@@ -11,6 +11,7 @@ import click
 from inspector.analysis.decoded_tree import hypothesis_lines, read_tree, tree_as_json, tree_lines
 from inspector.capture import SUFFIX, check_target, open_capture
 from inspector.cli.fault import Fault
+from inspector.cli.memory_option import memory_option
 from inspector.cli.reporting import run_and_report, summary_of, tell_checkpoint
 from inspector.cli.sequence_options import file_name, json_object, sequence_options, spec_of_sequence
 from inspector.records import Decode, Load, Run, requests_in
@@ -44,6 +45,7 @@ ASKED = ("how", "width", "longest", "length_penalty", "temperature", "top_k", "t
 @click.option("--out", default=None, help="Folder of the capture; default: NAME-decode.inspect here.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing capture, once this run has numbers.")
 @click.option("--python", default=None, help="Interpreter, or environment folder, that runs the model.")
+@memory_option
 @click.option("--debug", is_flag=True, help="Show tracebacks and the worker's output.")
 def decode(subject: str, options: tuple[str, ...], arguments: str, out: str | None, debug: bool, **given: Any) -> None:
     """Search for the answer of a model token by token, and capture what happens inside while it is said."""

@@ -16,6 +16,7 @@ from inspector.analysis.before_training.verdicts import MARKS, Verdict
 from inspector.capture import SUFFIX, check_target, open_capture
 from inspector.capture.regular import in_words
 from inspector.cli.fault import Fault
+from inspector.cli.memory_option import memory_option
 from inspector.cli.preflight_tests import tests_of
 from inspector.cli.reporting import run_and_report, tell_checkpoint
 from inspector.cli.sequence_options import json_object, sequence_options, spec_of_sequence
@@ -34,6 +35,7 @@ from inspector.transport.terminal import say
 @click.option("--out", default=None, help="Keep the capture with all numbers in this folder.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing capture.")
 @click.option("--python", default=None, help="Interpreter, or environment folder, that runs the model.")
+@memory_option
 @click.option("--quick", is_flag=True, help="The structure tests alone, no trial step.")
 @click.option("--pytest", "tests", default=None, type=click.Path(dir_okay=False), help="Also write a pytest file.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")

@@ -10,6 +10,7 @@ import click
 
 from inspector.capture import SUFFIX, check_target
 from inspector.cli.fault import Fault
+from inspector.cli.memory_option import memory_option
 from inspector.cli.reporting import (
     costs_of,
     run_and_report,
@@ -60,6 +61,7 @@ from inspector.transport.terminal import say
 @click.option("--out", default=None, help="Folder of the capture; default: NAME.inspect here.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing capture, once this run has numbers.")
 @click.option("--python", default=None, help="Interpreter, or environment folder, that runs the model.")
+@memory_option
 @click.option("--costs", is_flag=True, help="Print afterwards how long each quantity took.")
 @click.option("--debug", is_flag=True, help="Show tracebacks and the worker's output.")
 def run(

@@ -9,6 +9,7 @@ import click
 
 from inspector.capture import SUFFIX, open_capture
 from inspector.cli.fault import Fault
+from inspector.cli.memory_option import memory_option
 from inspector.cli.progress import Told
 from inspector.cli.reporting import echo
 from inspector.cli.sequence_options import file_name, json_object, sequence_options, spec_of_sequence
@@ -43,6 +44,7 @@ KEY = "sweep"
 @click.option("--out", default=None, help="Folder of the capture; default: NAME-sweep.inspect here.")
 @click.option("--overwrite", is_flag=True, help="Compute everything anew, in the place of what is there.")
 @click.option("--python", default=None, help="Interpreter, or environment folder, that runs the model.")
+@memory_option
 @click.option("--debug", is_flag=True, help="Show tracebacks and the worker's output.")
 def sweep(
     checkpoints: tuple[str, ...], subject: str, options: tuple[str, ...], out: str | None, debug: bool, **given: Any

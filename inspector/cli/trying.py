@@ -18,6 +18,7 @@ from inspector.capture.added import add_trials
 from inspector.capture.noted import why_not_added
 from inspector.cli.columns import width_of
 from inspector.cli.fault import Fault
+from inspector.cli.memory_option import memory_option
 from inspector.cli.reporting import run_and_report, tell_checkpoint
 from inspector.cli.sequence_options import json_object, sequence_options, spec_of_sequence
 from inspector.diagnosis import diagnose, untried
@@ -54,6 +55,7 @@ SCHEMA = "inspector-trials-1"
 @click.option("--out", default=None, help="Keep the result in a capture of its own, and leave the other as it is.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing capture.")
 @click.option("--python", default=None, help="Interpreter, or environment folder, that runs the model.")
+@memory_option
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @click.option("--debug", is_flag=True, help="Show tracebacks and the worker's output.")
 def try_(

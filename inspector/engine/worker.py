@@ -16,7 +16,8 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inspector.transport.parent_link import ParentLink, die_with_parent
+from inspector.transport.parent_link import ParentLink
+from inspector.transport.supervisor import stay_above
 
 if TYPE_CHECKING:
     from inspector.engine.session.service import Service
@@ -27,7 +28,7 @@ SILENT_SECONDS = 30.0
 
 def main() -> int:
     """Serve requests until Quit, or until the parent is gone."""
-    die_with_parent(os.getppid())
+    stay_above(os.getppid())  # from here on in a process of its own, on Linux
     _be_killed_first()
     link = ParentLink()
     from inspector.engine.opening.checked_imports import check_imports

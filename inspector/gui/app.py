@@ -13,7 +13,7 @@ from inspector.gui.runtime.crash_file import NativeCrashes
 from inspector.gui.runtime.display import has_display
 from inspector.gui.runtime.icon import use_icon
 from inspector.gui.runtime.one_window import TakesFiles, hand_over
-from inspector.gui.state.preferred import python_of, runs_of, threads_of
+from inspector.gui.state.preferred import memory_of, python_of, runs_of, threads_of
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.window.main_window import Window
@@ -46,7 +46,8 @@ def make_window(python: str | None = None) -> Window:
     settings = Settings()
 
     def worker(on_record: Say, on_output: Say, on_exit: Say) -> WorkerProcess:
-        return WorkerProcess(on_record, on_output, on_exit, python_of(settings, python), threads_of(settings))
+        chosen = python_of(settings, python), threads_of(settings), memory_of(settings)
+        return WorkerProcess(on_record, on_output, on_exit, *chosen)
 
     use_font_size(settings)
     return Window(Session(worker, runs_of(settings)), settings)
@@ -92,6 +93,7 @@ def run(
     finally:
         taking.close()
         preparing.close()
+        window.session.wait_for_end()
         crashes.end()
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import os
+import queue
 import re
 import secrets
 import signal
@@ -28,6 +29,7 @@ from inspector.records import BadRecordError, Failure, Quit, decode, encode
 from inspector.transport.interpreter import cannot_be_run, chosen, what_is_wrong
 from inspector.transport.lines import Lines
 from inspector.transport.marked import end_marked
+from inspector.transport.memory import MEMORY
 from inspector.version import __version__
 
 MODULE = "inspector.engine.worker"
@@ -44,6 +46,8 @@ LOST_SECONDS = 0.7
 """Seconds for which a worker whose connection has ended may still be ending."""
 CUT_OFF_CODE = 86
 """With which a worker ends that finds it gone."""
+MEMORY_CODE, TOOK = 87, "The model took"
+"""With which a worker ends that took more memory than it may, and how the last line says so (supervisor.py)."""
 KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 34)}
 """glibc keeps freed memory: taking new pages from the system for every large tensor cost up to a third of a run."""
 HIDDEN_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY")
@@ -106,7 +110,8 @@ class WorkerProcess:
 
     Output comes in pieces as it is read, not by lines; an empty piece ends a stream. A slow callback makes the model
     wait; one that raises OSError (a closed terminal) is not called again. `python`: the interpreter that it runs in, or
-    the folder of its environment; see interpreter.py for the default.
+    the folder of its environment; see interpreter.py for the default. `memory`: the most that it may take, in GB, 0 for
+    what the environment says (memory.py).
     """
 
     def __init__(
@@ -116,12 +121,13 @@ class WorkerProcess:
         on_exit: Callable[[Exit], None],
         python: str | None = None,
         threads: int = 0,
+        memory: float = 0.0,
     ) -> None:
-        self.python, self.threads = chosen(python), threads
+        self.python, self.threads, self.memory = chosen(python), threads, memory
         self.on_record, self.on_output, self.on_exit = on_record, on_output, on_exit
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection[Any, Any] | None = None
-        self._waiting: list[bytes] = []
+        self._requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._closing = self._group_ended = self._heard = self._cut_off = False
         self._mark = secrets.token_hex(16)
@@ -171,6 +177,8 @@ class WorkerProcess:
         environment.update({VERSION: __version__, MARK: self._mark, "PYTHONUNBUFFERED": "1", **more, **KEEP_MEMORY})
         if self.threads:
             environment[THREADS] = str(self.threads)
+        if self.memory:
+            environment[MEMORY] = str(self.memory)
         own_group: dict[str, Any] = {"start_new_session": True} if sys.platform != "win32" else {}
         return subprocess.Popen(
             [self.python, "-P", "-X", "faulthandler", "-m", MODULE],
@@ -178,15 +186,15 @@ class WorkerProcess:
         )  # fmt: skip
 
     def send(self, request: Any) -> None:
-        """Send a request; before the child listens it is queued. A dead child's requests are dropped:
-        `on_exit` reports its end."""
-        data = encode(request)
-        with self._lock:
-            if self._connection is None:
-                self._waiting.append(data)
-                return
+        """Queue a request, which a thread sends once the child listens: a child that reads nothing never holds the
+        caller. A dead child's requests are dropped: `on_exit` reports its end."""
+        self._requests.put(encode(request))
+
+    def _send(self, connection: Connection[Any, Any]) -> None:
+        """Send what is queued, in its order, until the child has ended."""
+        while (data := self._requests.get()) is not None:
             with contextlib.suppress(OSError, ValueError):
-                self._connection.send_bytes(data)
+                connection.send_bytes(data)
 
     def close(self, patience: float = 1.0) -> None:
         """Ask to quit, then terminate, then kill, waiting `patience` seconds at each step. Idempotent."""
@@ -265,25 +273,24 @@ class WorkerProcess:
             connection = listener.accept()
         except (OSError, EOFError, AuthenticationError):
             return
-        with self._lock:
-            self._connection = connection
-            waiting, self._waiting = self._waiting, []
-            for data in waiting:
-                with contextlib.suppress(OSError):
-                    connection.send_bytes(data)
-        with connection:
-            while True:
-                try:
-                    record = decode(connection.recv_bytes(MAX_MESSAGE))
-                    self._heard = True
-                    self.on_record(record)
-                except BadRecordError as problem:
-                    unknown = f"The worker sent an unknown record: {problem}"
-                    self._deliver("worker", f"{unknown}\n")
-                    self.on_record(Failure(message=unknown, kind="worker"))
-                except (OSError, EOFError):
-                    break
+        self._connection = connection
+        sender = threading.Thread(target=self._send, args=(connection,), name="worker-requests", daemon=True)
+        sender.start()
+        while True:
+            try:
+                record = decode(connection.recv_bytes(MAX_MESSAGE))
+                self._heard = True
+                self.on_record(record)
+            except BadRecordError as problem:
+                unknown = f"The worker sent an unknown record: {problem}"
+                self._deliver("worker", f"{unknown}\n")
+                self.on_record(Failure(message=unknown, kind="worker"))
+            except (OSError, EOFError):
+                break
         self._end_if_cut_off()
+        self._requests.put(None)
+        sender.join()  # with the child its end is gone; closed earlier, what is sent could reach another file
+        connection.close()
 
     def _end_if_cut_off(self) -> None:
         """A worker without its connection can neither be asked nor tell anything: end it, and say so."""
@@ -306,6 +313,7 @@ class WorkerProcess:
                 with contextlib.suppress(OSError, EOFError):
                     Client(listener.address).close()
             listener.close()
+        self._requests.put(None)
         for thread in threads:
             thread.join(1.0)
         self.on_exit(self._exit_of(code))
@@ -314,6 +322,8 @@ class WorkerProcess:
         lines = list(self._errors)
         if self._cut_off or code == CUT_OFF_CODE:
             return Exit(code, False, CUT_OFF)
+        if code == MEMORY_CODE and lines and lines[-1].startswith(TOOK):
+            return Exit(code, False, lines[-1])
         if not self._heard and not self._closing and code > 0:  # its first message is the catalogue
             wrong = what_is_wrong(self.python)
             if wrong:

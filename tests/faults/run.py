@@ -19,7 +19,9 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "support"), str(HERE.parent.parent)
 
 from campaign import Section, Tally, campaign, sections  # noqa: E402
 
-MODULES = ("harmed_captures", "killed_writers", "hostile_checkpoints", "hostile_texts", "faulty_models")
+MODULES = (
+    "harmed_captures", "killed_writers", "failing_writes", "hostile_checkpoints", "hostile_texts", "faulty_models",
+)  # fmt: skip
 
 
 def every() -> dict[str, tuple[str, Section]]:

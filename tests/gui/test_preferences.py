@@ -19,11 +19,12 @@ from inspector.gui.dialogs.about import About
 from inspector.gui.dialogs.preferences import FIELDS, Chosen, PreferencesDialog
 from inspector.gui.runtime.crash_file import KEPT, NATIVE, NativeCrashes, write
 from inspector.gui.runtime.versions import versions
-from inspector.gui.state.preferred import PYTHON, python_of, runs_of, threads_of
+from inspector.gui.state.preferred import PYTHON, memory_of, python_of, runs_of, threads_of
 from inspector.gui.window.main_window import Window
 from inspector.gui.window.preferences import ANOTHER_WORKER, NEXT_WORKER, chosen_now, use
 from inspector.records import Catalog, Entry
 from inspector.transport.interpreter import VARIABLE
+from inspector.transport.memory import MEMORY
 from inspector.transport.process import THREADS, WorkerProcess
 from inspector.version import __version__
 
@@ -43,16 +44,22 @@ def window(qtbot: object, qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -
     qapp.setPalette(colours)
 
 
-def test_what_is_chosen_is_remembered_and_takes_effect(window: Window, qapp: QApplication, tmp_path: Path) -> None:
+def test_what_is_chosen_is_remembered_and_takes_effect(
+    window: Window, qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(MEMORY, raising=False)
     now = chosen_now(window)
     assert (now.theme, now.points, now.threads, now.device) == ("Auto", 0, 0, "cpu") and not now.also
     assert threads_of(window.settings) == 0 and runs_of(window.settings) is None
-    wanted = Chosen("Dark", 13, 1, "cuda:0", str(tmp_path), math.inf, frozenset({"bptt"}), "/an/env")
+    wanted = Chosen("Dark", 13, 1, "cuda:0", str(tmp_path), math.inf, frozenset({"bptt"}), "/an/env", 6)
     use(window, now, wanted)
     assert chosen_now(window) == wanted
     assert window.theme.dark and qapp.font().pointSizeF() == 13 and window.device == "cuda:0"
     assert window.session.background.budget == math.inf and window.session.also == ("bptt",)
     assert threads_of(window.settings) == 1 and runs_of(window.settings) == tmp_path
+    assert memory_of(window.settings) == 6
+    monkeypatch.setenv(MEMORY, "2.5")
+    assert memory_of(window.settings) == 2.5, "what the command line says"
     assert "from the next start" in window.session.sentence
     use(window, wanted, replace(wanted, points=0, also=frozenset()))
     assert qapp.font().pointSizeF() == qapp.property("first points") and window.session.also == ()

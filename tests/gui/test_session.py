@@ -72,6 +72,7 @@ def test_the_capture_of_the_run_is_shown_as_soon_as_it_is_there(session: Session
         session.tick()
         assert session.capture.status == "done"
     session.close()
+    session.wait_for_end()
     assert not fake.alive
 
 
@@ -418,9 +419,15 @@ def test_ending_a_worker_that_hangs_keeps_nobody_waiting(session: Session, monke
     assert not session.waited_for and not session.cancelling, "nothing is left that could be cancelled once more"
     session.run(InputSpec(kind="text", value="at once"))
     assert session.waited_for, "this run is waited for, and can be cancelled"
-    fake.lets_go.set()
+    other = Fake.made[-1]
+    other.lets_go.clear()
     session.close()
-    assert fake.closed.is_set(), "no worker outlives the window"
+    assert not other.closed.is_set(), "nor does closing wait"
+    assert [fake.closed.wait(0), other.closed.wait(0)] == [False, False]
+    fake.lets_go.set()
+    other.lets_go.set()
+    session.wait_for_end()
+    assert fake.closed.is_set() and other.closed.is_set(), "no worker outlives the window"
 
 
 def test_a_model_that_was_open_before_it_could_be_cancelled_does_not_run(session: Session) -> None:

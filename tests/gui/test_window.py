@@ -139,6 +139,7 @@ def test_closing_during_a_run_leaves_no_process(window: Window, qtbot: object) -
     qtbot.wait(200)
     pid = window.session.worker.pid
     window.close()
+    window.session.wait_for_end()
     if sys.platform == "linux":
         gone = not Path(f"/proc/{pid}").exists()
         assert gone or Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"

@@ -14,11 +14,11 @@ from inspector.transport.process import WorkerProcess
 class Parent:
     """A parent that keeps what it hears."""
 
-    def __init__(self, python: str | None = None) -> None:
+    def __init__(self, python: str | None = None, memory: float = 0.0) -> None:
         self.events: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.inbox = Inbox()
         self.lines: deque[str] = deque(maxlen=10_000)
-        self.worker = WorkerProcess(self.events.put, self.inbox.on_output, self.events.put, python)
+        self.worker = WorkerProcess(self.events.put, self.inbox.on_output, self.events.put, python, memory=memory)
         self.worker.start()
 
     @property

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import torch
 
-MEMINFO = Path("/proc/meminfo")
+from inspector.transport.memory import main_memory
 
 
 def free_bytes(device: torch.device) -> int | None:
@@ -22,13 +21,3 @@ def free_bytes(device: torch.device) -> int | None:
     free, _whole = module.mem_get_info(device)
     cached = module.memory_reserved(device) - module.memory_allocated(device)
     return int(free + cached)
-
-
-def main_memory() -> int | None:
-    """Bytes of main memory that are available to new work; None where the system does not tell (other than Linux)."""
-    try:
-        lines = MEMINFO.read_text(encoding="ascii").splitlines()
-    except OSError:
-        return None
-    kilobytes = next((line.split()[1] for line in lines if line.startswith("MemAvailable:")), None)
-    return None if kilobytes is None else int(kilobytes) * 1024

@@ -17,11 +17,12 @@ from torch import nn
 
 from inspector.engine.cells.base import Cell
 from inspector.engine.cells.family import sequence_family, step_family
-from inspector.engine.devices.memory import free_bytes, main_memory
+from inspector.engine.devices.memory import free_bytes
 from inspector.engine.errors import InputError
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.trace.emitter import Sink
 from inspector.records import Log
+from inspector.transport.memory import main_memory
 
 SPREAD = 2.0
 """Runs took between the estimate divided by this and the estimate times this."""

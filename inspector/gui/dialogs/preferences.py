@@ -34,6 +34,8 @@ FIELDS = {
     "theme": "Light, dark, or as the system has it",
     "font size": "Points of all texts; plots follow",
     "threads": "Cores that a model computes on",
+    "memory": "Most memory that a model may take, on Linux: beyond it the model is ended with one sentence, before the "
+    "machine begins to swap",
     "python of models": "Interpreter, or folder of an environment, in which models run: it needs torch, the model's "
     "libraries and this version of inspector. Empty: the one that runs this window",
     "device": "What samples and models open on, where nothing else is said",
@@ -48,11 +50,13 @@ BUDGETS: Mapping[str, float] = {
     "everything": math.inf,
 }  # fmt: skip
 LEAST_POINTS, MOST_POINTS = 7, 20
+MOST_MEMORY = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What is chosen. `points` and `threads` are 0 for the system's size and for all cores but one."""
+    """What is chosen. `points`, `threads` and `memory` (GB) are 0 for the system's size, for all cores but one, and for
+    most of what is free."""
 
     theme: str = "Auto"
     points: int = 0
@@ -62,6 +66,7 @@ class Chosen:
     budget: float = 1.0
     also: frozenset[str] = field(default_factory=frozenset)
     python: str = ""
+    memory: int = 0
 
 
 class PreferencesDialog(QDialog):
@@ -106,6 +111,7 @@ class PreferencesDialog(QDialog):
         )
         self.points = self._counted("as the system has it", MOST_POINTS, now.points, " points")
         self.threads = self._counted("all cores but one", os.cpu_count() or 1, now.threads, "")
+        self.memory = self._counted("most of what is free", MOST_MEMORY, now.memory, " GB")
         self.runs = LineField()
         self.runs.setText(now.runs)
         self.also = QListWidget()
@@ -120,7 +126,10 @@ class PreferencesDialog(QDialog):
         self.python = LineField()
         self.python.setPlaceholderText("the one that runs this window")
         self.python.setText(now.python)
-        widgets = (self.theme, self.points, self.threads, self.python, self.device, self.runs, self.budget, self.also)
+        widgets = (
+            self.theme, self.points, self.threads, self.memory, self.python, self.device, self.runs, self.budget,
+            self.also,
+        )  # fmt: skip
         self.fields: dict[str, QWidget] = dict(zip(FIELDS, widgets, strict=True))
 
     @staticmethod
@@ -175,7 +184,7 @@ class PreferencesDialog(QDialog):
         return Chosen(
             self.theme.currentText(), points, self.threads.value(), self.device.currentText(),
             str(folder) if self.runs.text() else "", float(self.budget.currentData()), frozenset(also),
-            self.python.text().strip(),
+            self.python.text().strip(), self.memory.value(),
         )  # fmt: skip
 
     def _accept(self) -> None:

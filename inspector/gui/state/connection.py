@@ -16,8 +16,10 @@ FLOOD_SECONDS = 0.1
 fast."""
 ENDING_PATIENCE = 0.5
 """Seconds that a worker which hangs gets after each of: a Quit request, SIGTERM, SIGKILL."""
-LAST_PATIENCE = 3.0
-"""Seconds that closing waits at most for a worker that is still being ended."""
+CLOSING_PATIENCE = 1.0
+"""The same where the window is closed: time to finish a capture properly."""
+LAST_PATIENCE = 4.0
+"""Seconds that `wait_for_end` waits at most."""
 
 
 class Connection:
@@ -62,21 +64,28 @@ class Connection:
 
     def end(self) -> None:
         """End a worker that hangs, which takes about a second: the window does not wait for it."""
+        self._begin_to_end(ENDING_PATIENCE)
+
+    def _begin_to_end(self, patience: float) -> None:
+        """The thread is no daemon: the interpreter waits for it, so no worker outlives the program."""
         worker, self.worker = self.worker, None
         if worker is not None:
             name = "worker-ending"
-            thread = threading.Thread(target=worker.close, args=(ENDING_PATIENCE,), name=name, daemon=True)
+            thread = threading.Thread(target=worker.close, args=(patience,), name=name, daemon=False)
             self._ending = [*(other for other in self._ending if other.is_alive()), thread]
             thread.start()
 
     def close(self) -> None:
-        """End the worker, at most three seconds, and wait for those that are being ended already."""
-        if self.worker is not None:
-            self.worker.close()
-            self.worker = None
-        end = time.monotonic() + LAST_PATIENCE
+        """Begin to end the worker; `wait_for_end` waits until it has ended. The records of its end are not wanted."""
+        self._inbox.close()
+        self._begin_to_end(CLOSING_PATIENCE)
+
+    def wait_for_end(self, seconds: float = LAST_PATIENCE) -> bool:
+        """Whether all workers that are being ended have ended within so many seconds."""
+        end = time.monotonic() + seconds
         for thread in self._ending:
             thread.join(max(0.0, end - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._ending)
 
     def record(self) -> Any:
         """The next record of the worker, or None."""

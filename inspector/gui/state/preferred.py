@@ -7,8 +7,9 @@ from pathlib import Path
 
 from inspector.gui.state.settings import Settings
 from inspector.transport.interpreter import VARIABLE
+from inspector.transport.memory import MEMORY, named_limit
 
-POINTS, THREADS, DEVICE, RUNS, PYTHON = "font size", "threads", "device", "runs", "python"
+POINTS, THREADS, MEMORY_GB, DEVICE, RUNS, PYTHON = "font size", "threads", "memory", "device", "runs", "python"
 """Names of the choices in the settings that no menu has too."""
 
 
@@ -21,6 +22,11 @@ def whole(settings: Settings, name: str) -> int:
 def threads_of(settings: Settings) -> int:
     """Threads that a worker gets: at most as many as there are cores; 0 leaves it to the worker."""
     return min(whole(settings, THREADS), os.cpu_count() or 1)
+
+
+def memory_of(settings: Settings) -> float:
+    """The GB that a worker may take: as the command line says, else as preferred; 0 for most of what is free."""
+    return named_limit(os.environ.get(MEMORY, "")) / 1e9 or float(whole(settings, MEMORY_GB))
 
 
 def python_of(settings: Settings, named: str | None = None) -> str | None:

@@ -49,7 +49,7 @@ class Session(Work):
         self.connection.note(line)
 
     def close(self) -> None:
-        """End the worker (at most three seconds) and close the capture."""
+        """Close the capture and begin to end the worker, for which the window does not wait (`wait_for_end`)."""
         if self.reading is not None:
             self.reading.close()
         self.steering.close()
@@ -57,6 +57,11 @@ class Session(Work):
         self.sweeping.close()
         self.connection.close()
         self.shown.close()
+
+    def wait_for_end(self) -> None:
+        """Wait, after `close`, until the workers have ended: at most some seconds."""
+        for connection in (self.connection, self.sweeping.connection):
+            connection.wait_for_end()
 
     # -- opening
 

@@ -121,7 +121,7 @@ class Sweeping:
             self.connection.end()
 
     def close(self) -> None:
-        """End everything, at most three seconds."""
+        """End everything; the window does not wait for the worker."""
         if self.running:
             self.connection.send(Cancel())
         self.connection.close()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QApplication
 
 from inspector.gui.dialogs.preferences import Chosen, PreferencesDialog
-from inspector.gui.state.preferred import DEVICE, POINTS, PYTHON, RUNS, THREADS, whole
+from inspector.gui.state.preferred import DEVICE, MEMORY_GB, POINTS, PYTHON, RUNS, THREADS, whole
 from inspector.gui.state.settings import Settings
 from inspector.gui.widgets.type_scale import FIRST
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from inspector.gui.window.asking import Asking
 
 NEXT_START = "Runs are kept there from the next start on; those that were made stay where they are."
-NEXT_WORKER = "Threads and Python of models hold from the next start of the worker on."
+NEXT_WORKER = "Threads, memory and Python of models hold from the next start of the worker on."
 ANOTHER_WORKER = "A worker with the new preferences was started."
 
 
@@ -27,7 +27,7 @@ def chosen_now(window: Asking) -> Chosen:
         settings.text(DEVICE, "cpu"), settings.text(RUNS) or str(window.session.runs),
         window.session.background.budget,
         frozenset(key for key, action in window.compute_menu.keys.items() if action.isChecked()),
-        settings.text(PYTHON),
+        settings.text(PYTHON), whole(settings, MEMORY_GB),
     )  # fmt: skip
 
 
@@ -48,7 +48,8 @@ def use(window: Asking, now: Chosen, wanted: Chosen) -> None:
     settings = window.settings
     if wanted.theme != now.theme:
         window.choose_theme(wanted.theme)
-    for name, value in ((THREADS, str(wanted.threads)), (DEVICE, wanted.device), (PYTHON, wanted.python)):
+    texts = {THREADS: str(wanted.threads), MEMORY_GB: str(wanted.memory), DEVICE: wanted.device, PYTHON: wanted.python}
+    for name, value in texts.items():
         settings.set_text(name, value)
     if wanted.points != now.points:
         settings.set_text(POINTS, str(wanted.points))
@@ -61,7 +62,7 @@ def use(window: Asking, now: Chosen, wanted: Chosen) -> None:
     for key, action in window.compute_menu.keys.items():
         action.setChecked(key in wanted.also)
     said = [NEXT_START] * (wanted.runs != now.runs)
-    if (wanted.threads, wanted.python) != (now.threads, now.python):
+    if (wanted.threads, wanted.python, wanted.memory) != (now.threads, now.python, now.memory):
         said.append(_another_worker(window))
     if said:
         window.session.sentence = " ".join(said)

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import inspector
-from inspector.engine.devices.memory import main_memory
+from inspector.transport.memory import main_memory
 from inspector.engine.errors import InputError
 from inspector.engine.model.subject import adopt
 from inspector.engine.pipeline import room

@@ -7,9 +7,9 @@ import sys
 
 import torch
 
-from inspector.engine.devices.memory import main_memory
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline.room import needed
+from inspector.transport.memory import main_memory
 
 PROCESS_BYTES = 500 << 20
 """What Python and torch take in each."""

@@ -1,0 +1,156 @@
+"""Nothing that a model does keeps its worker, what it started, or the memory of the machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from workers import Parent
+
+from inspector.records import Load, Log
+from inspector.transport import memory
+from inspector.transport.process import Exit
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a child subreaper, /proc")
+MODELS = """
+import ctypes, os, re, subprocess, sys, time
+from pathlib import Path
+from torch import nn
+
+HERE = Path(__file__).parent
+
+def reached(what):
+    HERE.joinpath("reached").write_text(what)
+
+def holds():
+    reached("regex")
+    re.match(r"(a+)+$", "a" * 60 + "b")
+
+class Regex(nn.RNN):
+    def __init__(self):
+        holds()
+
+class Held:
+    def __del__(self):
+        holds()
+
+class Destructor(nn.RNN):
+    def __init__(self):
+        Held()
+
+class Daemon(nn.RNN):
+    def __init__(self):
+        super().__init__(3, 4)
+        command = "sleep 600 & echo $! > " + str(HERE / "daemon")
+        subprocess.run(["setsid", "env", "-i", "/bin/sh", "-c", command], check=True)
+
+class Eats(nn.RNN):
+    def __init__(self):
+        super().__init__(3, 4)
+        kept = []
+        while True:
+            kept.append(bytearray(b"x") * 20_000_000)
+            time.sleep(0.005)
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "models.py").write_text(MODELS)
+    (tmp_path / "at_import.py").write_text(f"{MODELS}\nholds()\n")
+    return tmp_path / "models.py"
+
+
+def runs(pid: int) -> bool:
+    """Whether a process is there that is not dead."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def appears(path: Path) -> str:
+    """What a file holds, once there is something in it."""
+    end = time.monotonic() + 60
+    while not (path.exists() and path.read_text().strip()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return path.read_text().strip()
+
+
+def goes(pid: int) -> bool:
+    end = time.monotonic() + 5
+    while runs(pid) and time.monotonic() < end:
+        time.sleep(0.02)
+    return not runs(pid)
+
+
+@pytest.mark.parametrize("subject", ["at_import.py:Regex", "models.py:Regex", "models.py:Destructor"])
+def test_a_model_that_holds_the_interpreter_is_ended_and_takes_no_time_of_the_sender(file: Path, subject: str) -> None:
+    parent = Parent()
+    parent.worker.send(Load(subject=str(file.with_name(subject)), trusted=True))
+    appears(file.with_name("reached"))
+    sent = threading.Event()
+
+    def send() -> None:  # more than any socket holds, and nobody reads
+        for _ in range(40):
+            parent.worker.send(Log("x" * 500_000))
+        sent.set()
+
+    threading.Thread(target=send, daemon=True).start()
+    assert sent.wait(30), "the caller waits for a worker that reads nothing"
+    parent.worker.close(0.2)
+    assert parent.wait(Exit).expected and not parent.worker.alive
+
+
+def test_a_daemon_without_a_mark_ends_with_a_window_that_is_killed(file: Path) -> None:
+    script = (
+        "import sys, time\nfrom inspector.transport.process import WorkerProcess\nfrom inspector.records import Load\n"
+        "w = WorkerProcess(lambda r: None, lambda *_: None, print)\nw.start()\n"
+        "w.send(Load(subject=sys.argv[1], trusted=True))\ntime.sleep(120)\n"
+    )
+    window = subprocess.Popen([sys.executable, "-c", script, f"{file}:Daemon"])
+    daemon = int(appears(file.with_name("daemon")))
+    try:
+        assert runs(daemon)
+        window.kill()
+        window.wait()
+        assert goes(daemon)
+    finally:
+        window.kill()
+        if runs(daemon):
+            os.kill(daemon, 9)
+
+
+def test_a_model_that_takes_too_much_memory_is_ended_with_one_sentence(file: Path) -> None:
+    parent = Parent(memory=0.9)
+    parent.worker.send(Load(subject=f"{file}:Eats", trusted=True))
+    ended = parent.wait(Exit)
+    assert not ended.expected and ended.sentence.startswith("The model took ")
+    assert "more than the 0.9 GB that it may take" in ended.sentence and "captured so far is stored" in ended.sentence
+    taken = float(ended.sentence.split()[3])
+    assert 0.9 <= taken < 1.5
+
+
+def test_the_limit_is_the_named_one_or_most_of_what_is_free(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "meminfo").write_text("MemTotal: 8 kB\nMemAvailable: 3000000 kB\n")
+    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
+    assert memory.allowed(10**9, 2e9) == 2e9
+    assert memory.allowed(10**9, 0.0) == pytest.approx(0.9 * (10**9 + 3_000_000 * 1024))
+    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "nothing")
+    assert memory.allowed(10**15, 0.0) == float("inf"), "unknown is no reason to end a run"
+    assert [memory.named_limit(text) for text in ("2.5", "", "0", "-1", "nan", "inf", "much", "1e400")] == [
+        2.5e9, 0, 0, 0, 0, 0, 0, 0,
+    ]  # fmt: skip
+
+
+def test_memory_of_a_process_is_what_it_has_for_itself() -> None:
+    before = memory.taken_by(os.getpid())
+    held = bytearray(b"x") * 50_000_000
+    assert 45_000_000 < memory.taken_by(os.getpid()) - before < 60_000_000 and held
+    assert memory.taken_by(2**22 + 1) == 0
