@@ -11,11 +11,11 @@ import torch
 from torch import nn
 
 import inspector
-from inspector.transport.memory import main_memory
 from inspector.engine.errors import InputError
 from inspector.engine.model.subject import adopt
 from inspector.engine.pipeline import room
 from inspector.engine.pipeline.batches import make_batch
+from inspector.transport.memory import main_memory
 
 GIB, MIB = 1 << 30, 1 << 20
 
