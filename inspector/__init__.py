@@ -54,7 +54,8 @@ def open_capture(path: Path | str, *, run: str | None = None) -> Capture | LogVi
 
 def show(
     opened: Any, panel: str, *, frame: int = -1, place: str = "", step: int | None = None,
-    steps: tuple[int, int] | None = None, unit: int | None = None, head: int | None = None, curves: Sequence[str] = (),
+    steps: tuple[int, int] | None = None, iterations: tuple[int, int] | None = None, unit: int | None = None,
+    head: int | None = None, curves: Sequence[str] = (),
     size: tuple[int, int] = (900, 520), theme: str = "light", font: float = 0.0, dpi: int = 192,
 ) -> ShownFigure:  # fmt: skip
     """A panel's figure, which a notebook shows as the result of its cell: `capture.show("lags")`.
@@ -62,7 +63,7 @@ def show(
     Args:
         opened: an open capture or log, or the path of one. panel: its key or title (`inspector list PATH --panels`).
         frame, place, step, unit, head, curves: what it shows, as the options of `inspector export --panel`.
-        steps: from the first in view to the one before the second.
+        steps, iterations: from the first in view to the one before the second.
         size: (width, height) in pixels of 1/96 inch. theme: "light", "dark" or "paper". font: points of its texts.
 
     `.save("x.png")` or `.svg` writes it, `.numbers` has the arrays that it draws. Needs Qt, but no display.
@@ -77,10 +78,11 @@ def show(
         from inspector.gui.export.look import Look
         from inspector.gui.export.notebook import shown_figure
 
-        in_view = None if steps is None else (steps[0], steps[1] - 1)
+        in_view, along = (None if one is None else (one[0], one[1] - 1) for one in (steps, iterations))
         at = ViewAt(
-            panel=panel, frame=frame, place=place, step=step, steps=in_view, unit=unit, head=head, curves=tuple(curves)
-        )
+            panel=panel, frame=frame, place=place, step=step, steps=in_view, iterations=along, unit=unit, head=head,
+            curves=tuple(curves),
+        )  # fmt: skip
         with ExitStack() as opening:
             view: Any = opening.enter_context(open_capture(opened)) if isinstance(opened, (str, Path)) else opened
             return shown_figure(view, at, Look(size=size, colours=theme, font=font, dpi=dpi))

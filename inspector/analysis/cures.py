@@ -54,7 +54,14 @@ def tried(run: Tested, frame: int = -1) -> list[Tried]:
     """Every cure that was tried in a frame, by name. Raises CaptureError."""
     every = [one for one in run.channels.values() if one.kind == KIND and one.dims == AFTER]
     found = [one for one in every if run.revision(one.name, frame)]
-    return [_judged(one, _known(run.array(one.name, frame)), run, frame) for one in found]
+    return [_judged(one, losses_of(run, one.name, frame), run, frame) for one in found]
+
+
+def losses_of(run: Tested, name: str, frame: int = -1) -> Numbers:
+    """The numbers of a trial as floats, what is damaged as NaN. Where a longer trial, or one of more seeds, was
+    replaced, its numbers beyond the new ones are left out. Raises CaptureError."""
+    shape = run.channel(name, frame).shape
+    return _known(run.array(name, frame))[tuple(slice(size) for size in shape)]
 
 
 def not_tried(refusals: Iterable[Refusal]) -> dict[str, str]:
@@ -90,7 +97,8 @@ def _judged(channel: Channel, after: Numbers, run: Tested, frame: int) -> Tried:
     spread = float(differences.std(ddof=1) / math.sqrt(len(differences))) if len(differences) > 1 else math.nan
     lower, seeds = int((differences > 0).sum()), len(differences)
     outcome = _outcome(mean, spread, lower, seeds, np.isfinite(after).sum(axis=1))
-    steps = run.extent(losses, frame)[-1]
+    described = run.channel(losses, frame).shape[-1]
+    steps = min(run.extent(losses, frame)[-1], described if described is not None else 1 << 62)
     title = channel.title.partition(":")[0]
     said = f"{title}: {WORDS[outcome]}. After {counted(steps, 'step', ',')}, {_body(after, spread, channel.unit)}"
     return Tried(

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from inspector.records import Refusal, Scalar
 
-SIGNAL = "gradient/past_cuts"
+SIGNAL, PARTS = "gradient/past_cuts", "gradient/detached_parts"
 REMEDY = (
     "Take the detach(), .data or torch.no_grad() out of the loop over steps. Where a sequence is too long for that, "
     "cut only so often that the lags that the task needs lie between two cuts. Gates, initial weights and another "
@@ -49,6 +49,12 @@ def cuts_of(run: Noted, frame: int = -1) -> list[Cut]:
     noted = [one for one in run.refusals if one.channel.endswith(f":{SIGNAL}") and frame in (-1, one.frame)]
     newest = max((one.frame for one in noted), default=frame)
     return [_cut(run, one) for one in noted if one.frame == newest]
+
+
+def parts_cut(run: Noted, frame: int) -> dict[str, str]:
+    """{place of a recurrence: what was noted in a frame of a part of its state, or of its step, that is detached}."""
+    noted = [one for one in run.refusals if one.channel.endswith(f":{PARTS}") and one.frame == frame]
+    return {one.channel.removesuffix(f":{PARTS}"): one.reason.partition(". ")[0] for one in noted}
 
 
 def _cut(run: Noted, noted: Refusal) -> Cut:

@@ -25,6 +25,13 @@ TRANSIENT = 0.05
 """Share of its size by which a loss may fall within the first block and be one that does not fall: a read-out that
 begins at random is worse than guessing, and unlearns that within some iterations, whatever else is wrong. A judgement;
 counter-example: a training that has all that it can gain, less than a twentieth, within its first block."""
+NOISE = 6.0
+"""Median absolute deviations by which a single point has to differ from a block: four standard deviations of a normal
+spread."""
+ABOVE = 0.5
+"""Half as much again as the first point: a loss that ends above that has diverged, whatever its blocks show."""
+RISE = 0.02
+"""Share of its size up to which a loss that rises stays where it was: as for a plateau."""
 POINTS = 4096
 """Points whose windows are compared together: 1.6 MB of numbers."""
 
@@ -43,6 +50,7 @@ class Trend:
     blocks: Floats
     centres: Floats
     spread: float
+    began: float
     first: float
     best: float
     last: float
@@ -75,6 +83,7 @@ def trend_of(x: Floats, y: Floats) -> Trend | None:
         blocks=blocks,
         centres=np.array([np.median(x[part]) for part in parts]),
         spread=spread,
+        began=float(y[0]),
         first=float(blocks[0]),
         best=float(blocks.min()),
         last=float(blocks[-2:].min()),
@@ -98,14 +107,43 @@ def is_flat(trend: Trend, share: float, p: float) -> bool:
     # where it rises by more it has diverged, which is another rule
     stays = trend.last - trend.best <= trend.room(share)
     # where no block is below the first, a fall is that from a rise in between, of a rate that is too large
-    return gained <= max(share * abs(trend.first), trend.spread) and stays and (not falling or gained <= 0)
+    still = gained <= max(share * abs(trend.first), trend.spread) and stays and (not falling or gained <= 0)
+    return still and not ends_above(trend, ABOVE)  # it rose within the first block, and has diverged
+
+
+def hardly_falls(trend: Trend) -> bool:
+    """Whether a loss comes down by no more than a read-out does that unlearns its random beginning, within any time."""
+    gained = trend.first - trend.last
+    at_once = fell_at_once(trend, TRANSIENT)
+    return 0 <= gained <= TRANSIENT * abs(trend.first) and not at_once and not ends_above(trend, ABOVE)
 
 
 def has_risen(trend: Trend, share: float, p: float) -> bool:
     """Whether a loss rose for good: blocks since the lowest rise in an order that chance makes with a probability up to
-    `p`, and more than a share of what had been gained is lost again."""
+    `p`, and more than a share of what had been gained is lost again; and not next to nothing of its size."""
     gained, lost = trend.first - trend.best, trend.last - trend.best
-    return trend.rises <= p and lost > max(4 * trend.spread, share * max(gained, 0.0))
+    least = max(4 * trend.spread, RISE * abs(trend.first))
+    return trend.rises <= p and lost > max(least, share * max(gained, 0.0))
+
+
+def fell_at_once(trend: Trend, share: float) -> bool:
+    """Whether a loss fell by more than a share of its first point, and beyond the spread, within the first block.
+
+    What it did then is not in the blocks: it learned faster than they show, or unlearned a bad beginning.
+    """
+    return trend.began - trend.first > max(NOISE * trend.spread, share * abs(trend.began))
+
+
+def is_a_surrogate(trend: Trend) -> bool:
+    """Whether a loss begins at 0, to its noise, and goes below it: as that of a policy gradient does, whose value says
+    nothing of what was learned. Counter-example: a negative log-density that happens to begin at 0."""
+    return trend.best < 0 and abs(trend.began) <= NOISE * trend.spread
+
+
+def ends_above(trend: Trend, share: float) -> bool:
+    """Whether a loss ends above its first point, by more than a share of it and beyond the spread: an untrained model
+    was better. Blocks do not show that of a loss that rises within the first one."""
+    return trend.last - trend.began > max(NOISE * trend.spread, share * abs(trend.began))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,29 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from inspector.capture.layout import CaptureError
 from inspector.capture.noted import why_not_added
 from inspector.capture.reader import Capture
 from inspector.capture.writer import Writer
-from inspector.records import Page, Refusal
+from inspector.records import SHAPES, Channel, Page, Refusal, RunStart
 
+Array = npt.NDArray[Any]
 TRIALS = ":trial/cure/"
 """In the names of the channels of trials of cures."""
-OTHER_MODEL = "The model that was tried is not that of {}: {!r} is only in {}, so the result is not kept there."
+OTHER_MODEL = "The model that was tried is not that of {}: {}, so the result is not kept there."
+LAZY = "Lazy"
+"""How the classes of modules begin that have no parameters before their first call."""
 
 
 def add_trials(target: Capture, source: Capture) -> None:
     """Copy the trials of cures of a run, and why others could not be made, into the newest frame of a capture.
 
-    Raises CaptureError as `add_channels`, and where the run is of a model with other modules.
+    Raises CaptureError as `add_channels`, and where the run is of another model.
     """
-    own, other = ({place.name for place in one.start.places} for one in (target, source))
-    if own and own != other:
-        first = min(own ^ other)
-        raise CaptureError(OTHER_MODEL.format(target.path.name, first, "the capture" if first in own else "the model"))
+    if why := _other_model(target.start, source.start):
+        raise CaptureError(OTHER_MODEL.format(target.path.name, why))
     names = [one for one in source.channels if TRIALS in one]
     add_channels(target, source, names, [one for one in source.refusals if TRIALS in one.channel])
+
+
+def _other_model(own: RunStart, other: RunStart) -> str:
+    """How the model of a capture differs from another one, by modules, classes, or sizes and shapes of parameters; ""
+    where it does not, or where the capture says nothing of it."""
+    ours, theirs = ({place.name: place for place in one.places} for one in (own, other))
+    if not ours:
+        return ""
+    if different := ours.keys() ^ theirs.keys():
+        first = min(different)
+        return f"{first!r} is only in {'the capture' if first in ours else 'the model'}"
+    for name, one in ours.items():
+        if not one.module.startswith(LAZY) and one != theirs[name]:
+            here, there = (f"{place.module} of {place.parameters:,} own parameters" for place in (one, theirs[name]))
+            what = f"{name!r}" if name else "the whole"
+            return f"{what} is {here} in the capture, and {there} in the model"
+    shapes = own.meta.get(SHAPES), other.meta.get(SHAPES)
+    return "its parameters have other names or shapes" if None not in shapes and shapes[0] != shapes[1] else ""
 
 
 def add_channels(target: Capture, source: Capture, names: Sequence[str], refused: Sequence[Refusal] = ()) -> int:
@@ -40,10 +63,22 @@ def add_channels(target: Capture, source: Capture, names: Sequence[str], refused
         raise CaptureError(f"{target.path.name} has no frame, to which a result could belong.")
     frame = target.frames[-1].index
     pages = [(source.channel(name), source.array(name)) for name in names]
+    before = {channel.name: _beyond(target, channel, array, frame) for channel, array in pages}
     with Writer(target.path, target.start, again=True) as writer:
         for channel, array in pages:
             writer.write(channel)
+            if (blank := before[channel.name]) is not None:
+                writer.write(Page(channel.name, frame, (0,) * array.ndim, blank))
             writer.write(Page(channel.name, frame, (0,) * array.ndim, array))
         for one in refused:
             writer.write(Refusal(one.channel, one.reason, frame))
     return frame
+
+
+def _beyond(target: Capture, channel: Channel, array: Array, frame: int) -> Array | None:
+    """NaN in the place of what the target has of a channel, where that reaches beyond the array that replaces it."""
+    if channel.name not in target.channels or not target.revision(channel.name, frame):
+        return None
+    had = target.extent(channel.name, frame)
+    wider = len(had) == array.ndim and any(old > new for old, new in zip(had, array.shape, strict=True))
+    return np.full(had, np.nan, array.dtype) if wider and array.dtype.kind == "f" else None

@@ -85,7 +85,8 @@ def _window(paths: list[str], python: str | None, at: ViewAt | None = None, *, n
 @click.pass_context
 def open_(
     ctx: click.Context, paths: tuple[str, ...], panel: str | None, frame: int, place: str, step: int | None,
-    steps: str | None, unit: int | None, head: int | None, curves_of: tuple[str, ...], map_colours: str, run: str,
+    steps: str | None, iterations: str | None,
+    unit: int | None, head: int | None, curves_of: tuple[str, ...], map_colours: str, run: str,
 ) -> None:  # fmt: skip
     """Open the window on some files, or recorded trainings by their names, at a position."""
     at = ViewAt(
@@ -94,6 +95,7 @@ def open_(
         place=place,
         step=step,
         steps=steps_of(steps),
+        iterations=steps_of(iterations),
         unit=unit,
         head=head,
         curves=curves_of,

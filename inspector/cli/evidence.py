@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from inspector.analysis.iterations_in_view import iterations_around
 from inspector.capture import Capture, LogView
+from inspector.diagnosis import RULES
 from inspector.records import STEP_DOMAIN, Channel, Finding, ViewAt, command
 
 if TYPE_CHECKING:
@@ -65,6 +67,9 @@ class Evidence:
             panel=panel, frame=finding.frame, place="" if series else channel.place, run=self.run,
             curves=tuple(names) if series else (),
         )  # fmt: skip
+        if series and not _is_trend(finding):
+            span = iterations_around(self.opened, channel, finding.frame, finding.iterations, AROUND, LONG)
+            at = replace(at, iterations=span)
         if not inside:
             return at
         low, high = max(0, min(inside) - AROUND), min(length - 1, max(inside) + AROUND)
@@ -98,12 +103,22 @@ class Evidence:
         views = [
             {
                 "panel": at.panel, "frame": at.frame, "place": at.place, "curves": list(at.curves), "step": at.step,
-                "steps": None if at.steps is None else [at.steps[0], at.steps[1] + 1],
+                "steps": _span(at.steps), "iterations": _span(at.iterations),
                 "channels": list(names), "open": self.opens(at), "draw": self.draws(at),
             }
             for at, names in self.views(finding)
         ]  # fmt: skip
         return {"views": views, "export": self.saves(finding)}
+
+
+def _is_trend(finding: Finding) -> bool:
+    """Whether its iteration is where a trend begins, which is seen in the whole and not around there."""
+    return finding.rule in RULES and bool(getattr(RULES[finding.rule], "trends", False))
+
+
+def _span(ends: tuple[int, int] | None) -> list[int] | None:
+    """From the first to the one before the second."""
+    return None if ends is None else [ends[0], ends[1] + 1]
 
 
 def _file_name(channel: str) -> str:

@@ -34,7 +34,8 @@ from inspector.workspace.trainings import path_or_training
 @click.option("--damaged", is_flag=True, help="Write what is left where something is damaged.")
 def export(
     capture: str, channel: str | None, parts: tuple[str, ...], panel: str | None, frame: int, place: str,
-    step: int | None, steps: str | None, unit: int | None, head: int | None, curves_of: tuple[str, ...],
+    step: int | None, steps: str | None, iterations: str | None, unit: int | None, head: int | None,
+    curves_of: tuple[str, ...],
     map_colours: str, sequences: bool, curves: bool, match: tuple[str, ...], run: str | None, to: str, damaged: bool,
     **figures: Any,
 ) -> None:  # fmt: skip
@@ -49,8 +50,9 @@ def export(
         raise Fault("--slice is of a channel's numbers: it needs --channel NAME.")
     asked = Figures.of(figures, panel, channel is not None or sequences or curves)
     at = ViewAt(
-        panel=panel or "", frame=frame, place=place, step=step, steps=steps_of(steps), unit=unit, head=head,
-        curves=curves_of, run=run or "", colours=colours_in(map_colours),
+        panel=panel or "", frame=frame, place=place, step=step, steps=steps_of(steps),
+        iterations=steps_of(iterations), unit=unit, head=head, curves=curves_of, run=run or "",
+        colours=colours_in(map_colours),
     )  # fmt: skip
     try:
         if asked.several or asked.animate:

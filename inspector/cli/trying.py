@@ -22,6 +22,7 @@ from inspector.cli.memory_option import memory_option
 from inspector.cli.reporting import run_and_report, tell_checkpoint
 from inspector.cli.sequence_options import json_object, sequence_options, spec_of_sequence
 from inspector.diagnosis import diagnose, untried
+from inspector.diagnosis.own_training import recorded_training
 from inspector.records import Load, Run
 from inspector.transport.run_client import ask_catalog
 from inspector.transport.terminal import say
@@ -38,7 +39,10 @@ SCHEMA = "inspector-trials-1"
 )
 @click.option("--steps", default=100, type=click.IntRange(1, 100_000), help="Steps of training of each copy.")
 @click.option("--seeds", default=3, type=click.IntRange(1, 100), help="Copies of each kind.")
-@click.option("--optimizer", default="adam", type=click.Choice(["adam", "adamw", "sgd"]), help="Of all copies.")
+@click.option(
+    "--optimizer", default="own", type=click.Choice(["own", "adam", "adamw", "sgd"]),
+    help="Of all copies; own: that of the training where it is known (watched, or the subject's), else adam.",
+)  # fmt: skip
 @click.option("--rate", default=None, type=click.FloatRange(0.0), help="Learning rate as it is.")
 @click.option("--decay", default=None, type=click.FloatRange(0.0), help="Weight decay.")
 @click.option("--subject", default="", help="The model of a capture that does not name one that can be opened.")
@@ -73,6 +77,7 @@ def try_(
         made = scratch / f"trial{SUFFIX}" if out is None else Path(out).absolute()
         check_target(made, given["overwrite"])
         asked = {key: given[key] for key in ("seeds", "optimizer", "rate", "decay")}
+        asked["recorded"] = _recorded(held)
         request = Run(
             path=str(made), input=spec_of_sequence(given, options), seed=load.seed, overwrite=given["overwrite"],
             only=(request_for(keys, iterations=given["steps"], **asked),),
@@ -125,6 +130,14 @@ def _wanted(held: Path | None) -> list[str]:
         known = ", ".join(cure.key for cure in catalog.cures)
         raise Fault(f"No cure is for what was found in {held.name}.{told} --cure tries one of {known}.")
     return keys
+
+
+def _recorded(held: Path | None) -> str | None:
+    """What a capture knows of how its training made its steps; None of a model, and of a run."""
+    if held is None:
+        return None
+    with open_capture(held) as capture:
+        return recorded_training(capture) or None
 
 
 def _tell(result: Capture, kept: str, *, as_json: bool) -> None:

@@ -16,6 +16,7 @@ OPTIONS = (
     click.option("--place", default="", help="Which place of the model the panel shows."),
     click.option("--step", type=click.IntRange(min=0), default=None, help="The step of the input under the cursor."),
     click.option("--steps", default=None, metavar="A:B", help="The steps in view, from A to the one before B."),
+    click.option("--iterations", default=None, metavar="A:B", help="The same of iterations, in curves over training."),
     click.option("--unit", type=click.IntRange(min=0), default=None, help="The unit under the cursor."),
     click.option("--curve", "curves_of", multiple=True, metavar="NAME", help="A channel whose curves the panel draws."),
     click.option("--map-colours", default="", metavar="JSON", help="Colours chosen for maps, as a session has them."),
@@ -39,7 +40,7 @@ def span(text: str) -> tuple[int, int]:
 
 
 def steps_of(text: str | None) -> tuple[int, int] | None:
-    """The first and last step in view. Raises Fault."""
+    """The first and last step, or iteration, in view. Raises Fault."""
     if text is None:
         return None
     low, high = span(text)

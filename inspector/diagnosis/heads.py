@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from inspector.diagnosis.rule import Run
 from inspector.records import Channel
+from inspector.records.catalogue import EQUIVALENT_MAP
 
 Array = npt.NDArray[Any]
 
@@ -29,13 +30,22 @@ class Heads:
 
 
 def head_tables(run: Run, frame: int, signal: str) -> Iterator[Heads]:
-    """The tables of this statistic, one for each attention; those that are not whole yet are left out."""
+    """The tables of this statistic, one for each attention; left out are those that are not whole yet, and those of
+    maps that a scan stands for."""
     for name, known in run.channels.items():
         if known.signal != signal or not run.revision(name, frame):
+            continue
+        if of_a_scan(run, known.place):
             continue
         values = np.ma.filled(np.ma.asarray(run.array(name, frame), np.float64), np.nan)
         if values.ndim == 2 and tuple(values.shape) == tuple(known.shape):
             yield Heads(run.channel(name, frame), values)
+
+
+def of_a_scan(run: Run, place: str) -> bool:
+    """Whether the map is what a linear recurrence stands for: it has no queries, keys and softmax that could be ill."""
+    channel = run.channels.get(f"{place}:attention")
+    return channel is not None and channel.title == EQUIVALENT_MAP
 
 
 def crosses(run: Run, place: str) -> bool:

@@ -73,6 +73,7 @@ from inspector.records.requests import (
     SweepFrame,
 )  # fmt: skip
 from inspector.records.run import (
+    SHAPES,
     Finding,
     Frame,
     Labels,
@@ -110,6 +111,7 @@ __all__ = [
     "SECONDS",
     "SEQUENCES",
     "SEQUENCE_DOMAIN",
+    "SHAPES",
     "STATE",
     "STEP_DOMAIN",
     "TRAINED",

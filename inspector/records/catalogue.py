@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from inspector.records.options import Option
 
+EQUIVALENT_MAP = "equivalent map"
+"""The title of a map that a scan, and no softmax over scores, stands for."""
 RECURRENCE, ATTENTION, LOSS = "recurrence", "attention", "loss"
 NEEDS = {
     RECURRENCE: "No recurrence was found in this model, so there is nothing of this kind to compute.",

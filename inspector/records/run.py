@@ -13,6 +13,8 @@ from inspector.records.naming import channel_name, place_name
 
 Status = Literal["done", "failed", "cancelled"]
 Severity = Literal["info", "warning", "error"]
+SHAPES = "shapes"
+"""In the meta of a run's start: a mark of the names and shapes of the model's parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ class ViewAt:
         place: of the model ("rnn.l0").
         step: of the input, from 0 on. steps: the first and last one in view.
         unit, head: of the place.
+        iterations: the first and last one in view, in a panel that draws a training.
         curves: channels whose curves are drawn, in a panel that draws a choice of them.
         run: one of the runs of a log.
         colours: those chosen for maps, as JSON: {panel: {scale: {"colours": map, "range": "robust", "full" or [low,
@@ -29,6 +30,7 @@ class ViewAt:
     steps: tuple[int, int] | None = None
     unit: int | None = None
     head: int | None = None
+    iterations: tuple[int, int] | None = None
     curves: tuple[str, ...] = ()
     run: str = ""
     colours: str = ""
@@ -42,7 +44,8 @@ class ViewAt:
         for name in ("step", "unit", "head"):
             value = getattr(self, name)
             found += [f"--{name}", str(value)] if value is not None else []
-        found += ["--steps", f"{self.steps[0]}:{self.steps[1] + 1}"] if self.steps is not None else []
+        for option, span in (("--steps", self.steps), ("--iterations", self.iterations)):
+            found += [option, f"{span[0]}:{span[1] + 1}"] if span is not None else []
         found += [f"--curve={name}" for name in self.curves]
         found += [f"--map-colours={self.colours}"] if self.colours else []
         return [*found, f"--run={self.run}"] if self.run else found

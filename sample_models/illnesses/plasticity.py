@@ -11,7 +11,6 @@ from torch import Tensor, nn
 import inspector
 
 RULE = "IN306"
-ALSO = ("IN303",)  # each task is learned within a block of the curve, which so stays low and does not fall
 SYMBOLS, TASKS, ITERATIONS = 8, 24, 50
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -68,7 +69,7 @@ class Handed(nn.Module):
 
 def handed() -> tuple[Subject, Batch]:
     """Everything that can be tested before training: a cache, attention, a loss over classes, targets beside inputs, the
-    training's own optimizer and backward."""
+    training's own optimizer and backward, padding in front."""
 
     def loss(out: tuple[torch.Tensor, torch.Tensor], batch: Batch) -> torch.Tensor:
         return nn.functional.cross_entropy(out[0].transpose(1, 2), batch.targets, reduction="none")
@@ -78,6 +79,7 @@ def handed() -> tuple[Subject, Batch]:
             (model(part)[0].square().mean() / passes).backward()
 
     model = Handed()
+    model.config = SimpleNamespace(pad_token_id=1)  # with which the first sequence begins
     subject = Subject(model=model, kind="tokens", vocabulary=list("abcde"), loss=loss, backward=backward)
     subject.optimizer = torch.optim.Adam(model.parameters(), 1e-3)
     ids = torch.tensor([[1, 2, 3, 4, 0, 2, 1, 3, 4, 0], [2, 3, 1, 0, 4, 2, 3, 1, 0, 4]])

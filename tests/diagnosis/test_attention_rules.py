@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from inspector.records.catalogue import EQUIVALENT_MAP
 from tests.support.generated_run import Measured, judged, of_rule, severities
 
 PLACE = "layers.0.attn"
@@ -48,6 +49,15 @@ def test_heads_that_attend_evenly_or_to_one_key(tmp_path: Path, table: Measured,
     said = of_rule(judged(tmp_path / "a.inspect", [{ENTROPY: table}], finished=False), rule)
     assert [one.severity for one in said] == (["info"] if found else [])
     assert all(found in one.message for one in said)
+
+
+@pytest.mark.parametrize(("title", "told"), [("attention", 1), (EQUIVALENT_MAP, 0)])
+def test_the_map_that_a_scan_stands_for_has_no_heads_to_judge(tmp_path: Path, title: str, told: int) -> None:
+    """A slow decay gives an even map, a fast one one key: neither is an illness of a softmax."""
+    frame = {ENTROPY: rows(1.0, 0.0), f"{PLACE}:attention": alignment("step")}
+    frame[f"{PLACE}:attention"].about["title"] = title
+    found = judged(tmp_path / "a.inspect", [frame])
+    assert len(of_rule(found, "uniform-attention")) == len(of_rule(found, "attention-collapse")) == told
 
 
 def alignment(query: str) -> Measured:

@@ -134,3 +134,27 @@ def test_vanished_beyond_a_detach_names_the_detach(tmp_path: Path) -> None:
     assert told.remedy.startswith("Take the detach()") and "forget" not in told.remedy
     (told,) = of_rule(judged_run(tmp_path / "b.inspect", [tables], scalars), "gradient-reach")
     assert "cuts" not in told.message and "Gates that stay open" in told.remedy
+
+
+def test_a_part_of_a_state_that_is_detached_is_information(tmp_path: Path) -> None:
+    frame = {"rnn:h": Measured("state", ("step", "unit"), np.zeros((9, 2)))}
+    said = Refusal(
+        "rnn:gradient/detached_parts", "The model cuts the gradient of c of rnn before each of 8 steps. More.", 0
+    )
+    (told,) = of_rule(judged_run(tmp_path / "a.inspect", [frame], more=[said]), "detached-state")
+    assert told.severity == "info" and told.message == "The model cuts the gradient of c of rnn before each of 8 steps"
+    both = judged_run(tmp_path / "b.inspect", [frame], more=[said, *probed(cuts=8)[3:]])
+    assert severities(both, "detached-state") == ["warning"]  # all of it is cut: told once
+
+
+@pytest.mark.parametrize(("fall", "told"), [(0.0, ["warning"]), (0.03, ["info"]), (0.08, [])])
+def test_a_loss_that_falls_a_little_is_told_beside_a_gradient_that_vanishes(
+    tmp_path: Path, fall: float, told: list[str]
+) -> None:
+    loss = 2.08 * (1 - fall * np.linspace(0, 1, len(NOISE))) + 0.001 * NOISE
+    found = of(judged(tmp_path / "a.inspect", loss, {}, more=probed(cuts=None)), "reach-through-time")
+    assert [one.severity for one in found] == told
+    assert all((" % only" in one.message) == (fall > 0) for one in found)
+    exploded = np.concatenate([[2.08], 90 + 9 * NOISE[1:]])  # another cause, and IN302 has it
+    found = judged(tmp_path / "b.inspect", exploded, {}, more=probed(cuts=None))
+    assert not of(found, "reach-through-time") and not of(found, "plateau") and of(found, "diverged")

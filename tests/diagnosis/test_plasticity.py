@@ -24,13 +24,15 @@ SHRINKS = np.geomspace(1.0, 0.1, N)
 
 def judged(
     path: Path, loss: Floats = WORSE, zeros: Floats = SILENT, gradient: Floats | None = SHRINKS,
-    settings: Settings | None = None, stop: bool = True,
+    settings: Settings | None = None, stop: bool = True, ranks: dict[str, Floats] | None = None,
 ) -> Diagnosis:  # fmt: skip
     """What the rules find in a training with this loss, share of zeros of one of two modules, and gradient norm."""
     series: dict[str, tuple[Floats, tuple[str, ...]]] = {
         "training:loss": (loss, ("iteration",)),
         "modules:activation/zero": (np.stack([zeros, EVEN[: len(zeros)]], 1), ("iteration", "module")),
     }
+    for name, values in (ranks or {}).items():
+        series[f"modules:activation/{name}"] = values[:, None], ("iteration", "module")
     if gradient is not None:
         series["training:gradient_norm"] = np.stack([gradient, gradient], 1), ("iteration", "statistic")
     with Writer(path, RunStart(run="r", title="t")) as writer:
@@ -89,3 +91,29 @@ def test_both_sides_of_the_limits(tmp_path: Path) -> None:
 def test_too_few_points_are_said_to_be(tmp_path: Path, count: int) -> None:
     found = judged(tmp_path / "a.inspect", WORSE[:count], SILENT[:count], SHRINKS[:count])
     assert any(one.startswith("plasticity (") for one in found.short) and not fires(found)
+
+
+RANK = np.linspace(24.0, 6.0, N) + 0.2 * NOISE
+
+
+@pytest.mark.parametrize(
+    ("rank", "spread", "limits", "fires"),
+    [(RANK, 0.5, {}, True), (RANK, 9.0, {}, False), (RANK, np.nan, {}, False), (RANK + 18, 0.5, {}, False),
+     (RANK + 18, 0.5, {"plasticity.rank": 0.7}, True), (RANK[::-1].copy(), 0.5, {}, False), (RANK * np.nan, 0.5, {}, False)],
+    ids=["falls to a quarter", "within its spread", "no spread", "to less than a half", "another limit", "rises", "NaN"],
+)  # fmt: skip
+def test_outputs_that_take_fewer_directions_without_zeros(
+    rank: Floats, spread: float, limits: dict[str, float], fires: bool, tmp_path: Path
+) -> None:
+    also = {"effective_rank": rank, "effective_rank_spread": np.full(N, spread)}
+    found = judged(tmp_path / "a.inspect", zeros=EVEN, settings=Settings(limits=limits), ranks=also)
+    told = [one for one in found.findings if one.id == "IN306"]
+    assert bool(told) is fires
+    if fires and not limits:
+        # medians of the first block and of the last one, of a line from 24 to 6
+        words = told[0].message.partition("outputs of head.1 take fewer directions: their effective rank falls from ")[
+            2
+        ]
+        assert [float(words.split()[n]) for n in (0, 2)] == pytest.approx([23.6, 6.4], abs=0.2)
+        assert "(± 0.5)" in told[0].message and "fall silent" not in told[0].message
+        assert told[0].place == "head.1" and "modules:activation/effective_rank" in told[0].evidence

@@ -15,12 +15,13 @@ from inspector.records import Finding, ViewAt, command
 
 def test_cures_that_were_tried_are_told_with_their_seeds() -> None:
     about = {"kind": "cure", "unit": "nat", "title": "Clip: loss of training", "method": "adam"}
-    after = SimpleNamespace(dims=("version", "seed"), name="model:trial/cure/x/after", **about)
-    other = SimpleNamespace(dims=("version", "seed", "iteration"), name="model:trial/cure/x", **about)
+    after = SimpleNamespace(dims=("version", "seed"), name="model:trial/cure/x/after", shape=(2, 3), **about)
+    other = SimpleNamespace(dims=("version", "seed", "iteration"), name="model:trial/cure/x", shape=(2, 3, 7), **about)
     numbers = {after.name: np.array([[2.0, 3.0, 4.0], [1.0, 3.5, 3.0]]), other.name: np.zeros((2, 3, 7))}
     channels = {one.name: one for one in (other, after)}
     view: Any = SimpleNamespace(
         channels=channels,
+        channel=lambda name, _frame: channels[name],
         array=lambda name, _frame: numbers[name],
         extent=lambda name, _frame: numbers[name].shape,
         revision=lambda _name, _frame: 1,
@@ -54,9 +55,11 @@ def test_everything_of_a_report_is_on_the_page_and_escaped() -> None:
 
 
 def test_a_position_in_words_is_what_a_shell_hands_on() -> None:
-    at = ViewAt(panel="gates", frame=0, place="a b'c", step=0, steps=(3, 7), unit=0, head=2, run="-x")
+    at = ViewAt(
+        panel="gates", frame=0, place="a b'c", step=0, steps=(3, 7), iterations=(9, 9), unit=0, head=2, run="-x"
+    )
     assert at.words == [
         "--panel", "gates", "--frame", "0", "--place=a b'c", "--step", "0", "--unit", "0", "--head", "2",
-        "--steps", "3:8", "--run=-x",
+        "--steps", "3:8", "--iterations", "9:10", "--run=-x",
     ]  # fmt: skip
     assert ViewAt().words == [] and command("my run.inspect") == "inspector 'my run.inspect'"

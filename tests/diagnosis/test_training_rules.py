@@ -26,7 +26,9 @@ def test_a_healthy_training_is_left_alone_and_it_is_said_who_looked(tmp_path: Pa
         "modules:attention/entropy": ones(1.5, 1.0, 0.5),
         "training:gradient_norm": ones(1.0, 1.0),
         "training:batch_hash": RNG.permutation(N).astype(float),
-    }
+        "parameters:weight/norm": ones(1.0, 2.0, 0.5), "training:padding/gradient": np.zeros(N),
+        "training:padding/steps": np.full(N, 0.3),
+    }  # fmt: skip
     about = {
         "training": True,
         "optimizers": [{"groups": [{"settings": {"weight_decay": 0}, "parameters": ["b.bias"]}]}],

@@ -394,3 +394,20 @@ def test_a_frame_in_which_nothing_was_tried_has_no_verdicts(tmp_path: Path) -> N
         writer.write(RunStop("done"))
     with inspector.open_capture(tmp_path / "a.inspect") as capture:
         assert tried(capture, 0) == [] and [one.cure for one in tried(capture)] == ["x"] == [tried(capture, 1)[0].cure]
+
+
+def test_a_shorter_trial_replaces_a_longer_one_whole(model: Net, tmp_path: Path) -> None:
+    """No number of the old one is left, nor counted, in the capture or in what is told."""
+    path = tmp_path / "a.inspect"
+    inspector.run(subject(model), "abcab", out=path).close()
+    for steps, seeds in ((6, 3), (2, 2), (4, 3)):
+        (one,) = inspector.try_cure(path, "smaller_rate", steps=steps, seeds=seeds, subject=subject(model)).tried
+        alone = inspector.try_cure(subject(model), "smaller_rate", "abcab", steps=steps, seeds=seeds)
+        assert one.sentence == alone.tried[0].sentence and one.seeds == seeds and f"After {steps} steps" in one.sentence
+        with inspector.open_capture(path) as capture:
+            kept = np.asarray(capture.array(one.channel))[:, :seeds, :steps]
+            np.testing.assert_array_equal(kept, alone.capture.array(one.channel))
+            rest = np.asarray(capture.array(one.channel)).copy()
+        rest[:, :seeds, :steps] = np.nan
+        assert np.isnan(rest).all()
+        alone.capture.close()

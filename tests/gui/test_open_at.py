@@ -49,11 +49,12 @@ def test_one_run_of_a_log_with_its_own_curves(window: Window, qtbot: object, tmp
         (tmp_path / "logs" / run).mkdir(parents=True)
         rows = [f"{n},{n / 7},{n}" for n in range(30)]
         (tmp_path / "logs" / run / "metrics.csv").write_text("\n".join(["step,loss,other", *rows]), encoding="utf-8")
-    window.open_at.ask(ViewAt(panel="training", run="b", curves=("log:other",)))
+    window.open_at.ask(ViewAt(panel="training", run="b", curves=("log:other",), iterations=(4, 11)))
     window.open_paths([str(tmp_path / "logs")])
     qtbot.waitUntil(lambda: getattr(window.session.capture, "run", None) == "b", timeout=20_000)
     panel = window.panels["training"]
     qtbot.waitUntil(lambda: [one.name for one in drawn(panel)] == ["other"], timeout=20_000)
+    qtbot.waitUntil(lambda: [one.plot.vb.viewRange()[0] for one in panel.shown_plots] == [[4, 11]], timeout=20_000)
 
 
 def drawn(panel: Any) -> list[Any]:
@@ -62,8 +63,8 @@ def drawn(panel: Any) -> list[Any]:
 
 def test_the_command_line_hands_it_on(a_capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr("inspector.gui.app.run", lambda paths, python=None, at=None: asked.append((paths, at)) or 0)
-    at = ViewAt(panel="gates", frame=0, place="rnn.l0", step=4, steps=(2, 9), unit=1, head=0)
+    monkeypatch.setattr("inspector.gui.app.run", lambda paths, at=None, **_: asked.append((paths, at)) or 0)
+    at = ViewAt(panel="gates", frame=0, place="rnn.l0", step=4, steps=(2, 9), iterations=(5, 8), unit=1, head=0)
     monkeypatch.setattr(sys, "argv", ["inspector", str(a_capture), *at.words])
     assert cli.main() == 0 and asked == [([str(a_capture)], at)]
 

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from inspector.analysis.before_training.left_padding import left_padding_verdict
 from inspector.analysis.before_training.verdicts import Numbers, Readings, Tested, Verdict, share
 from inspector.analysis.before_training.wiring import accumulation_verdict, labels_verdict, tied_verdict
 from inspector.records import ANSWER_DOMAIN
@@ -15,7 +16,19 @@ QUERY = "structure/query"
 NORMALISES = ("BatchNorm", "SyncBatchNorm")
 CANCELS = 1e-5
 """Distances of attention rows up to this are rounding of a softmax in float32."""
-NAMES = ("causal", "batch", "padding", "order", "repeat", "cache", "query", "tied", "labels", "accumulation")
+NAMES = (
+    "causal",
+    "batch",
+    "padding",
+    "left_padding",
+    "order",
+    "repeat",
+    "cache",
+    "query",
+    "tied",
+    "labels",
+    "accumulation",
+)
 TESTS = tuple(f"structure/{test}" for test in NAMES)
 """Keys of the quantities that make the tests."""
 READS_ITS_TARGET = "The model is trained to predict its next input, which it can read."
@@ -34,7 +47,7 @@ whose rounding grows with its kernel, moves some 2e-4. Half precision has a larg
 def verdicts(run: Tested, frame: int = -1, only: str = "") -> list[Verdict]:
     """What every test that was made says, in a fixed order; "not tested" with the reason where one was refused.
 
-    only: "causal", "large", "batch", "padding", "order", "repeat" (with "random"), "cache", "query",
+    only: "causal", "large", "batch", "padding", "left_padding", "order", "repeat" (with "random"), "cache", "query",
         "tied", "labels" or "accumulation": that one alone.
     Raises CaptureError.
     """
@@ -42,6 +55,7 @@ def verdicts(run: Tested, frame: int = -1, only: str = "") -> list[Verdict]:
     makers: dict[str, Callable[[], Iterator[Verdict]]] = {
         "causal": partial(tests.of, "causal", tests.causal), "large": tests.large,
         "batch": partial(tests.of, "batch", tests.batch), "padding": partial(tests.of, "padding", tests.padding),
+        "left_padding": partial(tests.of, "left_padding", partial(left_padding_verdict, tests)),
         "order": partial(tests.of, "order", tests.order), "repeat": partial(tests.of, "repeat", tests.repeat),
         "cache": partial(tests.of, "cache", tests.cache), "query": tests.query,
         "tied": partial(tests.of, "tied", partial(tied_verdict, tests)),

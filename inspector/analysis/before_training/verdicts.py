@@ -25,8 +25,8 @@ class Verdict:
     """What one test says.
 
     Attributes:
-        test: "causal", "large", "batch", "padding", "order", "repeat", "random", "cache", "query", "tied",
-            "labels", "accumulation"; or "initial loss",
+        test: "causal", "large", "batch", "padding", "left_padding", "order", "repeat", "random", "cache", "query",
+            "tied", "labels", "accumulation"; or "initial loss",
             "first step", "learning rate", "own step", "one batch", "reach".
         word: whether that is a fault.
         sentence: with its numbers.

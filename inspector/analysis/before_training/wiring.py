@@ -69,13 +69,19 @@ def accumulation_verdict(read: Readings, table: Numbers) -> Iterator[Verdict]:
         if direction[at] <= rounding:
             told += f"it is {scale[at]:.3g} times as large. Each pass has to be divided by what the whole batch is."
         else:
-            uneven = read.scalar("accumulation/uneven", 0.0) > 0
-            told += f"it is off by {share(float(error[at]))}, and not in its size alone"
-            told += (
-                ". Sequences have different lengths: a mean over each pass weighs the targets of short ones more."
-                if uneven else ". Passes are weighed unevenly, or the model normalises over its batch."
-            )  # fmt: skip
+            told += f"it is off by {share(float(error[at]))}, and not in its size alone. {_why(read, rounding)}"
         yield Verdict("accumulation", "fault", told, float(error[at]), name)
+
+
+def _why(read: Readings, rounding: float) -> str:
+    """What makes the gradient another one: known of batch normalisation, without which it was tried; else likely."""
+    left = read.scalar("accumulation/batch_norm", np.nan)
+    if left <= rounding:
+        return "It is batch normalisation, which reads the batch of each pass: in evaluation mode both are the same."
+    if read.scalar("accumulation/uneven", 0.0) > 0:
+        return "Sequences have different lengths: a mean over each pass would weigh the targets of short ones more."
+    norms = ", or the model normalises over its batch" if np.isnan(left) else ""
+    return f"Passes are weighed unevenly{norms}."
 
 
 def _where(shift: int) -> str:

@@ -86,7 +86,7 @@ class CriticalRate:
         at = int(long.argmax())
         return Finding(
             rule="critical-rate", severity=severity, place="model",
-            message=_lower(steps.sentence(at)) + _counted(int(long.sum()), len(long))
+            message=_lower(steps.sentence(at)) + _counted(int(long.sum()), len(long), "too long", steps.lengths[-1])
             + SAID[suffers],
             evidence=evidence,
             sure="tried on the batch that was given, with a copy of the optimizer and its moments; nothing was changed",
@@ -96,10 +96,10 @@ class CriticalRate:
         )  # fmt: skip
 
     def _short(self, steps: Steps, evidence: tuple[str, ...]) -> Finding:
-        at = int(np.argmax(steps.lengths))
+        at, count = int(np.argmax(steps.lengths)), len(steps.lengths)
         return Finding(
             rule="critical-rate", severity="info", place="model",
-            message=_lower(steps.sentence(at)) + _counted(len(steps.lengths), len(steps.lengths), "so short"),
+            message=_lower(steps.sentence(at)) + _counted(count, count, "so short", steps.lengths[-1]),
             evidence=evidence,
             sure="tried on the batch that was given, with a copy of the optimizer and its moments; nothing was changed",
             unless="a warm-up begins here or the schedule ends, or batches are so noisy that steps must be short",
@@ -124,12 +124,13 @@ def _suffers(loss: Line, share: float, p: float) -> bool | None:
     trend = trend_of(loss.x, loss.y)
     if trend is None:
         return None
-    began = float(loss.y[np.isfinite(loss.y)][0])  # a block would hide a jump in the first steps
-    return began - trend.last <= share * abs(began) or has_risen(trend, 0.5, p)
+    # the first point: a block would hide a jump in the first steps
+    return trend.began - trend.last <= share * abs(trend.began) or has_risen(trend, 0.5, p)
 
 
-def _counted(found: int, of: int, what: str = "too long") -> str:
-    return "" if of == 1 else f" ({found} of {of} steps that were tried are {what})"
+def _counted(found: int, of: int, what: str, newest: float) -> str:
+    """How many of the steps that were tried; and the length of the newest, which is what a reader sees first."""
+    return "" if of == 1 else f" ({found} of {of} steps that were tried are {what}; the newest has {newest:.2g} times)"
 
 
 def _part(grows: float) -> str:

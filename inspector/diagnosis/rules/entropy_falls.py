@@ -15,8 +15,8 @@ from inspector.records import Finding
 ENTROPY, LOGIT = "modules:attention/entropy", "modules:attention/largest_logit"
 
 
-BEGINNING, STAYS = 3, 5
-"""Recorded iterations whose median is where a head begins, and so many below half in a row are a fall."""
+STAYS = 5
+"""Recorded iterations in a row that are below half of where a head began: a fall."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,7 @@ class EntropyFalls:
     summary = "The entropy of heads falls to next to nothing while the loss rises or hardly falls."
     trust: Trust = "statistical"
     scope: Scope = "training"
+    trends = True
     reads = ("series",)
     needs = ()
     limits = (
@@ -64,7 +65,7 @@ class EntropyFalls:
         if loss is None or trend is None:
             return
         rose = has_risen(trend, run.limit("rise"), run.limit("p"))
-        if not rose and not trend.last >= run.limit("kept") * trend.first > 0:
+        if not rose and not trend.last >= run.limit("kept") * min(trend.first, trend.began) > 0:
             return
         fallen = list(self._fallen(run, heads))
         if fallen:
@@ -76,7 +77,7 @@ class EntropyFalls:
             trend = trend_of(x, y)
             if trend is None:
                 continue
-            highest = max(float(np.median(y[:BEGINNING])), float(trend.blocks.max()))
+            highest = max(float(y[0]), float(trend.blocks.max()))  # it may collapse at the first step
             low = trend.blocks <= run.limit("left") * highest
             if highest > 0 and low[-2:].all() and (low.all() or trend.falls < run.limit("p")):
                 yield Fallen(name, highest, trend.last, _halved(x, y, highest), trend)
@@ -86,7 +87,8 @@ class EntropyFalls:
         suffers = (
             f"the loss rises from {loss.best:.4g}, its lowest around iteration {loss.lowest_at:,.0f}, to "
             f"{loss.last:.4g}" if rose
-            else f"the loss hardly falls ({loss.first:.4g} at the beginning, {loss.last:.4g} at the end)"
+            else f"the loss hardly falls ({min(loss.first, loss.began):.4g} at the beginning, {loss.last:.4g} at the "
+            "end)"
         )  # fmt: skip
         return Finding(
             rule="entropy-falls", severity="warning", place="",

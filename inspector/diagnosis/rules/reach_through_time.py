@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from inspector.analysis.clipping import percent
 from inspector.analysis.lag_norms import centre_of
-from inspector.analysis.loss_trend import is_flat, trend_of
+from inspector.analysis.loss_trend import Trend, fell_at_once, hardly_falls, is_flat, trend_of
 from inspector.diagnosis.causes import Cause, cause_of
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import GRADIENT_NORM, Floats, clips, norms_beside_clipping, one_a_run
@@ -59,6 +60,7 @@ class ReachThroughTime:
         Limit("most", 0.5, "A state that reaches over half of the probe or more: information. A judgement."),
         Limit("share", 0.02, "As for plateau: less of a fall is none."),
         Limit("p", 0.05, "As for plateau."),
+        Limit("once", 0.2, "As for plateau: a fall by more within the first block is one."),
     )
     reference = (
         "Bengio, Simard & Frasconi 1994; Pascanu, Mikolov & Bengio 2013, arXiv 1211.5063; "
@@ -70,6 +72,8 @@ class ReachThroughTime:
         loss = max(one_a_run(run, "loss"), key=lambda line: len(line.x), default=None)
         trend = None if loss is None else trend_of(loss.x, loss.y)
         flat = trend is not None and is_flat(trend, run.limit("share"), run.limit("p"))
+        flat = flat and trend is not None and not fell_at_once(trend, run.limit("once"))
+        slow = trend if trend is not None and not flat and hardly_falls(trend) else None
         norms = norms_beside_clipping(run)  # None where the training was not watched: nobody knows whether it clips
         for name, channel in run.channels.items() if loss is not None or norms is not None else ():
             if channel.signal == SIGNAL and run.revision(name):
@@ -78,8 +82,8 @@ class ReachThroughTime:
                     continue
                 if found.value > 1 and norms is not None:
                     yield self._exploded(found, norms)
-                elif found.value < 1 and flat and loss is not None:
-                    yield self._vanished(found, loss.channel, cause_of(run), run.limit("most"))
+                elif found.value < 1 and (flat or slow is not None) and loss is not None:
+                    yield self._vanished(found, loss.channel, cause_of(run), run.limit("most"), slow)
 
     def _reach(self, run: Run, name: str) -> Reach | None:
         at = run.frame_of(name)
@@ -93,13 +97,15 @@ class ReachThroughTime:
         lag = int(beyond[0])
         return Reach(name, channel.place, lag, float(row[lag]), len(row))
 
-    def _vanished(self, one: Reach, loss: str, cause: Cause | None, most: float) -> Finding:
-        """Information where something else is known that keeps the loss where it is, which is named, and where the
-        state reaches over most of the sequence: then a task that needs still more is the less likely reason."""
-        far = one.lag >= most * one.lags
+    def _vanished(self, one: Reach, loss: str, cause: Cause | None, most: float, slow: Trend | None) -> Finding:
+        """Information where something else is known that keeps the loss where it is, which is named, where the loss
+        falls a little (`slow`), and where the state reaches over most of the sequence: then a task that needs still
+        more is the less likely reason."""
+        far = one.lag >= most * one.lags or slow is not None
+        falls = "does not fall" if slow is None else f"fell by {percent(1 - slow.last / slow.first)} only"
         return Finding(
             rule="reach-through-time", severity="info" if cause is not None or far else "warning", place=one.place,
-            message=f"the loss does not fall, and of a change of the state {one.value:.1g} is left after {one.lag} "
+            message=f"the loss {falls}, and of a change of the state {one.value:.1g} is left after {one.lag} "
             f"steps (the probe has {one.lags}): the gradient cannot teach what lies further back"
             + ("" if cause is None else f"; but {cause.said}"),
             evidence=(one.channel, loss, *(() if cause is None else cause.evidence)),

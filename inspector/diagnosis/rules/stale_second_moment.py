@@ -19,9 +19,11 @@ RMS = "parameters:adam/rms"
 class StaleSecondMoment:
     """Reads √mean(g² / v) by parameter, near 1 where v follows the gradient.
 
-    Nets that learn well have such iterations too, mostly where β₂ is 0.999; it is a warning only where the loss jumped
-    within a few iterations after one, which is what the limit was found by, by much of what had been gained, and where
-    the estimate was too small in most of the iterations before: a rare batch is one iteration, and harms no later one.
+    Nets that learn well have such iterations too, mostly where β₂ is 0.999; so nothing is said of them alone. It is a
+    warning where the loss jumped within a few iterations after one, which is what the limit was found by, by much of
+    what had been gained, and where the estimate was too small in most of the iterations before: a rare batch is one
+    iteration, and harms no later one. It is information where the loss jumped by less, and where the estimate is too
+    small in most of all iterations.
 
     Counter-example: the first iterations, where v is young; they are left out.
     """
@@ -39,8 +41,8 @@ class StaleSecondMoment:
         Limit("times", 3, "Once is a rare batch."),
         Limit("follows", 8, "Wortsman et al. 2023: loss spikes follow 1 to 8 iterations after.", "iterations"),
         Limit("distance", 6, "Median absolute deviations that make a jump of the loss: trainspotter's."),
-        Limit("share", 0.1, "A jump by a tenth of what had been gained; below it a loss near 0 is restless."),
-        Limit("often", 0.5, "Of the recorded iterations before the jump: a rare batch is one of them."),
+        Limit("share", 0.1, "A jump by a tenth of what had been gained, and of the loss; below it a loss is restless."),
+        Limit("often", 0.5, "Of the recorded iterations before the jump, or of all: a rare batch is one of them."),
     )
     reference = "Wortsman et al. 2023, arXiv 2304.13013, section 3.4"
 
@@ -60,12 +62,17 @@ class StaleSecondMoment:
         names = [table.names[n] for n in hit]
         at = table.iterations[young:][high[:, hit[0]]]
         rows: Hits = np.any(high[:, hit], axis=1)
-        jumped = self._jumped(run, table.iterations[young:], rows)
+        after_high = self._jumped(run, table.iterations[young:], rows)
+        jumped = [jump.x for jump, loss in after_high if self._counts(run, jump, loss)]
+        if not after_high and times[hit[0]] <= run.limit("often") * len(high):
+            return
         follows = f"within {run.limit('follows'):g} iterations after"
         after = (
             f"the loss jumped {follows} several, at iteration {jumped[0]:g}"
             if jumped
-            else (f"no large jump of the loss {follows} several")
+            else f"the loss jumped a little {follows} several, at iteration {after_high[0][0].x:g}"
+            if after_high
+            else f"no jump of the loss {follows} several"
         )
         yield Finding(
             rule="stale-second-moment", severity="warning" if jumped else "info", place=names[0],
@@ -80,18 +87,18 @@ class StaleSecondMoment:
             code="torch.optim.AdamW(parameters, lr, betas=(0.9, 0.95))",
         )  # fmt: skip
 
-    def _jumped(self, run: Run, at: Floats, high: Hits) -> list[float]:
-        """Iterations at which the loss jumped, a few iterations after most of the recorded ones (n,) were high (n,)."""
+    def _jumped(self, run: Run, at: Floats, high: Hits) -> list[tuple[Jump, Floats]]:
+        """Jumps of the loss, each with its curve, soon after most of the recorded iterations (n,) were high (n,)."""
         return [
-            jump.x
+            (jump, loss.y)
             for loss in one_a_run(run, "loss")
             for jump in jumps_of(loss.x, loss.y, run.limit("distance"))
-            if self._counts(run, jump, loss.y) and self._follows(run, jump.x, at, high)
+            if self._follows(run, jump.x, at, high)
         ]
 
     def _counts(self, run: Run, jump: Jump, loss: Floats) -> bool:
         gained = float(np.nanmedian(loss[:WINDOW])) - jump.before
-        return jump.value - jump.before > run.limit("share") * gained
+        return jump.value - jump.before > run.limit("share") * max(gained, abs(jump.before))
 
     def _follows(self, run: Run, x: float, at: Floats, high: Hits) -> bool:
         before = high[(at < x) & (at >= x - run.limit("follows"))]

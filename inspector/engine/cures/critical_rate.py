@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from inspector.engine.analyses.trial.critical_rate import search, sign
+from inspector.engine.analyses.trial.own_step import own_step
 from inspector.engine.analyses.trial.trial_steps import norm, wide
 from inspector.engine.analyses.trial.trial_training import Copy
 from inspector.engine.errors import Unsupported
@@ -29,11 +30,17 @@ class CriticalRate:
             first, gradient = trial.gradients()
             if not math.isfinite(first) or not math.isfinite(size := norm(gradient)) or not size:
                 raise Unsupported("The loss or its gradient is 0 or not finite, so there is no critical learning rate.")
-            _, critical = search(trial, first, [wide(g) if sgd else sign(g) for g in gradient], lambda: None)
+            along, grows = [wide(g) if sgd else sign(g) for g in gradient], 1.0
+            if copy.loop.own is not None:
+                own = copy.stepper(dict(zip(trial.names, trial.parameters, strict=True)))
+                moved, rate, _, grows = own_step(trial, own, gradient)
+                along = [one / rate for one in moved]
+            _, critical = search(trial, first, along, lambda: None)
         if not math.isfinite(critical):
             raise Unsupported("No critical learning rate was found: the loss rises at once, or with no step tried.")
-        copy.loop.rate = SHARE * critical
-        return f"the learning rate is {copy.loop.rate:.3g}, {SHARE:g} of the critical one"
+        copy.loop.rate = SHARE * critical / grows
+        of = "" if grows <= 1 else f", divided by the {grows:.3g} by which momentum makes later steps longer"
+        return f"the learning rate is {copy.loop.rate:.3g}, {SHARE:g} of the critical one{of}"
 
 
 CURES.register("critical_rate")(CriticalRate())

@@ -19,8 +19,10 @@ class SecondMoment:
 
     def apply(self, copy: Copy) -> str:
         """Set it."""
-        if copy.loop.optimizer == "sgd":
-            raise Unsupported("SGD has no second moment: choose adam or adamw.")
+        own = copy.loop.own
+        if copy.loop.optimizer == "sgd" or (own is not None and own.betas is None):
+            kind = "SGD" if own is None else own.kind.__name__
+            raise Unsupported(f"{kind} has no {'second moment' if kind == 'SGD' else 'β₂'}: choose adam or adamw.")
         copy.loop.betas = (copy.loop.betas[0], BETA)
         return f"β₂ is {BETA:g}"
 

@@ -19,6 +19,7 @@ class SmallerRate:
         "IN302",
         "IN306",
         "IN307",
+        "IN308",
         "IN401",
         "IN402",
         "IN403",

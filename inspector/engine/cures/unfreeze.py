@@ -13,11 +13,16 @@ class Unfreeze:
 
     title = "Train every parameter"
     summary = "Parameters that require no gradient are trained too."
-    rules = ("IN110", "IN111", "IN112")
+    rules = ("IN110", "IN111", "IN112", "IN126")
 
     def apply(self, copy: Copy) -> str:
         """Add them to the copy."""
         added = copy.unfreeze()
+        own = copy.loop.own
+        left = [] if own is None else sorted(copy.held.keys() - {n for group in own.groups for n in group.names})
+        copy.loop.everything = True
+        if left:
+            return f"{counted(len(left), 'parameter')} that the optimizer did not have are trained"
         if not added:
             raise Unsupported(
                 "Every parameter requires a gradient, and copies are trained with all of them in the optimizer: what "

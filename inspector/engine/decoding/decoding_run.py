@@ -6,21 +6,20 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from inspector.engine.decoding.channels import PLACE, TreeWriter, named
 from inspector.engine.decoding.drift import write_drift
+from inspector.engine.decoding.exposure import write_exposure
 from inspector.engine.decoding.next_tokens import NextTokens
+from inspector.engine.decoding.right_answer import right_answer
 from inspector.engine.decoding.search import search
 from inspector.engine.decoding.spoken import spoken
-from inspector.engine.errors import CancelledError, InputError, ModelError, Unsupported, model_error
-from inspector.engine.hooks.isolation import unchanged
+from inspector.engine.errors import CancelledError
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import Recording, RunOptions, chosen_quantities, perform
 from inspector.engine.pipeline.frames import begin_frame
 from inspector.engine.trace.emitter import Emitter, Sink
-from inspector.engine.trace.target_steps import read_answer
 from inspector.engine.trace.trace import Trace
 from inspector.records import Decode, DecodedTree, Frame, Log, RunStart
 
@@ -38,7 +37,7 @@ class DecodingRun:
 
     def __init__(self, subject: Subject, batch: Batch, decode: Decode, seed: int = 0) -> None:
         self.next_tokens = NextTokens(subject, batch, seed)
-        self.subject, self.decode, self.seed = subject, decode, seed
+        self.subject, self.decode, self.seed, self.given = subject, decode, seed, batch
 
     def noted(self, start: RunStart) -> RunStart:
         """The record of the run's beginning with how it searches."""
@@ -48,8 +47,8 @@ class DecodingRun:
         """Search and write all frames. Raises InputError, ModelError or CancelledError.
 
         Frame 0 is the right answer where it is known, else the best hypothesis; it has the tree. The frame of the best
-        hypothesis has how far it parts from the right answer. The tree is written while it grows; where the search is
-        cancelled or fails, what was tried until then is there.
+        hypothesis has how far it parts from the right answer; of greedy search also how several sequences do. The tree
+        is written while it grows; where the search is cancelled or fails, what was tried until then is there.
         """
         writer = TreeWriter(lambda: self._begun(recording, options), lambda: self._names)
         try:
@@ -70,6 +69,8 @@ class DecodingRun:
         if right and len(traces) > 1:
             emit = Emitter(recording, 1, options.cancelled, options.progress)
             write_drift(traces[0], traces[1], right, tree.ids(ends[0]), emit)
+            if self.decode.how == "greedy":
+                write_exposure(self.subject, self.given, self.seed, self.decode.longest, emit)
         return tree
 
     def _begun(self, recording: Recording, options: RunOptions) -> Emitter:
@@ -94,26 +95,8 @@ class DecodingRun:
         return named(tree, self._names)
 
     def right_answer(self) -> tuple[int, ...]:
-        """The ids of the right answer, as far as the subject's loss is known at them; empty where none is known."""
-        subject, batch = self.subject, self.next_tokens.batch
-        if self.next_tokens.continues or subject.loss is None or subject.answer is None:
-            return ()
-        try:
-            with unchanged(subject.model, self.seed), torch.no_grad():
-                placed = subject.placed(batch)
-                output = subject.run(placed)
-                loss = subject.loss(output, placed)
-                answer = read_answer(subject, output, placed, subject.scores(output))
-        except Unsupported:
-            return ()
-        except (InputError, ModelError):
-            raise
-        except (Exception, SystemExit) as fault:  # the user's code may raise anything
-            raise model_error(fault) from fault
-        if answer.ids is None or not isinstance(loss, Tensor) or loss.shape != answer.ids.shape:
-            return ()
-        unknown = [*loss[0].isnan().tolist(), True]
-        return tuple(answer.ids[0, : unknown.index(True)].tolist())
+        """The ids of the right answer; empty where none is known, as of what only goes on."""
+        return () if self.next_tokens.continues else right_answer(self.subject, self.next_tokens.batch, self.seed)
 
     def _shown(self, label: str, tokens: Sequence[int], index: int, recording: Recording, options: RunOptions) -> Trace:
         """Run the model saying these tokens, as one frame; the first one has begun already."""

@@ -105,7 +105,8 @@ def _run(trace: Trace, emit: Emitter, options: RunOptions, early: Callable[[], N
     failure: ModelError | None = None
     probes = [PROBES[key]() for key in options.probes or PROBES]
     watched = observe(trace.subject.model, trace, emit, probes)
-    with watched, torch.set_grad_enabled(trace.subject.may_give_loss(trace.batch)):
+    # Before the probes begin, which note where the model itself turns autograd off: a watched training probes without.
+    with torch.set_grad_enabled(trace.subject.may_give_loss(trace.batch)), watched:
         try:
             _forward(trace, emit, watched)
         except (CancelledError, CaptureError, InputError):

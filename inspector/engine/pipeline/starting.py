@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 import uuid
 from typing import Any
 
 import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
 
 from inspector.engine.model.subject import adopt
 from inspector.engine.opening.open_subject import Opened, places
-from inspector.records import RunStart
+from inspector.records import SHAPES, RunStart
 from inspector.records.report import to_meta
 
 
@@ -24,11 +27,20 @@ def run_start(
         subject=subject, checkpoint=opened.checkpoint, created=time.time(), seed=seed,
         places=places(opened.subject.model),
         meta={
-            **meta,
+            **meta, **shapes_of(opened.subject.model),
             **({"made_by": made_by} if made_by else {}),
             **(to_meta(opened.report) if opened.report is not None else {}),
         },
     )  # fmt: skip
+
+
+def shapes_of(model: nn.Module) -> dict[str, str]:
+    """A mark of the names and shapes of all parameters, {"shapes": hexadecimal}; nothing where some have none yet."""
+    every = list(model.named_parameters())
+    if any(is_lazy(one) for _, one in every):
+        return {}
+    told = "\n".join(f"{name} {tuple(one.shape)}" for name, one in every)
+    return {SHAPES: hashlib.sha256(told.encode()).hexdigest()[:16]}
 
 
 def start_of(model: Any, title: str = "") -> RunStart:

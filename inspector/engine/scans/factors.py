@@ -6,6 +6,7 @@ weighs it. Of a sum of logarithms the terms are taken.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,6 +16,7 @@ from inspector.engine.recurrent.traced.record.operation import Op, given_to, nam
 from inspector.engine.scans.values import Flow, Value, by_broadcasting, rounding
 
 PRODUCTS = frozenset({"mul", "__mul__", "__rmul__", "multiply", "mul_", "__imul__"})
+MATRICES = frozenset({"matmul", "__matmul__", "bmm"})
 SUMS = frozenset({"add", "__add__", "__radd__"})
 PASSED = frozenset({"clone", "contiguous", "to", "float", "double", "type_as"})
 DEEPEST = 6
@@ -54,6 +56,9 @@ def _close(one: Tensor, other: Tensor) -> bool:
 def _taken_apart(flow: Flow, value: Value, deep: int) -> list[Factor]:
     number = flow.table.maker(id(value.tensor))
     own = [Factor(value.numbers(), value)]
+    stacked = flow.stacked(value)
+    if stacked is not None and deep and not value.exponent:
+        return _of_iterations(flow, *stacked, deep) or own
     if number is None or not deep or number != value.made:
         return own
     call = flow.table.calls[number]
@@ -66,9 +71,35 @@ def _taken_apart(flow: Flow, value: Value, deep: int) -> list[Factor]:
             given = flow.value(one)
             parts += _taken_apart(flow, Value(one, given.made, value.exponent), deep - 1)
         return parts
+    if name in MATRICES and not value.exponent and _is_outer(inputs):
+        return [factor for one in inputs for factor in _taken_apart(flow, flow.value(one), deep - 1)]
     if name == "einsum" and not value.exponent:
         return _of_einsum(flow, flow.table.op(number)) or own
     return own
+
+
+def _is_outer(inputs: Sequence[Tensor]) -> bool:
+    """A product of matrices that sums over nothing: of a column and a row."""
+    if len(inputs) != 2 or inputs[0].dim() != inputs[1].dim() or inputs[0].dim() < 2:
+        return False
+    return inputs[0].shape[-1] == 1 == inputs[1].shape[-2]
+
+
+def _of_iterations(flow: Flow, each: Sequence[Tensor], dim: int, deep: int) -> list[Factor]:
+    """The factors of what the iterations of a loop made, side by side; [] where these differ in their form."""
+    parts = [_taken_apart(flow, flow.value(one), deep - 1) for one in each]
+    width = each[0].dim()
+    if len({len(own) for own in parts}) != 1 or len(parts[0]) < 2:
+        return []
+    found = []
+    for own in zip(*parts, strict=True):
+        numbers = [one.numbers.reshape((1,) * (width - one.numbers.dim()) + one.numbers.shape) for one in own]
+        if len({tuple(one.shape) for one in numbers}) != 1:
+            return []
+        same = all(one.value.tensor is own[0].value.tensor for one in own)
+        value = flow.stack([numbers[0]] * len(numbers) if same else numbers, dim)
+        found.append(Factor(value.numbers(), value))
+    return found
 
 
 def _of_einsum(flow: Flow, op: Op) -> list[Factor]:

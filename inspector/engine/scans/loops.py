@@ -51,10 +51,14 @@ def looped(
         h = Value(torch.stack([one.detach() for one in states], dim), len(flow.table.calls))
         batch_axis = None if axis is None else axis + (dim <= axis)
         layout = Layout(tuple(h.tensor.shape), dim, batch_axis, sample if axis is not None else 0)
-        stacks = [Value(torch.stack(list(one), dim), 0) for one in free if one[0].dim() == len(shape)]
+        stacks = [flow.stack(one, dim) for one in free if one[0].dim() == len(shape)]
         found = best_of(h, layout, _candidates([*whole, *stacks], h, layout))
         if found is not None and found.exact:
-            outputs = [torch.stack(list(one), dim) for one in made if one is not None and one[0].dim() >= dim]
+            outputs = [
+                torch.stack([part.detach() for part in one], dim)
+                for one in made
+                if one is not None and one[0].dim() >= dim
+            ]
             one = Looped(found, Reading(outputs, [one.tensor for one in (*whole, *stacks)]))
             if any(found.b.tensor is sequence.tensor for sequence in whole):
                 return one  # what a sequence is made of is known, unlike what iterations made
@@ -74,7 +78,7 @@ def _made(flow: Flow, site: Sequence[int]) -> tuple[Tensor, ...] | None:
         return None
     first = found[0][0]
     if first.is_floating_point() or first.is_complex():
-        own = tuple(one[0].detach() for one in found)
+        own = tuple(one[0] for one in found)
         return own if all(one.shape == first.shape for one in own) and first.nbytes * len(own) <= MOST_BYTES else None
     return None
 

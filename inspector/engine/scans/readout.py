@@ -73,7 +73,8 @@ def _coefficients(given: Sequence[Tensor], layout: Layout, axis: int, size: int)
     for one in given:
         if not (one.is_floating_point() or one.is_complex()) or size not in one.shape:
             continue
-        squeezed = one.detach()[..., 0] if one.dim() == len(layout.shape) and one.shape[-1] == 1 else one.detach()
+        same = one.dim() == len(layout.shape)  # a row or a column of a matrix, for one
+        squeezed = one.detach().squeeze([n for n in layout.units if same and one.shape[n] == 1])
         for shape in laid(squeezed.shape, layout.shape):
             if shape[axis] == size:
                 yield one, squeezed.reshape(shape)

@@ -16,7 +16,7 @@ from inspector.engine.scans.mixed import mixed_of, norms
 from inspector.engine.scans.readout import Reading
 from inspector.engine.scans.recurrences import Steps
 from inspector.engine.scans.roles import Roles, factors_for_map, roles_of
-from inspector.engine.scans.values import Flow, wide
+from inspector.engine.scans.values import Flow, Layout, wide
 from inspector.engine.trace.trace import Attention, Recurrence
 
 FORMULA = "M[t, s] = C_t (Π_{s<j≤t} a_j) B_s, the part of y_t = Σ_s M[t, s] x_s that comes from step s"
@@ -35,13 +35,7 @@ def stands_for(
     shape = [1] * len(layout.shape)
     for n, size in zip(layout.units, units, strict=True):
         shape[n] = size
-    if found.a is None:
-        decay = steps.a[0, 0].reshape(shape)
-        for n in layout.units:
-            first = decay.narrow(n, 0, 1)
-            decay = first if bool(((decay - first).abs() <= 1e-9 * decay.abs().amax()).all()) else decay
-    else:
-        decay = found.a.numbers()
+    decay = _narrowed(steps.a[0, 0].reshape(shape) if found.a is None else found.a.numbers(), layout)
     mixed = mixed_of(flow, found, reading)
     roles = roles_of(flow, found, decay, reading)
     start = steps.h[0, index].reshape(shape)
@@ -57,6 +51,17 @@ def stands_for(
     note = channel_names(made.channels, factors.y.shape[1])
     formula = OF_STATES if roles.readout is None else FORMULA
     return _attention(made, note, formula, recurrence, sample), parts
+
+
+def _narrowed(decay: Tensor, layout: Layout) -> Tensor:
+    """Without the repetitions along axes of units, each of which would be a map of its own."""
+    for n in layout.units:
+        axis = n - len(layout.shape)
+        if -axis > decay.dim():
+            continue
+        first = decay.narrow(axis, 0, 1)
+        decay = first if bool(((decay - first).abs() <= 1e-9 * decay.abs().amax()).all()) else decay
+    return decay
 
 
 def _attention(made: Map, note: str, formula: str, recurrence: Recurrence, sample: int) -> Attention:

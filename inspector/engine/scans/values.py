@@ -48,10 +48,23 @@ class Flow:
     def __init__(self, table: Table) -> None:
         self.table = table
         self._writers: dict[int, list[int]] = {}
+        self._stacks: dict[int, tuple[Tensor, tuple[Tensor, ...], int]] = {}
         for n in calls_named(table, _in_place):
             call = table.calls[n]
             if call[1] and isinstance(call[1][0], Tensor):
                 self._writers.setdefault(_memory(call[1][0]), []).append(n)
+
+    def stack(self, each: Sequence[Tensor], dim: int) -> Value:
+        """What iterations made or read, side by side along a new axis; of one tensor in all of them, the tensor."""
+        same = all(one is each[0] for one in each)
+        made = each[0].detach().unsqueeze(dim) if same else torch.stack([one.detach() for one in each], dim)
+        self._stacks[id(made)] = made, tuple(each), dim
+        return Value(made, 0)
+
+    def stacked(self, value: Value) -> tuple[tuple[Tensor, ...], int] | None:
+        """What `stack` put side by side, and along which axis; None for other tensors."""
+        found = self._stacks.get(id(value.tensor))
+        return None if found is None else found[1:]
 
     def value(self, tensor: Tensor) -> Value:
         """A tensor with the operation that made it, or that was the last to write into its memory."""

@@ -11,6 +11,7 @@ from inspector.analysis.cures import Tried, not_tried, request_for, tried
 from inspector.capture import Capture, CaptureError, open_capture
 from inspector.capture.added import add_trials
 from inspector.capture.noted import why_not_added
+from inspector.diagnosis.own_training import recorded_training
 from inspector.engine.errors import InputError
 from inspector.engine.registries import CURES
 from inspector.engine.session.in_process import run_here
@@ -48,9 +49,10 @@ def try_here(
     for key in keys:
         if key not in CURES:
             raise InputError(f"There is no cure {key!r}; {instead(key, CURES)}.")
-    asked = {name: options.pop(name) for name in ("optimizer", "rate", "decay") if name in options}
-    request = request_for(keys, iterations=steps, seeds=seeds, **asked)
+    asked: dict[str, Any] = {name: options.pop(name) for name in ("optimizer", "rate", "decay") if name in options}
     held = target if isinstance(target, Capture) else _opened(target)
+    asked["recorded"] = (recorded_training(held) or None) if held is not None else None
+    request = request_for(keys, iterations=steps, seeds=seeds, **asked)
     if held is None:
         result = run_here(target, sequence, only=[request], **options)
         return Trials(tuple(tried(result)), not_tried(result.refusals), result)

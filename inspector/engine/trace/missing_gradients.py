@@ -26,6 +26,11 @@ PARTLY = (
     "autograd's, which stops there; Jacobians and what is made of them (lags, spectra, Lyapunov exponents) are "
     "derivatives of the step as a function, through what is detached, and do not say how the gradient flows."
 )
+PARTS = (
+    "The model cuts the gradient of {0} of {1} before {2} (detach, .data or no_grad): of a later loss only what flows "
+    "through the rest of the state reaches the steps before. Jacobians and their products are derivatives of the step "
+    "as a function, across the cut."
+)
 NOT_ITEMISED = "The model cuts the gradient of {} (detach), so it is not split by the step of the loss."
 SPLIT = ("gradient/lag_map", "bptt", "truncation")
 MOST = 6
@@ -56,6 +61,8 @@ def _say(trace: Trace, recurrence: Recurrence, emit: Emitter) -> None:
         return
     if recurrence.partly_cut:
         emit.refuse(f"{place}:gradient/detached_parts", PARTLY.format(place))
+    for part, steps in _parts_cut(recurrence).items():
+        emit.refuse(f"{place}:gradient/detached_parts", PARTS.format(part, place, _steps(steps)))
     if recurrence.cut_before:
         emit.refuse(f"{place}:gradient/past_cuts", CUT.format(place, _steps(recurrence.cut_before)))
         emit.scalar(f"{place}:gradient/past_cuts", float(len(recurrence.cut_before)))
@@ -63,6 +70,16 @@ def _say(trace: Trace, recurrence: Recurrence, emit: Emitter) -> None:
         if (recurrence.ran or recurrence).arriving is None:
             for signal in SPLIT:
                 emit.refuse(f"{place}:{signal}", NOT_ITEMISED.format(place))
+
+
+def _parts_cut(recurrence: Recurrence) -> dict[str, tuple[int, ...]]:
+    """The steps before which one part of the state is cut, and not all of it, by the part's name."""
+    found: dict[str, list[int]] = {}
+    for step, joined in recurrence.cuts.items():
+        for name, entries in recurrence.cell.parts.items() if bool(joined.any()) else ():
+            if not bool(joined[entries].any()):
+                found.setdefault(name, []).append(step)
+    return {name: tuple(sorted(steps)) for name, steps in found.items()}
 
 
 def _weights(trace: Trace, place: str) -> list[bool]:

@@ -25,6 +25,9 @@ NON_FINITE = "parameters:gradient/non_finite"
 GLOBAL = "training:gradient_norm"
 SCALE = "training:gradient_scale"
 NORMS = "gradient norm"
+STEPPED, TAKEN = "columns stepped since the last backward pass", "numbers as optimizers took them"
+"""What the group stores in `Moment.extra`: the columns that an optimizer has stepped since the last measurement;
+and by table and column what was measured then, where a later backward pass of the iteration has added to it."""
 
 _SEEN = (
     "exact, computed in float32 at least; read where the backward pass ended, divided by the factor of a GradScaler; "
@@ -40,7 +43,11 @@ def root(values: Values, _columns: Sequence[int]) -> Values:
 
 
 class GradientNorms(Measure):
-    """Before clipping: after each backward pass of the iteration, so that the last one counts, with all accumulated."""
+    """Before clipping: after each backward pass of the iteration, so that the last one counts, with all accumulated.
+
+    Of a parameter that an optimizer has stepped meanwhile it is the last one before that step: a generator's pass adds
+    to the gradients of its discriminator, which has made its step, and those gradients are of no use.
+    """
 
     summed = (NORM, NON_FINITE)
     finishing = MappingProxyType({NORM: root})
@@ -67,6 +74,7 @@ class GradientNorms(Measure):
     def backward_ended(self, moment: Moment, roots: Sequence[Tensor], scaled: Scaled | None) -> None:
         """Norms of all gradients that there are now."""
         factor = None if scaled is None else scaled.factor.detach().clone()
+        self._keep_taken(moment)
         parts = moment.pack.parts
         for key in [key for key in parts if key[0] in self.summed]:
             del parts[key]  # of an earlier backward pass: more has been added to the gradients since
@@ -79,6 +87,30 @@ class GradientNorms(Measure):
         """The only chance where the backward pass was not seen."""
         if NORM not in moment.extra:
             self._measure(moment, columns, None)
+        moment.extra.setdefault(STEPPED, set()).update(columns)
+        for taken in moment.extra.get(TAKEN, {}).values():
+            for column in columns:
+                taken.pop(column, None)  # of its step before this one
+
+    def _keep_taken(self, moment: Moment) -> None:
+        stepped = moment.extra.pop(STEPPED, None)
+        for part in list(moment.pack.parts.values()) if stepped else ():
+            if part.table in self.summed:
+                kept = zip(part.columns, part.values, strict=True)
+                taken = moment.extra.setdefault(TAKEN, {}).setdefault(part.table, {})
+                taken.update({column: value for column, value in kept if column in stepped})
+
+    def ends(self, moment: Moment) -> None:
+        """Put back what optimizers took, in the place of what later passes added to."""
+        for table, taken in moment.extra.get(TAKEN, {}).items():
+            own = [part for key, part in moment.pack.parts.items() if key[0] == table]
+            found = {column: value for one in own for column, value in zip(one.columns, one.values, strict=True)}
+            found.update(taken)
+            for one in own:
+                del moment.pack.parts[table, tuple(one.columns)]
+            for device in {value.device for value in found.values()}:
+                there = {column: value for column, value in found.items() if value.device == device}
+                moment.pack.add(table, list(there), torch.stack(list(there.values())), self.finishing.get(table))
 
     def _measure(self, moment: Moment, columns: Any, factor: Tensor | None) -> None:
         numbers, gradients = self.parameters.with_gradient(columns)

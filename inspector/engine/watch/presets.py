@@ -11,6 +11,7 @@ from inspector.engine.watch.activations import Activations, States
 from inspector.engine.watch.adam import AdamState
 from inspector.engine.watch.attending import Attending
 from inspector.engine.watch.carried import CarriedSteps
+from inspector.engine.watch.effective_rank import EffectiveRank
 from inspector.engine.watch.fingerprints import Fingerprints
 from inspector.engine.watch.gate_saturation import Gates
 from inspector.engine.watch.gradients import ClippedNorms, GradientNorms
@@ -18,6 +19,7 @@ from inspector.engine.watch.measure import Measure
 from inspector.engine.watch.module_calls import ModuleCalls
 from inspector.engine.watch.now_and_then import Exponents, Spectra
 from inspector.engine.watch.orders import Test
+from inspector.engine.watch.padding import Padding
 from inspector.engine.watch.parameters import Parameters
 from inspector.engine.watch.probing import Wanted
 from inspector.engine.watch.ring import Ring
@@ -78,9 +80,21 @@ def _preset(settings: Settings, parameters: Parameters, model: nn.Module) -> lis
         return light
     turns = Turns(1 if settings.cost == "full" else APART)
     attending = Attending(parameters, model, turns)
-    readers = [Activations(parameters), States(parameters), CarriedSteps(parameters), Gates(parameters), attending]
+    readers = [
+        Activations(parameters), EffectiveRank(parameters), States(parameters), CarriedSteps(parameters),
+        Gates(parameters), attending,
+    ]  # fmt: skip
     calls = ModuleCalls(parameters, model, settings.modules, readers, turns)
     updates = Updates(parameters)
     ring = Ring(parameters, model, updates)
-    known = [*light, ring, ClippedNorms(parameters), updates, AdamState(parameters), calls, *readers]
+    known = [
+        *light,
+        ring,
+        ClippedNorms(parameters),
+        updates,
+        AdamState(parameters),
+        calls,
+        *readers,
+        Padding(parameters, model),
+    ]
     return known if settings.cost == "normal" else [*known, Exponents(parameters), Spectra(parameters, model)]

@@ -18,6 +18,7 @@ from torch.optim import Optimizer
 from inspector.capture import CaptureError
 from inspector.engine.pipeline import Recording, record
 from inspector.engine.pipeline.starting import start_of
+from inspector.engine.watch.as_drawn import as_drawn
 from inspector.engine.watch.attachment import Attachment
 from inspector.engine.watch.core import Core
 from inspector.engine.watch.frame_limit import DEFAULT
@@ -193,6 +194,7 @@ class Watcher:
         still = {name: type(part).__name__ for name, part in model.named_modules() if name and not part.training}
         about["in_evaluation_mode"], about["classes"] = list(still), still
         about["frozen"] = [n for n, one in zip(known.names, known.tensors, strict=True) if not one.requires_grad]
+        about["frozen_as_drawn"] = as_drawn(model, about["frozen"])
         about["dtypes"] = sorted({str(one.dtype).removeprefix("torch.") for one in known.tensors})
         about["watch"] = self._settings.described()
         about["can_pause"] = (longest_wait() or 1.0) > 0 if several() else True

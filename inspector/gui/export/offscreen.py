@@ -49,6 +49,8 @@ class Stage:
         panel.redraw()
         if at.curves and hasattr(panel, "prefer"):
             panel.prefer(at.curves)
+        if at.iterations is not None and hasattr(panel, "show_range"):
+            panel.show_range(*at.iterations)
         QApplication.processEvents()
         return panel
 

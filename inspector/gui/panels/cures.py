@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyqtgraph as pg
 from PySide6.QtCore import Qt
 
-from inspector.analysis.cures import AFTER, BY_ITERATION, KIND, Tried, tried
+from inspector.analysis.cures import AFTER, BY_ITERATION, KIND, Tried, losses_of, tried
 from inspector.gui.panel.base import Panel, measured, set_options
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
@@ -149,7 +149,7 @@ class Cures(Panel):
     def losses(self, one: Tried) -> Array:
         """(version, seed, iteration) of a cure."""
         assert self.capture is not None
-        return np.asarray(self.capture.array(one.channel, self.frame), np.float64)
+        return losses_of(self.capture, one.channel, self.frame)
 
     def pointed(self, plot: Any, x: float, y: float) -> None:
         """A step of training is marked."""
@@ -175,7 +175,7 @@ class Cures(Panel):
     def data(self) -> dict[str, Array]:
         """The losses of every cure, while the copies were trained and after that."""
         assert self.capture is not None
-        return {channel.name: self.capture.array(channel.name, self.frame) for channel in self.channels()}
+        return {channel.name: losses_of(self.capture, channel.name, self.frame) for channel in self.channels()}
 
 
 class Band:

@@ -30,6 +30,7 @@ MOST_TEXTS, MOST_LINES, MOST_LETTERS = 400, 6, 70
 """Tokens up to which each is written, hypotheses that are listed, and letters of the text of each."""
 ROW, DRIFT, ELSE, TALLEST, LETTER = 14, 240, 130, 8000, 7
 """Pixels of a row of the tree, of the drift, of what else there is, of everything at most, and of a letter."""
+BY_SEQUENCE = ("statistic", "sequence")
 TREE, NEWEST = 0, -1
 """The frame that has the tree; the drift stands in that of the best hypothesis."""
 KINDS = {
@@ -54,7 +55,7 @@ class Decoding(Panel):
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
         """The fields of the tokens, and what drifts."""
-        return channel.kind == "decoding" and channel.dims in (("node",), ("step",))
+        return channel.kind == "decoding" and channel.dims in (("node",), ("step",), BY_SEQUENCE)
 
     def _filled(self) -> list[Channel]:
         """Of whichever frame: the tree and the drift stand in different ones, and belong to all."""
@@ -121,7 +122,8 @@ class Decoding(Panel):
         except CaptureError as problem:  # damaged, or still being written
             self.tree, lines = None, [str(problem)]
         more = [f"and {len(lines) - MOST_LINES} more"] if len(lines) > MOST_LINES else []
-        self.told.set_text("\n".join([*lines[:MOST_LINES], *more]))
+        several = [self._several(one) for one in self.channels() if one.dims == BY_SEQUENCE]
+        self.told.set_text("\n".join([*lines[:MOST_LINES], *more, *several]))
         if self.tree is not None:
             self._draw_tree(self.tree)
         self._draw_drift([channel for channel in self.channels() if channel.dims == ("step",)])
@@ -222,6 +224,18 @@ class Decoding(Panel):
         assert self.capture is not None
         own = self.capture.revision(channel.name, self.frame) > 0
         return self.capture.array(channel.name, self.frame if own else NEWEST)
+
+    def _several(self, channel: Channel) -> str:
+        """How often several sequences are said wrongly, after the model's own tokens and after right ones."""
+        table: Array = np.ma.filled(np.ma.asarray(self._drift(channel), dtype=float), np.nan)
+        known = table[:, np.isfinite(table[:2]).all(0)]
+        if not known.size:
+            return ""
+        forced, free = (100 * float(row.mean()) for row in known[:2])
+        many = (
+            f"Of the tokens of {known.shape[1]} sequences {free:.3g} % are wrong after its own, {forced:.3g} % after "
+        )
+        return f"{many}the right ones."
 
     def _parted(self, channel: Channel) -> str:
         """Where the best hypothesis first differs from the right answer."""

@@ -94,7 +94,8 @@ def last_place(settings: Settings) -> Place | None:
         return None
     view: Any = told.get("view")
     try:
-        at = ViewAt(**{**view, "steps": tuple(view["steps"]) if view.get("steps") else None, "curves": ()})
+        at = ViewAt(**{**view, "steps": tuple(view["steps"]) if view.get("steps") else None, "iterations": None,
+                       "curves": ()})  # fmt: skip
     except (TypeError, KeyError, AttributeError):
         at = ViewAt()
     return Place(told["path"], str(told.get("title", "")), _opened(told.get("model")) or Opened(""), at)

@@ -74,3 +74,5 @@ class OpenAt:
             if at.curves and panel is not None and hasattr(panel, "prefer"):
                 panel.redraw()  # which lists the curves
                 panel.prefer(at.curves)
+            if at.iterations is not None and panel is not None and hasattr(panel, "show_range"):
+                panel.show_range(*at.iterations)

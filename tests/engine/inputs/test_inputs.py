@@ -116,6 +116,16 @@ def test_one_step_is_enough() -> None:
     assert make(LETTERS, "text", "a").length == 1
 
 
+@pytest.mark.parametrize("data", [["abba", "ab"], {"one": "abba"}, lambda: iter(["abba"])])
+def test_without_examples_the_first_of_the_data_is_run(data: Any) -> None:
+    """A random one may be none that the subject's loss can judge; what can be read once only is left alone."""
+    letters = Subject(model=nn.Embedding(4, 2), vocabulary=["a", "b", " ", "\n"], name="letters", data=data)
+    assert make(letters, "example").inputs.tolist() == [[0, 1, 1, 0]]
+    once = iter(["ab"])
+    letters.data = once
+    assert make(letters, "example").steps > 4 and next(once) == "ab"
+
+
 BAD: list[tuple[Subject, str, str, dict[str, Any], str]] = [
     (LETTERS, "text", "abc", {}, "'c' at position 2"),
     (LETTERS, "text", "", {}, "empty"),

@@ -189,7 +189,7 @@ def test_what_is_computed_without_being_asked_for() -> None:
         "attention/head_types", "attention/pair", "attention/queries_and_keys", "attention/redundancy",
         "attention/relevance", "attention/rollout",
         "attention/value_zeroing", "attention/weighted_norm", "gradient/from_answer", "residual", "residual/gradient",
-        "residual/lens", "residual/sensitivity", "structure/accumulation", "structure/batch", "structure/cache", "structure/causal", "structure/labels",
+        "residual/lens", "residual/sensitivity", "structure/accumulation", "structure/batch", "structure/cache", "structure/causal", "structure/labels", "structure/left_padding",
         "structure/order", "structure/padding", "structure/query", "structure/repeat", "structure/tied", "trial/cure", "trial/first_step", "trial/initial_loss",
         "trial/learning_rate", "trial/one_batch", "trial/other_lengths", "trial/reach",
         "bptt", "depth/parameters", "fixed_points", "gradient/state_derivatives", "gradient/vectors", "influence", "operations",

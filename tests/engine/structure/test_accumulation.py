@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -90,7 +91,7 @@ def test_means_of_passes_are_as_far_off_as_by_hand() -> None:
         each = [gradient(torch.cat(group).mean(), model.line.weight) for group in groups]
         weights.append(np.linalg.norm(np.mean(each, 0) - whole) / np.linalg.norm(whole))
     assert table[0] == pytest.approx(weights, rel=1e-4) and found == ["IN123"]
-    assert said.word == "fault" and "weighs the targets of short ones more" in said.sentence
+    assert said.word == "fault" and "would weigh the targets of short ones more" in said.sentence
 
 
 def test_a_gradient_that_is_only_too_large_is_said_to_be() -> None:
@@ -103,7 +104,24 @@ def test_a_normalisation_over_the_batch_is_found_in_training_mode_alone() -> Non
     even = [one[:2] for one in DATA]
     assert judged(RIGHT, nn.BatchNorm1d(2), data=even)[3] == []
     (said,), _, _, found = judged(RIGHT, nn.BatchNorm1d(2), data=even, training=True)
-    assert found == ["IN123"] and "normalises over its batch" in said.sentence
+    assert found == ["IN123"] and "It is batch normalisation" in said.sentence
+    (said,), _, _, found = judged(OF_MEANS, nn.BatchNorm1d(2), training=True)  # with and without it
+    assert found == ["IN123"] and "short ones more" in said.sentence
+    (said,), _, _, _ = judged(OF_MEANS, nn.Tanh(), data=[*even, even[0]])
+    assert "or the model normalises over its batch" in said.sentence
+
+
+def test_a_loop_in_autocast_is_compared_without_its_rounding() -> None:
+    def mixed(model: nn.Module, batch: Batch, passes: int, *, right: bool) -> None:
+        for inputs, lengths in zip(batch.inputs.chunk(passes), batch.lengths.chunk(passes), strict=True):
+            with torch.autocast("cpu", torch.bfloat16):
+                values = squares(model, inputs, lengths)
+                assert values.dtype == torch.float32 and torch.is_autocast_enabled("cpu")
+            mean = values.sum() / batch.lengths.sum() if right else values.mean() / passes
+            mean.backward()  # type: ignore[no-untyped-call]
+
+    assert judged(partial(mixed, right=True), nn.Linear(2, 2))[3] == []
+    assert judged(partial(mixed, right=False), nn.Linear(2, 2))[3] == ["IN123"]
 
 
 def test_dropout_does_not_disturb_and_what_cannot_be_tested_is_said() -> None:

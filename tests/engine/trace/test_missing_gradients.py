@@ -64,6 +64,11 @@ def always(h: Tensor, _t: int) -> Tensor:
     return h.detach()
 
 
+def computed_without_at_six(h: Tensor, t: int) -> Tensor:
+    with torch.set_grad_enabled(t != 6):
+        return 1.0 * h
+
+
 def never(h: Tensor, _t: int) -> Tensor:
     return h
 
@@ -85,7 +90,45 @@ def run(model: nn.Module, also: tuple[str, ...] = ("bptt", "truncation")) -> Lis
     return sink
 
 
-CUTS = [(at_six, (6,)), (data_at_six, (6,)), (in_place_at_six, (6,)), (every_third, (3, 6)), (always, range(1, STEPS))]
+CUTS = [
+    (at_six, (6,)), (data_at_six, (6,)), (in_place_at_six, (6,)), (every_third, (3, 6)), (always, range(1, STEPS))
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("outside", [False, True])
+def test_what_is_computed_without_gradients_in_the_middle_of_a_step_cuts_it(outside: bool) -> None:
+    """Also where the run begins without them, as a probe of a training does inside the optimizer's step."""
+    with torch.set_grad_enabled(not outside):
+        sink = run(Cut(computed_without_at_six, cell=False))
+    assert "before step 6" in sink.refusals()["model:gradient/past_cuts"]
+    lags = sink.array("model:gradient/lag_map")
+    assert lags[STEPS - 1, 6] > 0 and not np.nan_to_num(lags[STEPS - 1, :6]).any()
+
+
+class HalfCut(nn.Module):
+    """An LSTM cell, of whose state one part is detached after each step."""
+
+    def __init__(self, part: str) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.cell, self.out, self.part = nn.LSTMCell(3, UNITS), nn.Linear(UNITS, 1), part
+
+    def forward(self, x: Tensor) -> Tensor:
+        state, found = None, []
+        for t in range(x.shape[1]):
+            h, c = self.cell(x[:, t], state)
+            found.append(h)
+            state = (h.detach(), c) if self.part == "h" else (h, c.detach())
+        scores: Tensor = self.out(torch.stack(found, 1))[..., 0]
+        return scores
+
+
+@pytest.mark.parametrize("part", ["h", "c"])
+def test_a_part_of_the_state_that_is_detached_is_told(part: str) -> None:
+    sink = run(HalfCut(part))
+    said = sink.refusals()["cell:gradient/detached_parts"]
+    assert said.startswith(f"The model cuts the gradient of {part} of cell before each of 8 steps from 1 to 8")
+    assert "cell:gradient/past_cuts" not in sink.refusals()
 
 
 @pytest.mark.parametrize("cell", [False, True])

@@ -96,6 +96,32 @@ def test_an_optimizer_of_another_part_of_the_model_is_followed_beside_the_first(
         assert table(capture, "training:optimizer")["optimizer 1 group 0: lr"][-1] == pytest.approx(0.2)
 
 
+@pytest.mark.parametrize("critics", [1, 3])
+def test_gradients_that_another_pass_adds_after_the_step_are_no_clipping(tmp_path: Path, critics: int) -> None:
+    """The generator's pass adds to the gradients of the discriminator, which has made its step (of its last pass)."""
+    torch.manual_seed(0)
+    both = nn.ModuleDict({"g": nn.Linear(3, 4), "d": nn.Linear(4, 1)})
+    optimizers = [SGD(both["g"].parameters(), 0.1), SGD(both["d"].parameters(), 0.1)]
+    wanted = []
+    with inspector.watch(both, optimizers, tmp_path / "run.inspect", every=1):
+        for _ in range(5):
+            for _ in range(critics):
+                optimizers[1].zero_grad()
+                both["d"](both["g"](torch.randn(8, 3)).detach()).square().mean().backward()
+                own = [float(one.grad.norm()) for one in both["d"].parameters() if one.grad is not None]
+                optimizers[1].step()
+            optimizers[0].zero_grad()
+            both["d"](both["g"](torch.randn(8, 3))).mean().backward()
+            wanted.append([*(float(one.grad.norm()) for one in both["g"].parameters() if one.grad is not None), *own])
+            optimizers[0].step()
+    with inspector.open_capture(tmp_path / "run.inspect") as capture:
+        assert isinstance(capture, Capture)
+        np.testing.assert_allclose(capture.array("parameters:gradient/norm"), wanted, rtol=1e-5)
+        np.testing.assert_allclose(capture.array("parameters:gradient/norm_clipped"), wanted, rtol=1e-5)
+        assert not capture.array("parameters:gradient/non_finite").any()
+    assert not [one for one in inspector.diagnose(tmp_path / "run.inspect").findings if one.rule == "clipping-always"]
+
+
 class Wrapper(Optimizer):
     """Calls another optimizer in its step, as Lookahead does."""
 

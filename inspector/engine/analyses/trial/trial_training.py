@@ -16,10 +16,12 @@ import torch
 from torch import Tensor, nn
 
 from inspector.engine.analyses.trial.lessons import Lessons, own_training
+from inspector.engine.analyses.trial.own_optimizer import OwnOptimizer
 from inspector.engine.analyses.trial.subject_step import own_gradients, subject_step
 from inspector.engine.analyses.trial.trial_steps import Trial, stand_ins
 from inspector.engine.errors import Unsupported
 from inspector.engine.model.batch import Batch
+from inspector.engine.wording import error_text
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -29,7 +31,10 @@ class Loop:
     """How a copy is trained.
 
     Attributes:
-        optimizer: adam, adamw or sgd. rate: its learning rate. betas: of Adam. decay: weight decay.
+        optimizer: adam, adamw or sgd. rate: its learning rate, the largest of a group. betas: of Adam. decay: weight
+            decay, the largest of a group.
+        own: the optimizer of the training in the place of these, where it is known; rate, betas and decay are its own
+            until a cure changes them. everything: whether it also steps what it does not have.
         decays: whether a parameter, by name and tensor, is decayed at all.
         clip: the norm to which gradients are clipped, infinite for none.
         warm: the share of the steps over which the rate rises in equal parts to what it is, 0 for none.
@@ -46,11 +51,16 @@ class Loop:
     warm: float = 0.0
     wide: bool = False
     train: bool = False
+    own: OwnOptimizer | None = None
+    everything: bool = False
+    note: str = ""
+    """Why it is not the training's own optimizer."""
 
     @property
     def words(self) -> str:
         """In a few words."""
-        told = [self.optimizer, f"learning rate {self.rate:.3g}"]
+        told = [self.optimizer if self.own is None else self.own.words, f"learning rate {self.rate:.3g}"]
+        told[0] += f" ({self.note})" if self.note else ""
         told += [f"weight decay {self.decay:g}"] if self.decay else []
         told += [f"gradients clipped at {self.clip:g}"] if np.isfinite(self.clip) else []
         return ", ".join(told)
@@ -92,7 +102,13 @@ class Copy:
     def stepper(self, over: Mapping[str, nn.Parameter] | None = None) -> torch.optim.Optimizer:
         """The optimizer of the loop, over the copies, or over these parameters of the same names."""
         loop, decayed, others = self.loop, list[nn.Parameter](), list[nn.Parameter]()
-        for name, one in (self.held if over is None else over).items():
+        held = self.held if over is None else over
+        if loop.own is not None:
+            plain = frozenset(name for name, one in held.items() if not loop.decays(name, one))
+            betas = None if loop.betas == loop.own.betas else loop.betas
+            scale = loop.rate / loop.own.rate
+            return loop.own.over(held, scale=scale, betas=betas, plain=plain, everything=loop.everything)
+        for name, one in held.items():
             (decayed if loop.decays(name, one) else others).append(one)
         groups = [{"params": decayed, "weight_decay": loop.decay}, {"params": others, "weight_decay": 0.0}]
         groups = [group for group in groups if group["params"]]
@@ -130,6 +146,7 @@ def _share_of_rate(warm: float, done: int, iterations: int) -> float:
 def _by_the_loss(copy: Copy) -> Callable[[float], float]:
     """Makes a step of the optimizer along the gradient of the subject's loss; gives the loss before it."""
     trial, stepper = copy.trial, copy.stepper()
+    rates = _rates(stepper)
 
     def step(share: float) -> float:
         with copy.in_place():
@@ -140,8 +157,8 @@ def _by_the_loss(copy: Copy) -> Callable[[float], float]:
             one.grad = gradient.to(one.dtype)
         if np.isfinite(copy.loop.clip):
             nn.utils.clip_grad_norm_(copy.held.values(), copy.loop.clip)
-        _warm(copy, stepper, share)
-        stepper.step()
+        _warm(copy, stepper, rates, share)
+        _stepped(copy, stepper)
         return loss
 
     return step
@@ -151,11 +168,12 @@ def _by_the_subject(copy: Copy) -> Callable[[float], float]:
     """The subject makes the step, with an optimizer of the loop's over the model's own parameters."""
     trial = copy.trial
     stepper = copy.stepper(dict(zip(trial.names, trial.parameters, strict=True)))
+    rates = _rates(stepper)
     if np.isfinite(copy.loop.clip):
         stepper.register_step_pre_hook(partial(_clip, copy))
 
     def step(share: float) -> float:
-        _warm(copy, stepper, share)
+        _warm(copy, stepper, rates, share)
         loss, after = subject_step(trial, stepper, [one.data for one in copy.held.values()])
         for one, value in zip(copy.held.values(), after, strict=True):
             one.data = value
@@ -168,10 +186,24 @@ def _clip(copy: Copy, *_given: Any) -> None:
     nn.utils.clip_grad_norm_(copy.trial.parameters, copy.loop.clip)
 
 
-def _warm(copy: Copy, stepper: torch.optim.Optimizer, share: float) -> None:
-    """Set the rate of this step; a rate that nothing warms up is the subject's own to change."""
-    for group in stepper.param_groups if copy.loop.warm else []:
-        group["lr"] = share * copy.loop.rate
+def _rates(stepper: torch.optim.Optimizer) -> list[float]:
+    return [float(group["lr"]) for group in stepper.param_groups]
+
+
+def _stepped(copy: Copy, stepper: torch.optim.Optimizer) -> None:
+    """Make the step. Raises Unsupported where an optimizer of the training's own cannot."""
+    try:
+        stepper.step()
+    except Exception as fault:
+        if copy.loop.own is None:
+            raise
+        raise Unsupported(f"{type(stepper).__name__} could not make a step of a copy: {error_text(fault)}") from None
+
+
+def _warm(copy: Copy, stepper: torch.optim.Optimizer, rates: Sequence[float], share: float) -> None:
+    """Set the rates of this step; rates that nothing warms up are the subject's own to change."""
+    for group, rate in zip(stepper.param_groups, rates, strict=True) if copy.loop.warm else []:
+        group["lr"] = share * rate
 
 
 def loss_over(copy: Copy, batches: Sequence[Batch]) -> float:

@@ -29,7 +29,7 @@ from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Quantity
 from inspector.engine.trace.trace import Attention, Trace
 from inspector.records import Channel, Log
-from inspector.records.catalogue import ATTENTION
+from inspector.records.catalogue import ATTENTION, EQUIVALENT_MAP
 
 BUDGET_BYTES = 8 << 30
 """Maps of one run larger than this are not written."""
@@ -172,7 +172,7 @@ def _write(trace: Trace, attention: Attention, emit: Emitter) -> None:
     name = channel.name
     if attention.equivalent:
         channel = replace(
-            channel, dtype="float32", limits=None, scale="diverging", title="equivalent map", source=EQUIVALENT,
+            channel, dtype="float32", limits=None, scale="diverging", title=EQUIVALENT_MAP, source=EQUIVALENT,
             formula=attention.equivalent, method=f"exact; {attention.note}",
         )  # fmt: skip
     elif (kind := _beyond_shares(attention, trace.look_at)) is not None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from inspector.engine.analyses.rerun import undisturbed
+from inspector.engine.analyses.structure.autocast import without_autocast
 from inspector.engine.analyses.structure.findings import PLACE
 from inspector.engine.analyses.trial.trial_steps import dense, in_float64, norm
 from inspector.engine.errors import Unsupported, model_error
@@ -40,7 +43,8 @@ ABOUT = Describe(
 def accumulation(trace: Trace, emit: Emitter) -> None:
     """Write (statistic, part) of the passes that were tried; nothing where the subject has no `backward`.
 
-    Scalar `structure/accumulation/uneven`: 1 where sequences of the batch have different lengths, `…/sequences`.
+    Scalar `structure/accumulation/uneven`: 1 where sequences of the batch have different lengths, `…/sequences`, and
+    where a model with batch normalisation differs `…/batch_norm`: the largest error that is left without it.
     """
     subject, batch = trace.subject, trace.subject.placed(trace.batch)
     if subject.backward is None:
@@ -58,8 +62,11 @@ def accumulation(trace: Trace, emit: Emitter) -> None:
     emit.array(about, np.array(rows).T)
     emit.scalar("structure/accumulation/uneven", float(len(set(batch.lengths.tolist())) > 1))
     emit.scalar("structure/accumulation/sequences", float(batch.size))
-    eps = max(torch.finfo(one.dtype).eps for one in subject.model.parameters() if one.requires_grad)
-    emit.scalar("structure/accumulation/rounding", max(LEAST, ROUNDINGS * eps))
+    limit = _allowed(subject)
+    if float(np.max([row[0] for row in rows])) > limit and _batch_norms(subject):
+        alone = _compared(subject, batch, passes, trace.seed, emit, norms_learn=False)
+        emit.scalar("structure/accumulation/batch_norm", float(np.max([row[0] for row in alone])))
+    emit.scalar("structure/accumulation/rounding", limit)
 
 
 LEAST, ROUNDINGS = 1e-4, 512.0
@@ -67,15 +74,26 @@ LEAST, ROUNDINGS = 1e-4, 512.0
 that is wrong by less than a ten thousandth is not seen."""
 
 
+def _allowed(subject: Subject) -> float:
+    eps = max(torch.finfo(one.dtype).eps for one in subject.model.parameters() if one.requires_grad)
+    return max(LEAST, ROUNDINGS * eps)
+
+
+def _batch_norms(subject: Subject) -> list[nn.Module]:
+    """Modules that normalise by statistics of the batch that they are given."""
+    return [one for one in subject.model.modules() if isinstance(one, _BatchNorm)]
+
+
 def _compared(
-    subject: Subject, batch: Batch, passes: Sequence[int], seed: int, emit: Emitter
+    subject: Subject, batch: Batch, passes: Sequence[int], seed: int, emit: Emitter, *, norms_learn: bool = True
 ) -> list[tuple[float, float, float]]:
     """(error, scale, direction) of each number of passes. Raises Unsupported."""
-    whole = _gradients(subject, batch, 1, seed)
+    gradients = partial(_gradients, subject, batch, norms_learn=norms_learn)
+    whole = gradients(1, seed)
     size = norm(whole)
     if not size > 0 or not np.isfinite(size):
         raise Unsupported("The gradient of one pass is 0 or not finite, so others cannot be compared with it.")
-    again = _gradients(subject, batch, 1, seed + 1)
+    again = gradients(1, seed + 1)
     if norm([a - b for a, b in zip(whole, again, strict=True)]) > LEAST * size:
         raise Unsupported(
             "With other random numbers the gradient of one pass is another one, so that of several cannot be compared "
@@ -84,20 +102,28 @@ def _compared(
     found = []
     for count in passes:
         emit.check()
-        other = _gradients(subject, batch, count, seed)
+        other = gradients(count, seed)
         scale = sum(float((in_float64(a) * in_float64(b)).sum()) for a, b in zip(other, whole, strict=True)) / size**2
         error = norm([a - b for a, b in zip(other, whole, strict=True)]) / size
         found.append((error, scale, norm([a - scale * b for a, b in zip(other, whole, strict=True)]) / size))
     return found
 
 
-def _gradients(subject: Subject, batch: Batch, passes: int, seed: int) -> list[Tensor]:
-    """What `backward` leaves in `.grad` of each parameter, zeros where it leaves nothing. Raises Unsupported."""
+def _gradients(subject: Subject, batch: Batch, passes: int, seed: int, *, norms_learn: bool) -> list[Tensor]:
+    """What `backward` leaves in `.grad` of each parameter, zeros where it leaves nothing. Raises Unsupported.
+
+    `norms_learn`: whether batch normalisation is in the mode of training, where it reads the batch of each pass.
+    """
     assert subject.backward is not None
     parameters = [one for one in subject.model.parameters() if one.requires_grad]
-    with undisturbed(subject.model, seed), uncompiled(subject.model), _of_their_own(parameters), torch.enable_grad():
+    with (
+        undisturbed(subject.model, seed), uncompiled(subject.model), _of_their_own(parameters), torch.enable_grad(),
+        without_autocast(subject.model),
+    ):  # fmt: skip
         for name, part in subject.model.named_modules():
             part.training = (part.training or name in subject.set_to_eval) and "Dropout" not in type(part).__name__
+        for one in () if norms_learn else _batch_norms(subject):
+            one.training = False
         _called(subject.backward, subject, batch, passes)
         return [torch.zeros_like(one) if one.grad is None else dense(one.grad).clone() for one in parameters]
 

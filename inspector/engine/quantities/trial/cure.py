@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -10,11 +9,12 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
-from inspector.engine.analyses.trial.lessons import Lessons, lessons, own_training
+from inspector.engine.analyses.trial.lessons import Lessons, lessons
+from inspector.engine.analyses.trial.loop_of_training import USUAL, loop_of
 from inspector.engine.analyses.trial.trial_steps import Trial
 from inspector.engine.analyses.trial.trial_training import Copy, Loop, trained
 from inspector.engine.errors import InputError, Unsupported
-from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.model.subject import Batch
 from inspector.engine.registries import CURES, QUANTITIES
 from inspector.engine.sources import EXAMPLES, OWN, items
 from inspector.engine.trace.emitter import Emitter
@@ -35,13 +35,14 @@ Tried = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], str]
 """(seed, iteration) losses, (seed,) losses after the last step, and how the copies were trained."""
 SEQUENCES = 256
 """How many of a subject's own are read."""
-USUAL = 0.001
-"""The learning rate where neither the request nor the subject says one: Adam's own default."""
 OPTIONS = (
     Option(name="cure", type="choice", default="critical_rate", choices=tuple(CURES), help="What is tried."),
     Option(name="iterations", type="int", default=100, low=1, high=100_000, help="Steps of training of each copy."),
     Option(name="seeds", type="int", default=3, low=1, high=100, help="Orders of the batches, and random numbers."),
-    Option(name="optimizer", type="choice", default="adam", choices=("adam", "adamw", "sgd"), help="Of both copies."),
+    Option(
+        name="optimizer", type="choice", default="own", choices=("own", "adam", "adamw", "sgd"),
+        help="Of both copies; own: that of the training where it is known, else adam.",
+    ),
     Option(
         name="rate",
         type="float",
@@ -49,9 +50,10 @@ OPTIONS = (
         high=1e6,
         help=f"Learning rate as it is; without it that of the subject's own training, else {USUAL:g}.",
     ),
-    Option(name="decay", type="float", default=0.0, low=0.0, high=1e6, help="Weight decay."),
+    Option(name="decay", type="float", low=0.0, high=1e6, help="Weight decay; without it that of the optimizer."),
     Option(name="more", type="text", default="", help="Other cures beside it, joined by +."),
-)
+    Option(name="recorded", type="text", default="", help="The optimizer that a watched training had, as its JSON."),
+)  # fmt: skip
 
 
 @QUANTITIES.register("trial/cure")
@@ -61,11 +63,11 @@ OPTIONS = (
 )  # fmt: skip
 def cure(
     trace: Trace, emit: Emitter, cure: str = "critical_rate", iterations: int = 100, seeds: int = 3,
-    optimizer: str = "adam", rate: float | None = None, decay: float = 0.0, more: str = "",
+    optimizer: str = "own", rate: float | None = None, decay: float | None = None, more: str = "", recorded: str = "",
 ) -> None:  # fmt: skip
     """Write of each cure (version, seed, iteration) losses, (version, seed) mean losses after the last step, and the
     scalar `trial/cure/NAME/batches`. With one batch and nothing random in the model all seeds are one."""
-    loop, keys = _loop(trace.subject, optimizer, rate, decay), list(dict.fromkeys([cure, *more.split("+")]))
+    keys = list(dict.fromkeys([cure, *more.split("+")]))
     known = [key for key in keys if key in CURES]
     for key in keys:
         if key and key not in CURES:
@@ -74,6 +76,7 @@ def cure(
             )
     try:
         trial = Trial(trace)
+        loop = loop_of(trial, optimizer, rate, decay, recorded)
         trying = _Trying(
             trial, lessons(trial, partial(_sequences, trace)), loop, iterations, seeds, emit, (1 + len(known)) * seeds
         )
@@ -138,11 +141,3 @@ def _sequences(trace: Trace) -> list[Batch]:
     source = OWN if subject.data is not None else EXAMPLES if len(subject.examples) > 1 else ""
     read = islice(items(subject, data_spec(source), trace.seed), SEQUENCES) if source else ()
     return [subject.placed(item.batch) for item in read if item.batch is not None]
-
-
-def _loop(subject: Subject, optimizer: str, rate: float | None, decay: float) -> Loop:
-    """As it was asked for; rate and clipping as in the subject's own training, where it says them."""
-    own = own_training(subject)
-    said, clip = getattr(own, "rate", None), getattr(own, "clip", None)
-    rate = rate if rate is not None else USUAL if said is None else float(said)
-    return Loop(optimizer=optimizer, rate=rate, decay=decay, clip=math.inf if clip is None else float(clip))

@@ -17,13 +17,18 @@ def cut_steps(flow: Flow, state: Sequence[Slot]) -> tuple[int, ...]:
     gradient flows on; it is not listed.
     """
     found: list[int] = []
-    table = flow.twins.table
     for i, members in flow.twins.members.items():
-        makers = [flow.twins.calls(members, slot.made[i]).tolist() for slot in state if slot.made[i] >= 0]
-        off = [all(map(table.without_gradient, calls)) for calls in zip(*makers, strict=True)] or [False] * len(members)
-        cut = _is_cut(flow, state, i)
-        found += [m for m, silent in zip(members.tolist(), off, strict=True) if m > 0 and (cut or silent)]
+        silent = [_silent(flow, m) for m in members.tolist()]
+        cut = {places: _is_cut(flow, state, i, places) for places in set(silent)}
+        found += [m for m, places in zip(members.tolist(), silent, strict=True) if m > 0 and cut[places]]
     return tuple(sorted(found))
+
+
+def _silent(flow: Flow, i: int) -> frozenset[int]:
+    """Which operations of an iteration ran with autograd off, by their place in it: they pass no gradient on."""
+    iterations = flow.loop.iterations
+    off = iterations.table.without_gradient
+    return frozenset(j for j, n in enumerate(iterations.numbers[i]) if off(int(n)))
 
 
 def as_made(flow: Flow, state: Sequence[Slot]) -> tuple[Flow, list[Slot]]:
@@ -64,17 +69,17 @@ def _undetached(flow: Flow, i: int, j: int) -> int:
             found = at
 
 
-def _is_cut(flow: Flow, state: Sequence[Slot], i: int) -> bool:
+def _is_cut(flow: Flow, state: Sequence[Slot], i: int, silent: frozenset[int]) -> bool:
     ops = flow.loop.iterations[i]
     old = range(max(0, i - max((slot.lags for slot in state), default=0)), i + 1)
     plain = [before_cut(flow, slot) for slot in state]
     joined = {id(slot.values[n]) for slot in plain for n in old}
     reached = {id(slot.values[n]) for slot in state for n in old} | joined
-    for _, op in ops:
+    for j, (_, op) in enumerate(ops):
         given = set(map(id, op.inputs))
         if given & reached and not op.traits.forgets:  # a reset depends on nothing
             reached |= set(map(id, op.outputs))
-            if given & joined and op.traits.kind is not Kind.DETACH:
+            if given & joined and op.traits.kind is not Kind.DETACH and j not in silent:
                 joined |= set(map(id, op.outputs))
             elif op.traits.kind is Kind.DETACH and op.outputs[0] is op.inputs[0]:  # detach_: from here on
                 joined.discard(id(op.inputs[0]))
