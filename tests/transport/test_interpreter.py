@@ -153,7 +153,8 @@ def test_the_command_line_passes_it_on(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr("inspector.cli.reporting.run_and_wait", run)
     monkeypatch.setattr(
-        "inspector.gui.app.run", lambda paths, demo=False, python=None, at=None: asked.append(python) or 0
+        "inspector.gui.app.run",
+        lambda paths, demo=False, python=None, at=None, new_window=False: asked.append(python) or 0,
     )
     monkeypatch.setattr("inspector.gui.runtime.display.has_display", lambda: False)
     for words in (["run", "x", "--python", "/a"], ["--python", "/b", "run", "x"], ["run", "x"], ["--python", "/c"], []):

@@ -10,11 +10,14 @@ import time
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from workers import Parent
 
+from inspector.cli import cli
 from inspector.records import Load, Log
 from inspector.transport import memory
 from inspector.transport.process import Exit
+from inspector.transport.run_client import Outcome
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a child subreaper, /proc")
 MODELS = """
@@ -154,3 +157,18 @@ def test_memory_of_a_process_is_what_it_has_for_itself() -> None:
     held = bytearray(b"x") * 50_000_000
     assert 45_000_000 < memory.taken_by(os.getpid()) - before < 60_000_000 and held
     assert memory.taken_by(2**22 + 1) == 0
+
+
+def test_the_command_line_limits_workers_until_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(memory.MEMORY, raising=False)
+    found: list[str | None] = []
+
+    def run(*_given: object) -> Outcome:
+        found.append(os.environ.get(memory.MEMORY))
+        return Outcome(code=1, sentence="That is enough.")
+
+    monkeypatch.setattr("inspector.cli.reporting.run_and_wait", run)
+    for words in (["run", "x", "--memory", "2.5"], ["--memory", "3", "run", "x"], ["run", "x"]):
+        CliRunner().invoke(cli, words)
+    assert found == ["2.5", "3.0", None] and memory.MEMORY not in os.environ
+    assert CliRunner().invoke(cli, ["run", "x", "--memory", "0.1"]).exit_code == 2, "less than Python and torch take"
