@@ -38,6 +38,7 @@ class InProcessWorker:
         on_exit: Callable[[Exit], None],
         python: str | None = None,
         threads: int = 0,
+        memory: int = 0,
     ) -> None:
         assert python is None, "another interpreter needs a process of its own"
         self.on_record, self.on_output, self.on_exit = on_record, on_output, on_exit
