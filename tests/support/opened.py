@@ -37,6 +37,7 @@ def opened(qtbot: Any, *, process: bool = False, background: bool = True, overvi
         sys.excepthook = hooks
         yield window
         window.close()
+        window.session.wait_for_end()  # a thread that works on would meet the next test
     qInstallMessageHandler(None)
 
 
