@@ -24,7 +24,7 @@ ABOUT = Describe(
     kind="attention_statistic", title="added to the score on the direct path", scale="diverging",
     formula="(linear part, of norms and scales on the way to the head, of z_q W_O) · w_c, their scales held; c: {}",
     source="Elhage et al. 2021, A mathematical framework for transformer circuits: direct logit attribution",
-    method="exact for the direct path (sums; norms and gates with their scales held); what other parts make of it is not "
+    method="exact for the direct path (sums; norms and gates, their scales held); what other parts make of it is not "
     "in it",
 )  # fmt: skip
 PREDICTED = "the most probable class at each step"
