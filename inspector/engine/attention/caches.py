@@ -20,6 +20,7 @@ from inspector.engine.attention.calls import crosses
 from inspector.engine.attention.rows import RowBlock, Rows
 from inspector.engine.attention.selected_sample import SelectedSample
 from inspector.engine.trace.heads import joined_heads
+from inspector.engine.trace.products import joined_products
 from inspector.engine.trace.trace import Attention
 
 JOINED_BYTES = 2 << 30
@@ -94,7 +95,7 @@ def _turned(attention: Attention) -> Attention:
     margins = None if attention.margins is None else attention.margins.transpose(1, 2)
     return replace(
         attention, weights=attention.weights.transpose(1, 2), mask=mask.transpose(1, 2), margins=margins,
-        queries_from="position", keys_from="position", called_with=1, heads=None, highest=None,
+        queries_from="position", keys_from="position", called_with=1, heads=None, highest=None, products="",
     )  # fmt: skip
 
 
@@ -191,6 +192,7 @@ def _as_one(calls: list[_Call], note: str, keys: int, domain: str, first: int | 
         margins=torch.cat(known, dim=1)[None] if len(known) == len(calls) else None,
         ends=calls[-1].attention.ends,
         heads=joined_heads([call.attention.heads for call in calls]),
+        products=joined_products([call.attention.products for call in calls]),
         highest=torch.cat(tops, dim=1)[None] if len(tops) == len(calls) else None,
         check=failed[0] if failed else start.check, called_with=sum(call.attention.called_with for call in calls),
     )  # fmt: skip

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from inspector.engine.cells.base import Check
 from inspector.engine.trace.heads import Heads
+from inspector.engine.trace.products import Products
 from inspector.records import STEP_DOMAIN
 
 UNKNOWN_SOURCE = "key of unknown source"
@@ -57,6 +58,8 @@ class Attention:
         ends: what the keys were put together from, where that was seen.
         highest: (b, a, q) the largest score of each query, where the model computed the weights and the run keeps it.
         heads: what the heads pass on, where the run keeps it (`Trace.passing_on`).
+        products: of each call whose rows these are, what its scores are made of, where the model computed the weights
+            and the run keeps it (`Trace.products`); why that is not known.
         source_asked: False where nothing has shown yet whether keys, as many as queries, are of the same sequence.
         call: which call of its module it is, from 0; order: its number among the attentions of the run, as they ran.
     """
@@ -83,6 +86,7 @@ class Attention:
     equivalent: str = ""
     highest: Tensor | None = None
     heads: Heads | None = None
+    products: list[Products] | str = ""
     source_asked: bool = True
     call: int = 0
     order: int = 0

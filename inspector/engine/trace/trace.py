@@ -249,6 +249,8 @@ class Trace:
     """Gradients inside fused modules were compared with autograd's in an earlier call of the same model."""
     passing_on: bool = False
     """Keep what the heads of attention pass on: values, the projection behind them, where their gradient is."""
+    products: bool = False
+    """Keep the products that scores are made of where a model computes its attention itself."""
     keep_graph: bool = False
     """Set by a probe that reads derivatives off autograd's graph after the backward pass."""
     after_forward: list[Callable[[], None]] = field(default_factory=list)

@@ -20,6 +20,7 @@ from inspector.engine.model.subject import Batch
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.heads import take_all
+from inspector.engine.trace.products import Products
 from inspector.engine.trace.step_axes import axes_beside
 from inspector.engine.trace.trace import Attention, Trace
 from inspector.records import Option
@@ -38,6 +39,7 @@ TOKEN = Option(
 )
 TARGET = (OF, STEP, TOKEN)
 AGAIN = "The model, called again,"
+NOT_SEEN = "its softmax was not seen when the model was called again"
 NO_NUMBER = "There is neither a loss nor a score at every step, so there is nothing to take a gradient of."
 NO_SCORES = "There are no scores at every step, so no class can be chosen."
 CUT = "The {} is not connected to any attention by autograd (no_grad or detach inside the model?)."
@@ -76,6 +78,7 @@ class KnownAttended:
 
     by_target: dict[Target, Attended] = field(default_factory=dict)
     values: list[Attention] | None = None
+    products: dict[str, list[Products] | str] | None = None
 
 
 def attended(trace: Trace, target: Target) -> Attended:
@@ -129,10 +132,32 @@ def on_other_input(trace: Trace, ids: Tensor) -> list[Attention]:
         return recorded(trace, changed)[1]
 
 
-def recorded(trace: Trace, batch: Batch | None = None) -> tuple[Any, list[Attention]]:
-    """The output of one more call, with its graph, and its attentions with their heads. Raises Unsupported."""
-    subject = trace.subject
-    fresh = Trace(subject, subject.placed(batch or trace.batch), seed=trace.seed, passing_on=True)
+def with_gradients(batch: Batch) -> Batch:
+    """The batch with numbers that need a gradient, so that what is made of them before any parameter has one too."""
+    if not batch.inputs.is_floating_point():
+        return batch
+    own = Batch.of(batch.named, batch.primary, targets=batch.targets, look_at=batch.look_at, title=batch.title)
+    own.inputs = batch.inputs.detach().clone().requires_grad_()
+    return own
+
+
+def products_again(trace: Trace) -> dict[str, list[Products] | str]:
+    """Of what the scores of each attention that the model computes itself are made, by place, from one more call; or
+    why that is not known. Raises Unsupported."""
+    known = trace.findings.of(KnownAttended)
+    if known.products is None:
+        with undisturbed(trace.subject.model, trace.seed), following(trace.subject.model):
+            made = recorded(trace, products=True)[1]
+        known.products = {one.place: one.products or NOT_SEEN for one in made if one.weights is not None}
+    return known.products
+
+
+def recorded(trace: Trace, batch: Batch | None = None, *, products: bool = False) -> tuple[Any, list[Attention]]:
+    """The output of one more call, with its graph, and its attentions with their heads; with what their scores are made
+    of where that is asked. Raises Unsupported."""
+    subject, given = trace.subject, batch or trace.batch
+    given = with_gradients(given) if products else given
+    fresh = Trace(subject, subject.placed(given), seed=trace.seed, passing_on=True, products=products)
     emit = Emitter(Unshown())
     probe = PROBES["attention"]()
     probe.attach(subject.model, fresh, emit)

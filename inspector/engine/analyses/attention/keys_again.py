@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from inspector.engine.analyses.attention.attended import following, recorded
-from inspector.engine.analyses.attention.residual_stream import with_gradients
+from inspector.engine.analyses.attention.attended import following, recorded, with_gradients
 from inspector.engine.analyses.rerun import undisturbed
 from inspector.engine.errors import Unsupported
 from inspector.engine.trace.attention import SOURCE_NOT_KNOWN, UNKNOWN_SOURCE

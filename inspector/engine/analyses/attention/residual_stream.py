@@ -17,11 +17,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from inspector.engine.analyses.attention.attended import following
+from inspector.engine.analyses.attention.attended import following, with_gradients
 from inspector.engine.analyses.module_calls import ModuleCall, module_calls, same_memory, same_numbers
 from inspector.engine.analyses.rerun import undisturbed
 from inspector.engine.errors import Unsupported, model_error
-from inspector.engine.model.subject import Batch
 from inspector.engine.trace.trace import Attention, Trace
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
 
@@ -94,15 +93,6 @@ def streams(trace: Trace) -> tuple[Any, list[Stream]]:
     if not found:
         raise Unsupported(NO_LAYERS)
     return output, found
-
-
-def with_gradients(batch: Batch) -> Batch:
-    """The batch with numbers that need a gradient, so that what is made of them before any parameter has one too."""
-    if not batch.inputs.is_floating_point():
-        return batch
-    own = Batch.of(batch.named, batch.primary, targets=batch.targets, look_at=batch.look_at, title=batch.title)
-    own.inputs = batch.inputs.detach().clone().requires_grad_()
-    return own
 
 
 def _stream(trace: Trace, name: str, layers: list[ModuleCall], calls: list[ModuleCall]) -> Stream:

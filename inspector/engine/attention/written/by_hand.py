@@ -105,8 +105,11 @@ class ByHand(WeightedSums):
             applied = known.masked.expand(scores.shape)
             least = margins(scores.detach().movedim(axis, -1), applied.movedim(axis, -1))
             after = replace(after, margins=least.unsqueeze(-1).movedim(-1, axis))
-        if self.selected.passing_on:
+        if out.shape[axis] > 1 and scores.shape == out.shape:
             after = replace(after, highest=scores.detach().amax(axis, keepdim=True))
+        if self.selected.products and scores.grad_fn is not None:
+            origin.scores = scores.detach(), scores.grad_fn
+            after = replace(after, entries=torch.arange(out.numel(), device=out.device).reshape(out.shape))
         self.facts.note(out, after)
 
     def made(self, args: Args, kwargs: Kwargs, out: Any) -> None:
@@ -353,7 +356,7 @@ def moved_masks(facts: Facts, source: Tensor, out: Tensor) -> Facts:
     """Facts of a sum, whose mask may have more axes than the scores."""
     if facts.masked is None or source.shape == out.shape:
         return facts
-    return replace(facts, margins=None, clean=None, highest=None)
+    return replace(facts, margins=None, clean=None, highest=None, entries=None)
 
 
 def _of_outer(place: str, module: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -33,6 +34,7 @@ class Origin:
         reason: why it is not, as far as is known.
         masked: of indices of keys, (…, k) which keys were masked in the scores.
         parts: of a sum or difference of several softmaxes, those.
+        scores: what the softmax was given, with its graph; only where products are kept.
     """
 
     kind: str
@@ -46,6 +48,7 @@ class Origin:
     reason: str = ""
     masked: Tensor | None = None
     parts: tuple[Origin, ...] = ()
+    scores: tuple[Tensor, Any] | None = None
 
     def take(self, reason: str = "") -> None:
         """It was attention; or not, for a reason. So are its parts."""
@@ -60,7 +63,8 @@ class Facts:
     Attributes:
         masked: True where a mask was applied.
         margins: by how much finite masks lie below the allowed scores, of size 1 along the axis of the keys.
-        highest: the largest score, of size 1 along the axis of the keys; only where what heads pass on is kept.
+        highest: the largest score, of size 1 along the axis of the keys.
+        entries: the position of each weight among those of its softmax; only where products are kept.
         clean: the weights before dropout.
         features: the size of the last axis, where that is the output of a layer.
         weight: the identity of the parameter by which the layer multiplies that made it; 0 for none.
@@ -76,6 +80,7 @@ class Facts:
     masked: Tensor | None = None
     margins: Tensor | None = None
     highest: Tensor | None = None
+    entries: Tensor | None = None
     clean: Tensor | None = None
     origin: Origin | None = None
     features: int = 0
@@ -116,7 +121,8 @@ class Known:
         facts = self.facts
         if facts.ends is not None and view.numel() < self.shape.numel():
             facts = replace(facts, ends=None)
-        if facts.masked is None and facts.margins is None and facts.clean is None and facts.highest is None:
+        companions = (facts.masked, facts.margins, facts.clean, facts.highest, facts.entries)
+        if all(one is None for one in companions):
             if not facts.features or view.shape[-1:] == self.shape[-1:]:
                 return facts
             return replace(facts, features=0)
@@ -125,13 +131,21 @@ class Known:
             masked=self._companion(facts.masked, view),
             margins=self._companion(facts.margins, view),
             highest=self._companion(facts.highest, view),
+            entries=self._companion(facts.entries, view),
             clean=self._companion(facts.clean, view),
             features=facts.features if view.shape[-1:] == self.shape[-1:] else 0,
         )
 
+    @property
+    def whole_in_order(self) -> bool:
+        """Whether the tensor's entries lie one after the other, in order."""
+        return self.stride == torch.empty(self.shape, device="meta").stride()
+
     def _companion(self, one: Tensor | None, view: Tensor) -> Tensor | None:
         if one is None:
             return None
+        if self.whole_in_order and view.is_contiguous() and view.numel() == self.shape.numel():
+            return one.expand(self.shape).reshape(view.shape)  # heads beside the batch: nothing is copied
         span = 1 + sum((size - 1) * step for size, step in zip(self.shape, self.stride, strict=True))
         if span != self.shape.numel():  # parts of a larger tensor, or repeated entries
             return None
@@ -242,7 +256,7 @@ def moved(facts: Facts, before: torch.Size, after: torch.Size) -> Facts:
 
     return replace(
         facts, masked=companion(facts.masked), margins=companion(facts.margins), clean=companion(facts.clean),
-        highest=companion(facts.highest),
+        highest=companion(facts.highest), entries=companion(facts.entries),
         features=facts.features if before[-1:] == after[-1:] else 0,
     )  # fmt: skip
 

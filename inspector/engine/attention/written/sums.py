@@ -31,13 +31,16 @@ from inspector.engine.attention.written.how_computed import how_computed
 from inspector.engine.attention.written.layout import Layout, lay_out
 from inspector.engine.attention.written.linear import LinearAttention
 from inspector.engine.attention.written.pieces import Pieces
+from inspector.engine.attention.written.products import products_of
 from inspector.engine.attention.written.whose_keys import WhoseKeys
 from inspector.engine.attention.written.windows import WHOLE, place_of, windows_of
 from inspector.engine.errors import Unsupported
 from inspector.engine.trace.heads import Heads
+from inspector.engine.trace.products import Products
 from inspector.engine.trace.trace import Attention, KeyEnds
 
 WINDOWS = "its keys were copied into windows that overlap"
+NO_SOFTMAX = "its weights do not come from a softmax of scores that autograd follows"
 SEVERAL = "its weights multiply several values, of which one was followed"
 OWN_WEIGHTS_BYTES = 2 << 30
 """Maps that the model itself computes stay in memory until they are written; at most this many bytes of them in a
@@ -343,6 +346,8 @@ class WeightedSums:
         if known.highest is not None and seen.weights is not None:
             of_rows = layout.of_weights(known.highest.expand(layout.contraction.left.tensor.shape))[..., 0]
             seen.highest = of_rows[..., : seen.weights.shape[2]]
+        if self.selected.products:
+            seen.products = _products(layout, known, origin)
         if self.selected.passing_on:
             self.by_origin[id(origin)] = seen
             self.projections.expect(seen, layout.passed_on(self.result), self.result)
@@ -380,6 +385,17 @@ class WeightedSums:
 
     def _any(self, *tensors: object) -> bool:
         return any(self._weighs(tensor) for tensor in tensors)
+
+
+def _products(layout: Layout, known: Facts, origin: Origin) -> list[Products] | str:
+    """The products that the sample's scores are made of; why they are not known."""
+    if origin.scores is None or known.entries is None:
+        return NO_SOFTMAX
+    entries = known.entries.expand(layout.contraction.left.tensor.shape)
+    try:
+        return [products_of(origin.scores[1], origin.scores[0], layout.of_weights(entries)[0])]
+    except Unsupported as reason:
+        return str(reason)
 
 
 def _is_square(part: Tensor) -> bool:

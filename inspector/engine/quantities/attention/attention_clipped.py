@@ -9,11 +9,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.attention.attended import values_again
 from inspector.engine.analyses.attention.head_maps import write_heads
 from inspector.engine.attention.rows import FORBIDDEN, Rows
 from inspector.engine.attention.statistics import refusal
-from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_run
@@ -33,7 +31,7 @@ ABOUT = Describe(
     formula="share beyond: of allowed pairs with |s| above the limit; weight moved: ½ Σ_k |A_qk − A'_qk|, mean and "
     "largest over queries, A' = softmax of the clipped scores",
     source="tanh: Gemma 2 (2024); scale: QK-clip of the head's scores, Kimi K2 (2025)",
-    method="exact; one more call of the model where it computes its weights itself",
+    method="exact",
 )  # fmt: skip
 LOST = (
     "Weights of {} are 0 in its precision ({}) where no mask is: how low their scores are is not known, nor, of their "
@@ -45,8 +43,7 @@ UNKNOWN = "The scores of {} are not known: its weights do not come from a softma
 @QUANTITIES.register(NAME)
 @per_run(
     summary="what clipping the scores before the softmax at a value would change, by head", order=60, default=False,
-    needs=(ATTENTION,), cost="a pass over the maps, and one call of a model that computes them itself",
-    work=lambda run: run.call * 2,
+    needs=(ATTENTION,), cost="a pass over the maps", work=lambda run: run.call,
     options=(
         Option(name="at", type="float", default=50.0, low=1e-3, help="The limit of a score."),
         Option(
@@ -63,14 +60,7 @@ def clipped(trace: Trace, emit: Emitter, at: float = 50.0, how: str = "clamp") -
     has become 0 they are so low that a clamp brings them to −limit, or else what clipping changes is not known: NaN,
     with the reason.
     """
-    attentions = trace.attentions
-    if any(one.weights is not None for one in attentions):
-        try:
-            attentions = values_again(trace)
-        except Unsupported as fault:
-            emit.refuse(f"{attentions[0].place}:{NAME}", str(fault))
-            return
-    for attention in attentions:
+    for attention in trace.attentions:
         reason = refusal(attention)
         if reason is None and attention.weights is not None and attention.highest is None:
             reason = UNKNOWN.format(attention.place)

@@ -20,10 +20,7 @@ ABOUT = Describe(
     kind="attention_statistic", title="largest score before the softmax", scale="diverging",
     formula="max over allowed k of scale·q·k + bias", source="Dehghani et al. 2023; Wortsman et al. 2024",
 )  # fmt: skip
-OWN = (
-    "{} computes its weights itself, and its scores are not kept in every run: compute attention/clipped, which calls "
-    "the model once more for them where they went through a softmax."
-)
+OWN = "{} computes its weights itself, and not by a softmax that was seen, so its scores are not known."
 NONE = "{} has no scores: what is shown is the map of a linear recurrence, which has no softmax."
 
 
@@ -37,12 +34,17 @@ def largest_logit(block: RowBlock) -> Tensor:
     top = block.top
     if top is None:
         return torch.full_like(block.largest, torch.nan)
+    return _allowed(top)
+
+
+def _allowed(top: Tensor) -> Tensor:
+    """NaN where no key is allowed."""
     return top.masked_fill(top <= FORBIDDEN / 2, torch.nan)
 
 
 def run(trace: Trace, emit: Emitter) -> None:
-    """Write `PLACE:attention/largest_logit` (head, query); where a model computes its weights itself it is refused,
-    unless the scores of its calls are known."""
+    """Write `PLACE:attention/largest_logit` (head, query); where a model computes its weights itself, of what its
+    softmax was given, and refused where none was seen."""
     for attention in trace.attentions:
         name, reason = f"{attention.place}:{NAME}", refusal(attention)
         if reason is None and attention.weights is not None and attention.highest is None:
@@ -51,7 +53,7 @@ def run(trace: Trace, emit: Emitter) -> None:
             emit.refuse(name, reason)
             continue
         known = attention.highest
-        values = statistics(trace, attention, emit).values[NAME] if known is None else known[0].float().cpu()
+        values = statistics(trace, attention, emit).values[NAME] if known is None else _allowed(known[0].float().cpu())
         write_rows(emit, attention, NAME, ABOUT, values)
 
 

@@ -1,0 +1,143 @@
+"""Nodes of autograd's graph that are products summed over an axis, and those that change axes; see `products.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import Tensor
+
+Moved = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """P[i, …] = alpha Σ_d left[i, …, d] right[i, …, d]: (…, d) each, whose other axes broadcast to `shape`.
+
+    plus: something is added in the same operation.
+    """
+
+    left: Tensor
+    right: Tensor
+    shape: tuple[int, ...]
+    alpha: float = 1.0
+    plus: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A change of the axes: the shape before it, and how a tensor of that shape is changed."""
+
+    before: tuple[int, ...]
+    move: Moved
+
+
+def signed(number: int) -> int:
+    """Autograd gives negative axes and positions as unsigned numbers."""
+    return number - (1 << 64) if number >= 1 << 63 else number
+
+
+def factors_of(node: Any) -> Factors | None:
+    """The factors of a node that is a product of matrices, or a sum over one axis of a product; None for others."""
+    name = node.name()
+    if name in MATRICES:
+        one, two = (getattr(node, f"_saved_{part}") for part in MATRICES[name])
+        if one is None or two is None:
+            return None
+        found = _of_matrices(one, two)
+        plus = hasattr(node, "_saved_alpha")  # addmm and baddbmm
+        return replace(found, alpha=float(node._saved_alpha), plus=True) if plus else found
+    return _summed(node) if name == "SumBackward1" else None
+
+
+MATRICES = {
+    "MmBackward0": ("self", "mat2"), "BmmBackward0": ("self", "mat2"), "AddmmBackward0": ("mat1", "mat2"),
+    "BaddbmmBackward0": ("batch1", "batch2"), "MvBackward0": ("self", "vec"),
+}  # fmt: skip
+
+
+def _of_matrices(one: Tensor, two: Tensor) -> Factors:
+    """(…, i, d) (…, d, j), or (i, d) (d,)."""
+    if two.dim() == 1:
+        return Factors(one, two.expand(1, -1), (one.shape[0],))
+    right = two.mT
+    return Factors(one.unsqueeze(-2), right.unsqueeze(-3), (*one.shape[:-1], right.shape[-2]))
+
+
+def _summed(node: Any) -> Factors | None:
+    """(x * y).sum(axis)."""
+    before = node.next_functions[0][0]
+    if before is None or before.name() != "MulBackward0" or len(node._saved_dim) != 1:
+        return None
+    one, two = before._saved_self, before._saved_other
+    sizes = tuple(node._saved_self_sym_sizes)
+    if one is None or two is None:
+        return None
+    axis = signed(node._saved_dim[0]) % len(sizes)
+    if one.expand(sizes).shape != sizes or sizes[axis] < 2:
+        return None
+    left, right = (_last(part, axis, len(sizes)) for part in (one, two))
+    rest = tuple(size for number, size in enumerate(sizes) if number != axis)
+    if node._saved_keepdim:
+        left, right = left.unsqueeze(axis), right.unsqueeze(axis)
+        rest = (*rest[:axis], 1, *rest[axis:])
+    return Factors(left.expand(*left.shape[:-1], sizes[axis]), right.expand(*right.shape[:-1], sizes[axis]), rest)
+
+
+def _last(part: Tensor, axis: int, dims: int) -> Tensor:
+    """With as many axes as the product, the summed one last."""
+    return part.reshape((1,) * (dims - part.dim()) + tuple(part.shape)).movedim(axis, -1)
+
+
+def moved_by(node: Any, shape: tuple[int, ...]) -> Changed | None:
+    """What a node that only changes axes does, whose result has this shape; None for other nodes."""
+    maker = MOVES.get(node.name())
+    return None if maker is None else maker(node, shape)
+
+
+def _view(node: Any, shape: tuple[int, ...]) -> Changed:
+    return Changed(tuple(node._saved_self_sym_sizes), lambda given: given.reshape(shape))
+
+
+def _expanded(node: Any, shape: tuple[int, ...]) -> Changed:
+    return Changed(tuple(node._saved_self_sym_sizes), lambda given: given.expand(shape))
+
+
+def _transposed(node: Any, shape: tuple[int, ...]) -> Changed:
+    one, two = (signed(axis) % len(shape) for axis in (node._saved_dim0, node._saved_dim1))
+    before = list(shape)
+    before[one], before[two] = shape[two], shape[one]
+    return Changed(tuple(before), lambda given: given.transpose(one, two))
+
+
+def _turned(node: Any, shape: tuple[int, ...]) -> Changed:
+    return Changed(shape[::-1], lambda given: given.t())
+
+
+def _permuted(node: Any, shape: tuple[int, ...]) -> Changed:
+    axes = [signed(axis) % len(shape) for axis in node._saved_dims]
+    before = [0] * len(shape)
+    for new, old in enumerate(axes):
+        before[old] = shape[new]
+    return Changed(tuple(before), lambda given: given.permute(axes))
+
+
+def _unsqueezed(node: Any, shape: tuple[int, ...]) -> Changed:
+    axis = signed(node._saved_dim) % len(shape)
+    return Changed((*shape[:axis], *shape[axis + 1 :]), lambda given: given.unsqueeze(axis))
+
+
+def _sliced(node: Any, shape: tuple[int, ...]) -> Changed:
+    sizes = tuple(node._saved_self_sym_sizes)
+    axis = signed(node._saved_dim) % len(sizes)
+    part = slice(signed(node._saved_start), min(signed(node._saved_end), sizes[axis]), node._saved_step)
+    return Changed(sizes, lambda given: given[(slice(None),) * axis + (part,)])
+
+
+MOVES: dict[str, Callable[[Any, tuple[int, ...]], Changed]] = {
+    **dict.fromkeys(("ViewBackward0", "UnsafeViewBackward0", "SqueezeBackward0", "SqueezeBackward1"), _view),
+    **dict.fromkeys(("ReshapeAliasBackward0", "SqueezeBackward2"), _view),
+    "ExpandBackward0": _expanded, "TransposeBackward0": _transposed, "TBackward0": _turned,
+    "PermuteBackward0": _permuted, "UnsqueezeBackward0": _unsqueezed, "SliceBackward0": _sliced,
+}  # fmt: skip
