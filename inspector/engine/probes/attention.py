@@ -134,15 +134,24 @@ class AttentionMode(SwitchedMode):
             self.handlers[id(function)] = guarded if concerns is None else recorder.looked(handler, concerns)
         if recorder.selected.passing_on:
             self._look_for_projections()
+        if recorder.selected.products:
+            names = ["matmul", "bmm", "mm", "mv", "mul", "multiply"]
+            for function in (
+                getattr(space, name) for name in names for space in (torch, torch.Tensor) if hasattr(space, name)
+            ):
+                self._look_too(function, own.operands.look)
 
     def _look_for_projections(self) -> None:
         found = self._recorder.projections
         products = (torch.matmul, torch.mm, torch.Tensor.matmul, torch.Tensor.mm)
         looks = [(F.linear, found.linear), (torch.addmm, found.added_product)]
         for function, look in (*looks, *((product, found.product) for product in products)):
-            before = self.handlers.get(id(function))
-            guarded = partial(self._handle, partial(self._recorder.guarded, look))
-            self.handlers[id(function)] = partial(_both, before, guarded)
+            self._look_too(function, look)
+
+    def _look_too(self, function: Any, look: Handler) -> None:
+        before = self.handlers.get(id(function))
+        guarded = partial(self._handle, partial(self._recorder.guarded, look))
+        self.handlers[id(function)] = partial(_both, before, guarded)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}

@@ -38,15 +38,19 @@ class Products:
         left, right = (at[heads, query, keys] for at in (self.at_left, self.at_right))
         return self.scale.to(self.left)[:, None] * self.left[left] * self.right[right]
 
-    def queries_and_keys(self) -> tuple[Tensor, Tensor] | None:
-        """((a, q, d) queries times the scale, (a, k, d) keys); None where a vector depends on both (additive)."""
+    def queries_and_keys(self) -> list[tuple[Tensor, Tensor]]:
+        """[((a, q, d) queries times the scale, (a, k, d) keys)]; nothing where a vector depends on both (additive).
+
+        Of one query and one key nothing says which is which: both ways.
+        """
+        found = []
         for queries, rows, keys, columns in (
             (self.left, self.at_left, self.right, self.at_right),
             (self.right, self.at_right, self.left, self.at_left),
         ):
             if bool((rows == rows[:, :, :1]).all()) and bool((columns == columns[:, :1]).all()):
-                return self.scale.to(queries)[:, None, None] * queries[rows[:, :, 0]], keys[columns[:, 0]]
-        return None
+                found.append((self.scale.to(queries)[:, None, None] * queries[rows[:, :, 0]], keys[columns[:, 0]]))
+        return found
 
 
 def joined_products(parts: Sequence[list[Products] | str]) -> list[Products] | str:

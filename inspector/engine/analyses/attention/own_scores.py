@@ -46,21 +46,23 @@ def as_queries_and_keys(trace: Trace, attention: Attention) -> Attention:
     Raises Unsupported where they are not known, or where there are none.
     """
     calls = products_of(trace, attention)
-    parts = [call.queries_and_keys() for call in calls]
-    known = [one for one in parts if one is not None]
-    if len(known) < len(parts):
+    ways = [call.queries_and_keys() for call in calls]
+    if not all(ways):
         raise Unsupported(TOGETHER.format(attention.place))
     rows = Rows(attention, trace.look_at)
-    queries, keys = torch.cat([one for one, _ in known], 1)[:, : rows.queries], known[-1][1][:, : rows.keys]
-    if any(not _begins_with(keys, one[:, : rows.keys]) for _, one in known[:-1]):
+    keys = ways[-1][0][1][:, : rows.keys]
+    known = [next((q for q, k in way if _begins_with(keys, k[:, : rows.keys])), None) for way in ways]
+    found = [one for one in known if one is not None]
+    if len(found) < len(known):
         raise Unsupported(OTHER_KEYS.format(attention.place))
+    queries = torch.cat(found, 1)[:, : rows.queries]
     allowed = rows.allowed(0, rows.queries).expand(rows.heads, -1, -1)
-    found = replace(
+    made = replace(
         attention, weights=None, query=queries[None], key=keys[None], scale=1.0, causal=False, mask=allowed[None],
         kept=trace.look_at,
     )  # fmt: skip
     more = _added(calls, queries, keys, allowed) if any(call.plus for call in calls) else None
-    return found if more is None else replace(found, mask=more[None])
+    return made if more is None else replace(made, mask=more[None])
 
 
 def _begins_with(keys: Tensor, own: Tensor) -> bool:

@@ -105,7 +105,7 @@ class ByHand(WeightedSums):
             applied = known.masked.expand(scores.shape)
             least = margins(scores.detach().movedim(axis, -1), applied.movedim(axis, -1))
             after = replace(after, margins=least.unsqueeze(-1).movedim(-1, axis))
-        if out.shape[axis] > 1 and scores.shape == out.shape:
+        if scores.shape == out.shape:
             after = replace(after, highest=scores.detach().amax(axis, keepdim=True))
         if self.selected.products and scores.grad_fn is not None:
             origin.scores = scores.detach(), scores.grad_fn

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch import Tensor
@@ -38,17 +38,43 @@ def signed(number: int) -> int:
     return number - (1 << 64) if number >= 1 << 63 else number
 
 
-def factors_of(node: Any) -> Factors | None:
+@dataclass(slots=True)
+class Operands:
+    """What products were given whose graph saves one factor alone, since the other one needs no gradient (a first state
+    of zeros), by their node."""
+
+    given: dict[Any, tuple[Tensor, Tensor]] = field(default_factory=dict)
+
+    def look(self, args: tuple[Any, ...], _kwargs: Any, out: Any) -> None:
+        """A product of two tensors."""
+        pair = tuple(one for one in args[:2] if isinstance(one, Tensor))
+        one_alone = len(pair) == 2 and pair[0].requires_grad != pair[1].requires_grad
+        if one_alone and isinstance(out, Tensor) and out.grad_fn is not None:
+            self.given[out.grad_fn] = pair[0].detach(), pair[1].detach()
+
+    def of(self, node: Any, names: tuple[str, str]) -> tuple[Tensor, Tensor] | None:
+        """The factors of a product; None where one of them is not known."""
+        one, two = (getattr(node, f"_saved_{name}") for name in names)
+        if one is not None and two is not None:
+            return one, two
+        given = self.given.get(node)
+        # A product of more axes is one of matrices in its graph, whose factors are laid out in another way.
+        kept = one if one is not None else two
+        return given if given is not None and kept is not None and given[one is None].dim() == kept.dim() else None
+
+
+def factors_of(node: Any, operands: Operands) -> Factors | None:
     """The factors of a node that is a product of matrices, or a sum over one axis of a product; None for others."""
     name = node.name()
     if name in MATRICES:
-        one, two = (getattr(node, f"_saved_{part}") for part in MATRICES[name])
-        if one is None or two is None:
+        both = operands.of(node, MATRICES[name])
+        if both is None:
             return None
+        one, two = both
         found = _of_matrices(one, two)
         plus = hasattr(node, "_saved_alpha")  # addmm and baddbmm
         return replace(found, alpha=float(node._saved_alpha), plus=True) if plus else found
-    return _summed(node) if name == "SumBackward1" else None
+    return _summed(node, operands) if name == "SumBackward1" else None
 
 
 MATRICES = {
@@ -65,15 +91,15 @@ def _of_matrices(one: Tensor, two: Tensor) -> Factors:
     return Factors(one.unsqueeze(-2), right.unsqueeze(-3), (*one.shape[:-1], right.shape[-2]))
 
 
-def _summed(node: Any) -> Factors | None:
+def _summed(node: Any, operands: Operands) -> Factors | None:
     """(x * y).sum(axis)."""
     before = node.next_functions[0][0]
     if before is None or before.name() != "MulBackward0" or len(node._saved_dim) != 1:
         return None
-    one, two = before._saved_self, before._saved_other
-    sizes = tuple(node._saved_self_sym_sizes)
-    if one is None or two is None:
+    both, sizes = operands.of(before, ("self", "other")), tuple(node._saved_self_sym_sizes)
+    if both is None:
         return None
+    one, two = both
     axis = signed(node._saved_dim[0]) % len(sizes)
     if one.expand(sizes).shape != sizes or sizes[axis] < 2:
         return None

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from inspector.engine.attention.written.product_nodes import Factors, Moved, factors_of, moved_by
+from inspector.engine.attention.written.product_nodes import Factors, Moved, Operands, factors_of, moved_by
 from inspector.engine.errors import Unsupported
 from inspector.engine.trace.products import Products
 
@@ -62,6 +62,7 @@ class Found:
 class Walk:
     """From scores back to products; `seen` operations so far."""
 
+    operands: Operands
     seen: int = 0
 
     def products(self, node: Any, shape: tuple[int, ...]) -> Iterator[Found]:
@@ -71,7 +72,7 @@ class Walk:
         self.seen += 1
         if self.seen > MOST_NODES:
             raise Unsupported(WINDING)
-        factors = factors_of(node)
+        factors = factors_of(node, self.operands)
         if factors is not None:
             yield Found(factors).then(_to(shape), _by(torch.tensor(factors.alpha), shape), plus=factors.plus)
             return
@@ -119,12 +120,12 @@ def _by(factor: Tensor, shape: tuple[int, ...]) -> Moved:
     return lambda given: (given * factor.to(given)).expand(shape)
 
 
-def products_of(node: Any, scores: Tensor, entries: Tensor) -> Products:
+def products_of(node: Any, scores: Tensor, entries: Tensor, operands: Operands) -> Products:
     """Of the scores (…) of a softmax, whose graph is `node`, those of one sample: `entries` (a, q, k) says which.
 
     Raises Unsupported with the reason where there is no such product, or more than one.
     """
-    found = list(Walk().products(node, tuple(scores.shape)))
+    found = list(Walk(operands).products(node, tuple(scores.shape)))
     if len(found) != 1:
         raise Unsupported(SEVERAL if found else NONE)
     one, shape = found[0], found[0].factors.shape

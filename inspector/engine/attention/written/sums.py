@@ -31,6 +31,7 @@ from inspector.engine.attention.written.how_computed import how_computed
 from inspector.engine.attention.written.layout import Layout, lay_out
 from inspector.engine.attention.written.linear import LinearAttention
 from inspector.engine.attention.written.pieces import Pieces
+from inspector.engine.attention.written.product_nodes import Operands
 from inspector.engine.attention.written.products import products_of
 from inspector.engine.attention.written.whose_keys import WhoseKeys
 from inspector.engine.attention.written.windows import WHOLE, place_of, windows_of
@@ -70,6 +71,7 @@ class WeightedSums:
     pieces: Pieces = field(init=False)
     keys: WhoseKeys = field(init=False)
     linear: LinearAttention = field(default_factory=LinearAttention)
+    operands: Operands = field(default_factory=Operands)
     bytes: int = 0
     of_itself: list[KeyEnds] = field(default_factory=list)
     """What was put together and is queries and keys: both are moved on alike."""
@@ -347,7 +349,7 @@ class WeightedSums:
             of_rows = layout.of_weights(known.highest.expand(layout.contraction.left.tensor.shape))[..., 0]
             seen.highest = of_rows[..., : seen.weights.shape[2]]
         if self.selected.products:
-            seen.products = _products(layout, known, origin)
+            seen.products = _products(layout, known, origin, self.operands)
         if self.selected.passing_on:
             self.by_origin[id(origin)] = seen
             self.projections.expect(seen, layout.passed_on(self.result), self.result)
@@ -387,13 +389,13 @@ class WeightedSums:
         return any(self._weighs(tensor) for tensor in tensors)
 
 
-def _products(layout: Layout, known: Facts, origin: Origin) -> list[Products] | str:
+def _products(layout: Layout, known: Facts, origin: Origin, operands: Operands) -> list[Products] | str:
     """The products that the sample's scores are made of; why they are not known."""
     if origin.scores is None or known.entries is None:
         return NO_SOFTMAX
     entries = known.entries.expand(layout.contraction.left.tensor.shape)
     try:
-        return [products_of(origin.scores[1], origin.scores[0], layout.of_weights(entries)[0])]
+        return [products_of(origin.scores[1], origin.scores[0], layout.of_weights(entries)[0], operands)]
     except Unsupported as reason:
         return str(reason)
 

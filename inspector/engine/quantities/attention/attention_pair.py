@@ -96,7 +96,7 @@ def _products(trace: Trace, attention: Attention, query: int, keys: Tensor) -> t
     call, row = call_of(made, query)
     if int(keys.max()) >= call.at_left.shape[2]:
         raise Unsupported(UNKNOWN.format(attention.place, f"query {query} has no key {int(keys.max())}"))
-    about = ABOUT if call.queries_and_keys() is not None else ADDITIVE
+    about = ABOUT if call.queries_and_keys() else ADDITIVE
     found = call.of_pair(row, keys)
     rest = call.scores[torch.arange(len(keys), device=keys.device), row, keys] - found.sum(-1)
     more = ", ".join(f"{number:.4g}" for number in rest[:MOST_HEADS].tolist())
