@@ -181,7 +181,7 @@ def test_weights_that_are_trained_already_are_no_fault_of_the_first_loss() -> No
     assert float(loss.detach()) < 0.1
     with inspector.run(language(model), IDS, only=["trial/initial_loss"]) as capture:
         assert [one.id for one in diagnose(capture, capture.frames).findings if one.id == "IN202"] == []
-        (said,) = [one for one in trials(capture, only="initial loss")]
+        (said,) = trials(capture, only="initial loss")
     assert said.word == "fact" and "weights that are trained have that" in said.sentence
 
 
