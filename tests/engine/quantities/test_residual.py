@@ -141,11 +141,12 @@ class PostNorm(nn.Module):
         return out
 
 
-def test_a_stream_that_is_no_sum_has_no_direct_path() -> None:
+def test_a_stream_with_norms_behind_the_sums_has_a_direct_path() -> None:
+    """Its numbers: test_direct_logits_of_layers."""
     torch.manual_seed(0)
     model = PostNorm(functional=False).eval()
     sink = models.run(model, *ASKED)
-    assert "ends in a norm" in sink.refusals()["layers:attention/direct_logit"]
+    assert "encoder.layers.0.self_attn:attention/direct_logit" in sink.names() and not sink.refusals()
     assert "encoder.layers:residual/lens_rank" in sink.names() and "encoder.layers:residual/norm" in sink.names()
 
 

@@ -1,8 +1,8 @@
 """What each head adds to a score on the direct path: through the residual stream, the final norm and the head alone.
 
-The stream is a sum, x_L = x_0 + Σ of what every head and every other part adds, so that a score is a sum as well once
-the scale of the final norm is held at its value (Elhage et al. 2021). That the heads' outputs are added to the stream
-as they are, and that the norm is one of the known forms, is checked with the numbers of the run.
+The stream is a sum of what every head and every other part adds, so that a score is a sum as well once the scales of
+the norms and gates on the way are held at their values (Elhage et al. 2021 for the final norm). Which tensor of the run
+is what the heads add is found by its numbers; how the stream goes on from there is read off autograd's graph.
 
 Letters: t steps, e width, a heads, d head width.
 """
@@ -14,14 +14,22 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from inspector.engine.analyses.attention.direct_path import pulled
 from inspector.engine.analyses.attention.residual_stream import Readout, Stream
 from inspector.engine.analyses.module_calls import ModuleCall, first_tensor, same_numbers
 from inspector.engine.errors import Unsupported
 
 ROUNDING = 1e-3
 """By how much sums may differ from what the model has, relative to the largest number: their order is another one."""
-NORMED = "{} ends in a norm ({}), so what an attention adds is scaled again in every later layer: no direct path."
-NOT_ADDED = "That what the heads of {} give is added to the stream as it is could not be confirmed."
+NOT_ADDED = (
+    "What the heads of {} give was not found in what {} returns, as it is or scaled by norms, vectors or gates, so it "
+    "has no direct path that could be confirmed."
+)
+ENDS = (
+    "{} does not return what it is given plus something, nor that scaled by norms, vectors or gates, so nothing that "
+    "is added before it has a direct path."
+)
+NO_GRAPH = "{} ran without autograd's graph (no_grad or detach inside the model?), which the direct path is read off."
 NOT_JOINED = "{} is not given what {} returned, so there is no one stream."
 OTHER_NORM = "{} is neither a layer norm nor a root-mean-square norm, and only of these is the scale held."
 
@@ -38,34 +46,80 @@ class FinalNorm:
     centred: bool = False
 
 
-def check_sum(stream: Stream) -> None:
-    """Whether the layers are joined by nothing, and none ends in a norm. Raises Unsupported."""
+def check_joined(stream: Stream) -> None:
+    """Whether each layer is given what the one before it returned. Raises Unsupported."""
     for before, after in zip(stream.layers, stream.layers[1:], strict=False):
         if not same_numbers(before.result, after.given):
             raise Unsupported(NOT_JOINED.format(after.name, before.name))
-    for layer in stream.layers:
-        for call in _inside(stream, layer):
-            if same_numbers(call.result, layer.result) and "norm" in type(call.module).__name__.lower():
-                raise Unsupported(NORMED.format(layer.name, call.name))
 
 
-def check_added(stream: Stream, layer: ModuleCall, place: str, added: Tensor) -> None:
-    """Whether x + what the heads add (t, e) is what a later part of the layer is given, but for a bias.
+def behind_layers(stream: Stream, direction: Tensor) -> list[Tensor | str]:
+    """(t, e) the direction behind each layer, of the one behind the last; the reason where a later layer ends it."""
+    found: list[Tensor | str] = [direction]
+    for layer in reversed(stream.layers[1:]):
+        behind = found[0]
+        found.insert(0, behind if isinstance(behind, str) else _through(stream, layer, behind))
+    return found
 
-    Raises Unsupported. One step decides nothing.
+
+def _through(stream: Stream, layer: ModuleCall, direction: Tensor) -> Tensor | str:
+    assert layer.given is not None and layer.result is not None
+    if not layer.result.requires_grad:
+        return NO_GRAPH.format(layer.name)
+    try:
+        passed = pulled(stream, layer.name, layer.result, direction, [layer.given])[0]
+    except Unsupported as reason:
+        return str(reason)
+    return ENDS.format(layer.name) if passed is None else passed
+
+
+def at_heads(stream: Stream, layer: ModuleCall, place: str, added: Tensor, direction: Tensor) -> Tensor:
+    """(t, e) the direction at what the heads add together, `added` (t, e), of the one behind the layer.
+
+    That tensor is found by its numbers: what a module returned, or x + added where the next module is given that; both
+    but for a bias. One step decides nothing. Raises Unsupported.
     """
+    assert layer.result is not None
+    if not layer.result.requires_grad:
+        raise Unsupported(NO_GRAPH.format(layer.name))
+    for candidates in (_parts(stream, layer, added), _sums(stream, layer, added)):
+        for found in pulled(stream, layer.name, layer.result, direction, candidates):
+            if found is not None:
+                return found
+    raise Unsupported(NOT_ADDED.format(place, layer.name))
+
+
+def _parts(stream: Stream, layer: ModuleCall, added: Tensor) -> list[Tensor]:
+    """What modules of a layer returned that is what the heads add."""
+    size = _near(added) * float(added.abs().max())
+    shown = [call.result for call in _inside(stream, layer) if call.result is not None]
+    return [one for one in shown if _is(stream, one, added, size)]
+
+
+def _sums(stream: Stream, layer: ModuleCall, added: Tensor) -> list[Tensor]:
+    """What modules of a layer were given, or the layer returned, that is x + what the heads add."""
     assert layer.given is not None
-    x = stream.of_sample(layer.given.detach()).double()
-    near = max(ROUNDING, 16 * torch.finfo(layer.given.dtype).eps)
-    total, size = x + added.double(), near * (float(x.abs().max()) + float(added.abs().max()))
-    candidates = [first_tensor((call.args, call.kwargs)) for call in _inside(stream, layer)] + [layer.result]
-    for one in candidates:
-        if one is None or one.shape != layer.given.shape or same_numbers(one, layer.given):
-            continue
-        rest = stream.of_sample(one.detach()).double() - total
-        if len(rest) > 1 and float((rest - rest[0]).abs().max()) <= size:
-            return
-    raise Unsupported(NOT_ADDED.format(place))
+    total = stream.of_sample(layer.given.detach()).double() + added
+    size = _near(added) * float(added.abs().max()) + _rounding(layer.given) * float(layer.given.detach().abs().max())
+    given = [first_tensor((call.args, call.kwargs)) for call in _inside(stream, layer)]
+    shown = [one for one in (*given, layer.result) if one is not None and not same_numbers(one, layer.given)]
+    return [one for one in shown if _is(stream, one, total, size)]
+
+
+def _is(stream: Stream, shown: Tensor, rows: Tensor, size: float) -> bool:
+    """Whether a tensor of the run is some rows (t, e) plus a bias, within `size`."""
+    if shown.shape != stream.values[0].shape:
+        return False
+    rest = stream.of_sample(shown.detach()).double() - rows
+    return len(rest) > 1 and float((rest - rest[0]).abs().max()) <= size
+
+
+def _rounding(tensor: Tensor) -> float:
+    return 16 * torch.finfo(tensor.dtype).eps
+
+
+def _near(tensor: Tensor) -> float:
+    return max(ROUNDING, _rounding(tensor))
 
 
 def _inside(stream: Stream, layer: ModuleCall) -> list[ModuleCall]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.analyses.attention.attended import class_name, values_again
-from inspector.engine.analyses.attention.direct_logits import check_added, check_sum, final_norm
+from inspector.engine.analyses.attention.direct_logits import at_heads, behind_layers, check_joined, final_norm
 from inspector.engine.analyses.attention.head_maps import head_rows, known, with_heads, write_rows
 from inspector.engine.analyses.attention.residual_stream import Readout, Stream, reading, streams
 from inspector.engine.errors import Unsupported
@@ -22,9 +22,10 @@ from inspector.records.catalogue import ATTENTION
 NAME = "attention/direct_logit"
 ABOUT = Describe(
     kind="attention_statistic", title="added to the score on the direct path", scale="diverging",
-    formula="(norm's linear part of z_q W_O) · w_c, the scale of the final norm held; c: {}",
+    formula="(linear part, of norms and scales on the way to the head, of z_q W_O) · w_c, their scales held; c: {}",
     source="Elhage et al. 2021, A mathematical framework for transformer circuits: direct logit attribution",
-    method="exact for the direct path; what later layers make of it is not in it",
+    method="exact for the direct path (sums; norms and gates, their scales held); what other parts make of it is not "
+    "in it",
 )  # fmt: skip
 PREDICTED = "the most probable class at each step"
 NO_PROJECTION = "The projection behind the heads of {} was not found, so they have no part of their own in the stream."
@@ -44,7 +45,7 @@ NO_PROJECTION = "The projection behind the heads of {} was not found, so they ha
 def direct_logit(trace: Trace, emit: Emitter, token: int = -1) -> None:
     """Write `PLACE:attention/direct_logit` (head, query) of the attentions in the stack off which the scores are read.
 
-    Layers whose stream is no plain sum (norms behind the sum, gates) are refused: nothing there is a direct path.
+    Where what an attention adds goes through anything but sums, norms and scales, it is refused with the reason.
     """
     if not trace.attentions:
         return
@@ -52,14 +53,15 @@ def direct_logit(trace: Trace, emit: Emitter, token: int = -1) -> None:
         again = values_again(trace)
         output, found = streams(trace)
         stream, read = reading(trace, output, found)
-        check_sum(stream)
+        check_joined(stream)
         direction, which = _direction(trace, stream, read, token)
+        behind = behind_layers(stream, direction)
     except Unsupported as fault:
         emit.refuse(f"layers:{NAME}", str(fault))
         return
     for attention in with_heads(again, emit, NAME, gradient=False):
         try:
-            values = (_added(trace, stream, attention) * direction).sum(-1)
+            values = _direct(trace, stream, attention, behind)
         except Unsupported as reason:
             emit.refuse(f"{attention.place}:{NAME}", str(reason))
             continue
@@ -85,14 +87,23 @@ def _direction(trace: Trace, stream: Stream, read: Readout, token: int) -> tuple
     return rows, PREDICTED if token < 0 else f"class {token}{class_name(trace, scores.shape[1], token)}"
 
 
-def _added(trace: Trace, stream: Stream, attention: Attention) -> Tensor:
-    """(a, q, e) what each head adds to the stream, checked. Raises Unsupported."""
-    heads = known(attention)
-    if heads.weight is None:
-        raise Unsupported(NO_PROJECTION.format(attention.place))
+def _direct(trace: Trace, stream: Stream, attention: Attention, behind: list[Tensor | str]) -> Tensor:
+    """(a, q) what each head adds to the score, given the direction behind each layer. Raises Unsupported."""
     layer = stream.layer_of(attention)
     if layer is None:
         raise Unsupported(f"{attention.place} lies in none of the layers of {stream.name}.")
+    direction = next(one for call, one in zip(stream.layers, behind, strict=True) if call is layer)
+    if isinstance(direction, str):
+        raise Unsupported(direction)
+    added = _added(trace, stream, attention)
+    return (added * at_heads(stream, layer, attention.place, added.sum(0), direction)).sum(-1)
+
+
+def _added(trace: Trace, stream: Stream, attention: Attention) -> Tensor:
+    """(a, q, e) what each head gives to its layer. Raises Unsupported."""
+    heads = known(attention)
+    if heads.weight is None:
+        raise Unsupported(NO_PROJECTION.format(attention.place))
     weight = heads.weight.double()
     parts: dict[int, list[Tensor]] = {}
     for block in head_rows(attention, trace.look_at, gradient=False):
@@ -100,5 +111,4 @@ def _added(trace: Trace, stream: Stream, attention: Attention) -> Tensor:
     added = torch.cat([torch.cat(parts[first]) for first in sorted(parts)], dim=1)
     if added.shape[1] != stream.length or added.shape[2] != stream.values[0].shape[-1]:
         raise Unsupported(f"{attention.place} has other steps than the stream of {stream.name}.")
-    check_added(stream, layer, attention.place, added.sum(0))
     return added
