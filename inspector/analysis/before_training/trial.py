@@ -81,6 +81,9 @@ class _Trials(Readings):
         elif mean > HIGH * even:
             more = "the first outputs are confident and wrong: scale the last layer down, or look at the targets."
             yield Verdict("initial loss", "fault", f"{said}: {more}", mean / even, name)
+        elif mean < min(KNOWN, even / HIGH):
+            more = "weights that are trained have that (load them as a checkpoint, and this is said); before training"
+            yield Verdict("initial loss", "fact", f"{said}: {more} the targets reach the output.", mean / even, name)
         elif mean < even / HIGH:
             more = "before training that is too little: the targets may be among the inputs."
             yield Verdict("initial loss", "fault", f"{said}: {more}", mean / even, name)

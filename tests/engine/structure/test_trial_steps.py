@@ -168,6 +168,23 @@ def test_each_fault_is_told_and_has_its_rule(make: object, test: str, rule: str)
         assert [one.id for one in diagnose(capture, capture.frames).findings] == []
 
 
+def test_weights_that_are_trained_already_are_no_fault_of_the_first_loss() -> None:
+    """Whoever builds a trained model without a checkpoint is told that, and not that targets are among the inputs."""
+    torch.manual_seed(0)
+    model = Attending()
+    optimizer = torch.optim.Adam(model.parameters(), 0.05)
+    for _ in range(60):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(torch.tensor([IDS]))[:, :-1].flatten(0, 1), torch.tensor(IDS[1:]))
+        loss.backward()
+        optimizer.step()
+    assert float(loss.detach()) < 0.1
+    with inspector.run(language(model), IDS, only=["trial/initial_loss"]) as capture:
+        assert [one.id for one in diagnose(capture, capture.frames).findings if one.id == "IN202"] == []
+        (said,) = trials(capture, only="initial loss")
+    assert said.word == "fact" and "weights that are trained have that" in said.sentence
+
+
 class Routed(Attending):
     """Each step goes through one of eight layers, which its id chooses."""
 
