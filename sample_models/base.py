@@ -189,8 +189,20 @@ def train(
 ) -> None:
     """Train with Adam on the sample's own batches; write its checkpoints and `history.json` into `folder`.
 
-    Same seed, same bits (on one thread).
+    Same seed, same bits (on one thread), also of a model that samples.
     """
+    with seeded(seed):
+        _train(sample, folder, seed, steps, saved_at, tell)
+
+
+def _train(
+    sample: Sample,
+    folder: Path,
+    seed: int,
+    steps: int | None,
+    saved_at: Sequence[int],
+    tell: Callable[[str], None],
+) -> None:
     plan = sample.training
     assert plan is not None and sample.loss is not None
     last = plan.steps if steps is None else steps
