@@ -20,7 +20,7 @@ DIMS = (
     "step", "unit", "head", "query", "key", "source", "lag", "start", "rank", "statistic",
     "count", "class", "feature", "layer", "parameter", "bin", "exponent", "eigenvalue", "part", "component", "point",
     "token", "input", "iteration", "sequence", "number", "operation", "slot", "output", "value",
-    "node",
+    "node", "state",
 )  # fmt: skip
 """Known axis names. Others are allowed (lower-case words); these have axis labels in the window."""
 
@@ -30,7 +30,7 @@ KINDS = (
     "output", "unit", "health", "parameter", "path", "mask", "memory", "opener", "influence", "depth",
     "spectrum", "lyapunov", "trajectory", "fixed_point", "bptt", "truncation", "clipping",
     "training", "coordinate", "sequences", "state_derivative", "series", "histogram", "spike",
-    "operations", "fingerprint", "structure", "trial", "decoding",
+    "operations", "fingerprint", "structure", "trial", "decoding", "latent", "innovation",
 )  # fmt: skip
 """Known kinds. A kind determines which plot fits; a new kind needs a new panel, a new name does not.
 

@@ -1,0 +1,71 @@
+"""What was noted of the distributions of a run: objects, samples, log-probabilities and divergences, by their lines."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+from torch.distributions import Distribution
+
+MOST_CALLS = 200_000
+"""Objects, samples and divergences that are noted in one run: of a loop over 50,000 steps four each."""
+Key = tuple[Hashable, ...]
+"""Where in the code: the calls that lead to a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A line of the model's code: the module that runs there, its class, and the variable that gets the result."""
+
+    key: Key
+    place: str
+    module: str
+    name: str
+
+
+@dataclass(slots=True, eq=False)
+class Seen:
+    """One distribution that was made or used, with what was drawn from it and which values were looked up in it."""
+
+    site: Site
+    distribution: Distribution
+    samples: list[Tensor] = field(default_factory=list)
+    log_probs: list[Tensor] = field(default_factory=list)
+    inner: bool = False
+    """It is a part of another one: the Normal in an Independent."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Divergence:
+    """KL(first ‖ second) as `torch.distributions.kl_divergence` gave it."""
+
+    site: Site
+    first: Seen
+    second: Seen
+    value: Tensor
+
+
+@dataclass(slots=True)
+class DistributionCalls:
+    """All of a run, in order; a finding of the trace while the run lasts."""
+
+    seen: dict[int, Seen] = field(default_factory=dict)
+    """By the id of the object, which is kept alive here."""
+    divergences: list[Divergence] = field(default_factory=list)
+    count: int = 0
+    refused: dict[str, str] = field(default_factory=dict)
+    """Place → why something that was seen there is not shown."""
+
+    @property
+    def full(self) -> bool:
+        """Whether more calls are not noted."""
+        return self.count >= MOST_CALLS
+
+    def parts_of(self, distribution: Any) -> None:
+        """Mark the distributions that this one is made of."""
+        for name in ("base_dist", "_mixture_distribution", "_component_distribution", "_base_dist"):
+            inner = self.seen.get(id(vars(distribution).get(name)))
+            if inner is not None:
+                inner.inner = True

@@ -1,0 +1,1 @@
+"""Hidden variables: distributions, filters and hidden Markov models."""
