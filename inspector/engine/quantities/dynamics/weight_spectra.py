@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
+from inspector.engine.analyses.matrix_spectra import spectra, write_spectra
 from inspector.engine.cells.gate_info import RecurrentWeight
 from inspector.engine.errors import NotApplicable, Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
-from inspector.engine.trace.quantity import Describe, per_recurrence
+from inspector.engine.trace.quantity import per_recurrence
 from inspector.engine.trace.trace import Recurrence
 from inspector.engine.trace.work import Work, total
 
@@ -17,7 +17,6 @@ LARGEST = 1024
 """Units up to which spectra are computed: eigenvalues of 1,024 × 1,024 take about two seconds."""
 BUDGET = 4 * LARGEST**3
 """Weights × units³ that are spent on one recurrence or stack, about eight seconds."""
-SOURCE = "Pascanu, Mikolov & Bengio 2013; Arjovsky, Shah & Bengio 2016; Henrici 1962"
 
 
 def check_size(recurrence: Recurrence, _sample: int) -> None:
@@ -72,41 +71,4 @@ def _write(recurrence: Recurrence, weight: RecurrentWeight, emit: Emitter) -> No
         numbers["bound"] = weight.gain * numbers["spectral_norm"]
     for name, value in numbers.items():
         emit.scalar(f"{place}/{name}", value)
-    about = Describe(
-        kind="spectrum", compare="separate",
-        title=f"{weight.symbol}: singular values", formula=f"σ_i({weight.symbol}); all 1: orthogonal",
-        source=SOURCE, scale="log",
-    )  # fmt: skip
-    emit.array(
-        about.channel(f"{place}/singular_values", ("rank",), (len(singular),), "float64", module=recurrence.module),
-        singular,
-    )
-    about = Describe(
-        kind="spectrum", compare="separate",
-        title=f"{weight.symbol}: eigenvalues", formula=f"det({weight.symbol} − λI) = 0, by |λ|",
-        source=SOURCE, labels={"part": ("re", "im")},
-    )  # fmt: skip
-    emit.array(
-        about.channel(
-            f"{place}/eigenvalues", ("eigenvalue", "part"), tuple(eigen.shape), "float64", module=recurrence.module
-        ),
-        eigen,
-    )
-
-
-def spectra(matrix: Tensor) -> tuple[Tensor, Tensor, dict[str, float]]:
-    """(singular values (h,), eigenvalues (h, 2) by modulus, {name: number}) of one matrix (h, h), in float64."""
-    matrix = matrix.cpu().double()
-    singular = torch.linalg.svdvals(matrix)
-    values = torch.linalg.eigvals(matrix)
-    values = values[values.abs().argsort(descending=True)]
-    moduli = values.abs()
-    beyond = (singular.square().sum() - moduli.square().sum()).clamp(min=0)  # rounding may leave −1e-16
-    identity = torch.eye(len(matrix), dtype=matrix.dtype)
-    numbers = {
-        "spectral_radius": float(moduli[0]),
-        "spectral_norm": float(singular[0]),
-        "non_normality": float(beyond.sqrt()),
-        "orthogonality_defect": float((matrix.T @ matrix - identity).norm()),
-    }
-    return singular, torch.view_as_real(values), numbers
+    write_spectra(place, weight.symbol, recurrence.module, singular, eigen, emit)
