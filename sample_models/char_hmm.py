@@ -1,7 +1,8 @@
 """Hidden Markov model on text, S22: six states that nobody named, trained by the gradient of the log-likelihood.
 
-Trained, they part a word: one state is what stands between words, one begins them, one ends them, others are the letters
-inside. Look at the posterior of the states beside the Viterbi path, at the transitions, and at how long a state lasts.
+Trained, they part a word: one state is what stands between words, one begins them, one ends them, others are the
+letters inside. Look at the posterior of the states beside the Viterbi path, at the transitions, and at how long a
+state lasts.
 """
 
 from __future__ import annotations

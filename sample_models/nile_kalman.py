@@ -1,7 +1,7 @@
 """Kalman filter on a real time series, S22: the flow of the Nile at Aswan, 1871 to 1970, a level that walks at random.
 
-The level is what is hidden: z_t = z_{t−1} + B ε, x_t = z_t + D ψ. Trained by the gradient of the exact log-likelihood, B
-and D end where Durbin & Koopman (2012, section 2.2) have them, at variances of 1,469 and 15,099. Look at the filtered
+The level is what is hidden: z_t = z_{t−1} + B ε, x_t = z_t + D ψ. Trained by the gradient of the exact log-likelihood,
+B and D end where Durbin & Koopman (2012, section 2.2) have them, at variances of 1,469 and 15,099. Look at the filtered
 level beside the smoothed one, at the gain that settles, and at the innovations: the flow fell in 1899 and the model
 does not know of it. Source of the numbers: data/SOURCES.md.
 """

@@ -49,7 +49,7 @@ class HiddenMarkov(nn.Module):
 
 
 class LinearGaussian(nn.Module):
-    """z_t = A z_{t−1} + B ε, x_t = C z_t + d + D ψ with z_1 ~ N(m, P): x (b, t, o) → mean and covariance of x_t | x_{<t}.
+    """z_t = A z_{t−1} + B ε, x_t = C z_t + d + D ψ, z_1 ~ N(m, P): x (b, t, o) → mean and covariance of x_t | x_{<t}.
 
     `learned` names which of A, B, C, d and D are trained; the others stay as they begin. m and P are given.
     """
@@ -91,7 +91,7 @@ class LinearGaussian(nn.Module):
 
 
 class DeepStateSpace(nn.Module):
-    """Non-linear: z_t ~ N(μ, σ²) of an LSTM over z_{<t}, x_t ~ N(μ, σ²) of a network of z_t, q(z_t | x_{≤t}) of an LSTM.
+    """Non-linear: z_t ~ N(μ, σ²) of an LSTM over z_{<t}, x_t ~ N(μ, σ²) of a net of z_t, q(z_t | x_{≤t}) of an LSTM.
 
     x (b, t, o) → means (b, t, o) and standard deviations of x_t given the sampled z_t, and the divergences
     KL(q(z_t | x_{≤t}) ‖ p(z_t | z_{<t})) (b, t, n), each of one latent number.

@@ -1,8 +1,8 @@
-"""Non-linear state-space model on the sunspot numbers of the years 1700 to 2008, S22, trained by its evidence lower bound.
+"""Non-linear state-space model on the sunspot numbers of 1700 to 2008, S22, trained by its evidence lower bound.
 
 An LSTM over the sampled past gives mean and variance of the next hidden state, p(z_t | z_{<t}); another over the
-measurements gives the filtering posterior q(z_t | x_{≤t}). Look at both beside each other, at the KL between them by step,
-which rises where a year surprises, and at the two terms of the bound. Source of the numbers: data/SOURCES.md.
+measurements gives the filtering posterior q(z_t | x_{≤t}). Look at both beside each other, at the KL between them by
+step, which rises where a year surprises, and at the two terms of the bound. Source of the numbers: data/SOURCES.md.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Kalman filter of two hidden numbers on the sunspot numbers of the years 1700 to 2008, S22: an oscillation that is pushed.
+"""Kalman filter of two hidden numbers on the sunspot numbers of 1700 to 2008, S22: an oscillation that is pushed.
 
-z_t = A z_{t−1} + B ε, x_t = C z_t + d + D ψ, all trained by the gradient of the exact log-likelihood. The eigenvalues of A
-end as a pair inside the unit circle whose angle is the cycle of about eleven years. Innovations are larger in the years
-of large maxima than a linear Gaussian model allows for. Source of the numbers: data/SOURCES.md.
+z_t = A z_{t−1} + B ε, x_t = C z_t + d + D ψ, all trained by the gradient of the exact log-likelihood. The eigenvalues
+of A end as a pair inside the unit circle whose angle is the cycle of about eleven years. Innovations are larger in the
+years of large maxima than a linear Gaussian model allows for. Source of the numbers: data/SOURCES.md.
 """
 
 from __future__ import annotations

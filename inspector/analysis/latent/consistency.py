@@ -5,6 +5,7 @@ Source: Bar-Shalom, Li & Kirubarajan 2001, section 5.4; Ljung & Box 1978; Durbin
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,7 +65,7 @@ def autocorrelation(series: Array, lags: int) -> Array:
 
 def lags_of(length: int) -> int:
     """How many lags are looked at: as many as are usual, 10 ln t / ln 10, at most a quarter of the series."""
-    return max(0, min(length // 4, round(10 * np.log10(max(1, length)))))
+    return max(0, min(length // 4, round(10 * math.log10(max(1, length)))))
 
 
 def ljung_box(series: Array, lags: int) -> Whiteness:
@@ -97,15 +98,19 @@ def innovation_verdict(nis: Array, standard: Array) -> Verdict:
     mean, p = float(nis.mean()), size_p(nis, dimensions)
     tests = [ljung_box(column, lags_of(count)) for column in standard.T]
     white = min(tests, key=lambda one: one.p)
-    told = f"mean NIS {mean:.3g} where {dimensions} is expected (p {p:.2g}), {outside} of {count} steps outside the 95 % band"
+    told = f"mean NIS {mean:.3g} where {dimensions} is expected (p {p:.2g})"
+    told += f", {outside} of {count} steps outside the 95 % band"
     memory = f"Ljung–Box over {white.lags} lags: p {white.p:.2g}"
     threshold = SURE / dimensions
     if p >= SURE and white.p >= threshold:
         return Verdict("consistent", f"the filter fits: {told}; {memory}")
     causes = []
     if p < SURE:
-        too = "small: errors are larger than the filter expects" if mean > dimensions else (
-            "large: errors are smaller than the filter expects")
+        too = (
+            "small: errors are larger than the filter expects"
+            if mean > dimensions
+            else ("large: errors are smaller than the filter expects")
+        )
         causes.append(f"Q or R is too {too}")
     if white.p < threshold:
         causes.append("innovations remember earlier ones, so the gain or the dynamics are wrong")

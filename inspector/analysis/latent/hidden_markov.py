@@ -36,8 +36,8 @@ def checked(initial: Array, transition: Array, emission: Array) -> tuple[Array, 
     k = initial.shape[0] if initial.ndim == 1 else -1
     if k < 1 or transition.shape != (k, k) or emission.ndim != 2 or emission.shape[1] != k:
         raise NotAModel(
-            f"log π, log A and log p(x|z) have shapes {initial.shape}, {transition.shape} and {emission.shape}; expected "
-            "(k,), (k, k) and (steps, k)."
+            f"log π, log A and log p(x|z) have shapes {initial.shape}, {transition.shape} and {emission.shape}; "
+            "expected (k,), (k, k) and (steps, k)."
         )
     for name, values in (("π", initial[None]), ("A", transition)):
         sums = np.exp(values).sum(-1)
@@ -101,7 +101,7 @@ def dwells(path: npt.NDArray[np.int64], states: int) -> list[npt.NDArray[np.int6
 
 
 def expected_dwell(transition: Array) -> Array:
-    """(k,): 1 / (1 − A_kk), the mean of the geometric distribution that a hidden Markov model implies; ∞ for A_kk = 1."""
+    """(k,): 1 / (1 − A_kk), the mean of the geometric distribution that the model implies; ∞ for A_kk = 1."""
     away = 1 - np.exp(np.diagonal(transition))
     with np.errstate(divide="ignore"):
         found: Array = np.where(away > 0, 1 / away, np.inf)
@@ -114,4 +114,5 @@ def stationary(transition: Array) -> Array:
     moves = np.exp(transition)
     system = np.vstack((moves.T - np.eye(k), np.ones(k)))
     found: Array = np.linalg.lstsq(system, np.append(np.zeros(k), 1.0), rcond=None)[0]
-    return np.clip(found, 0, None) / np.clip(found, 0, None).sum()
+    found = np.clip(found, 0, None)
+    return found / float(found.sum())

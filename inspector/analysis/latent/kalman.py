@@ -46,8 +46,8 @@ class LinearGaussian:
 class Filtered:
     """Of each step: the state before x_t is seen, x_t's innovation and its covariance, the gain, the state after.
 
-    predicted (t, n), predicted_covariance (t, n, n), innovation (t, o), innovation_covariance (t, o, o), gain (t, n, o),
-    mean (t, n), covariance (t, n, n), log_likelihood (t,): ln p(x_t | x_{<t}) in nats.
+    predicted (t, n), predicted_covariance (t, n, n), innovation (t, o), innovation_covariance (t, o, o), gain
+    (t, n, o), mean (t, n), covariance (t, n, n), log_likelihood (t,): ln p(x_t | x_{<t}) in nats.
     """
 
     predicted: Array
@@ -70,7 +70,8 @@ def linear_gaussian(parts: Mapping[str, Any]) -> LinearGaussian:
     o = found["C"].shape[0] if found["C"].ndim else 0
     found["d"] = np.asarray(parts.get("d", np.zeros(o)), dtype=np.float64)
     expected = {
-        "A": (n, n), "Q": (n, n), "C": (o, n), "d": (o,), "R": (o, o), "initial_mean": (n,), "initial_covariance": (n, n)
+        "A": (n, n), "Q": (n, n), "C": (o, n), "d": (o,), "R": (o, o),
+        "initial_mean": (n,), "initial_covariance": (n, n),
     }  # fmt: skip
     for name, shape in expected.items():
         if found[name].shape != shape:
@@ -117,7 +118,9 @@ def _update(model: LinearGaussian, mean: Array, covariance: Array, seen: Array) 
     try:
         factor = np.linalg.cholesky(spread)
     except np.linalg.LinAlgError:
-        raise NotAModel("The covariance of an innovation is singular: R and the state's covariance are both 0.") from None
+        raise NotAModel(
+            "The covariance of an innovation is singular: R and the state's covariance are both 0."
+        ) from None
     gain = np.linalg.solve(spread, model.C @ covariance).T
     kept = np.eye(len(mean)) - gain @ model.C
     after = kept @ covariance @ kept.T + gain @ model.R @ gain.T

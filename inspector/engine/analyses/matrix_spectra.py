@@ -26,7 +26,8 @@ def write_spectra(place: str, symbol: str, module: str, singular: Tensor, eigen:
         source=SOURCE, labels={"part": ("re", "im")},
     )  # fmt: skip
     emit.array(
-        about.channel(f"{place}/eigenvalues", ("eigenvalue", "part"), tuple(eigen.shape), "float64", module=module), eigen
+        about.channel(f"{place}/eigenvalues", ("eigenvalue", "part"), tuple(eigen.shape), "float64", module=module),
+        eigen,
     )
 
 

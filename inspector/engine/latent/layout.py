@@ -17,8 +17,8 @@ from inspector.engine.trace.trace import Trace
 from inspector.records import ANSWER_DOMAIN
 
 FITS_NOT = (
-    "{} has shape {}; expected (batch, step, …) or (batch, …) with {} sequences of {} steps, so it is not known which of "
-    "its numbers belong to the sequence that is shown"
+    "{} has shape {}; expected (batch, step, …) or (batch, …) with {} sequences of {} steps, so it is not known which "
+    "of its numbers belong to the sequence that is shown"
 )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, distributions
@@ -123,7 +123,7 @@ class _Builder:
 
     def _estimates(self, signal: str, name: str, kind: str, every: Sequence[Distribution]) -> None:
         if isinstance(every[0], CATEGORIES):
-            laid = self._laid(f"The {kind} {name}", [one.probs for one in every])
+            laid = self._laid(f"The {kind} {name}", [_probabilities(one) for one in every])
             laid = Laid(laid.values.reshape(*_steps(laid), -1), laid.domain)
             _limit(f"The {kind} {name}", laid.values.shape[-1], "categories", MOST_STATES)
             return self._add("states", signal, f"{name}: {kind}", "p(z_t = k)", laid)
@@ -220,6 +220,12 @@ def _moments(every: Sequence[Distribution]) -> tuple[list[Tensor], list[Tensor]]
         return None
     nowhere = all(bool(one.isnan().all()) for one in (*means, *deviations))
     return None if nowhere else (means, deviations)
+
+
+def _probabilities(distribution: Any) -> Tensor:
+    """(…, k) of a distribution over categories."""
+    found: Tensor = distribution.probs
+    return found
 
 
 def _some_parameter(distribution: Distribution) -> Tensor:

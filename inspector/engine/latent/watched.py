@@ -1,7 +1,7 @@
 """Notes every call of `torch.distributions` while a model runs, whoever makes the objects and in whatever form.
 
-The methods of the classes are wrapped while the run lasts, so objects themselves stay as they are, those made before the
-run are seen too, and so are the classes of other packages that derive from torch's. `kl_divergence` may have been
+The methods of the classes are wrapped while the run lasts, so objects themselves stay as they are, those made before
+the run are seen too, and so are the classes of other packages that derive from torch's. `kl_divergence` may have been
 imported by its name anywhere; the table in which it looks up its formulas is what is replaced.
 """
 
@@ -162,7 +162,8 @@ class DistributionWatch:
 def _derived(kind: type) -> Iterator[type]:
     """A class and all that derive from it."""
     yield kind
-    for one in kind.__subclasses__():
+    derived: list[type] = kind.__subclasses__()
+    for one in derived:
         yield from _derived(one)
 
 
@@ -229,7 +230,7 @@ def _called(own: Any, note: Callable[[Any, Any], None], depth: _Depth) -> Any:
             note(self, result)
         return result
 
-    wrapper = functools.wraps(own)(_as_torch(call))
+    wrapper: Any = functools.wraps(own)(_as_torch(call))
     wrapper._watched = True
     return wrapper
 

@@ -1,4 +1,4 @@
-"""Modules that say that they are a hidden Markov or a linear Gaussian model: their matrices, and what they were given."""
+"""Modules that say that they are a hidden Markov or a linear Gaussian model: their matrices, what they were given."""
 
 from __future__ import annotations
 

@@ -38,7 +38,8 @@ def _write(variable: Variable, line: Line, emit: Emitter) -> None:
     if not dims:
         return emit.scalar(name, float(values))
     about = Describe(
-        kind="occupancy" if line.sort == "states" else "latent", title=line.title, formula=line.formula, source=SOURCE, unit="nat" if line.sort in NATS else "1",
+        kind="occupancy" if line.sort == "states" else "latent", title=line.title, formula=line.formula,
+        source=SOURCE, unit="nat" if line.sort in NATS else "1",
         labels={"statistic": ("mean", "deviation")} if line.sort == "estimate" else {},
         limits=(0.0, 1.0) if line.sort == "states" else None,
         scale="diverging" if line.sort in ("sample", "parameter") else "sequential",

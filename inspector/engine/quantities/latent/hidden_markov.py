@@ -31,9 +31,9 @@ Array = npt.NDArray[Any]
     order=56, cost="about as long as a few runs of the model", work=lambda run: run.call * 3,
 )  # fmt: skip
 def hidden_markov(trace: Trace, emit: Emitter) -> None:
-    """Write, of every module with `hidden_markov`, `states/filtered` and `states/smoothed` (step, state), `states/viterbi`
-    (step,), `states/transition` and `states/transition_counts` (state, next), `states/dwell` (state, statistic),
-    `states/log_likelihood` (step,), and of tokens `states/tokens` and `states/token_shares` (state, rank).
+    """Write, of every module with `hidden_markov`, `states/filtered` and `states/smoothed` (step, state),
+    `states/viterbi` (step,), `states/transition` and `states/transition_counts` (state, next), `states/dwell` (state,
+    statistic), `states/log_likelihood` (step,), and of tokens `states/tokens` and `states/token_shares` (state, rank).
     """
     found = trace.findings.get(DeclaredModels)
     for one in found.found if found is not None else ():
@@ -53,16 +53,20 @@ def _write(one: Declared, emit: Emitter) -> None:
     for name, values, formula in (
         ("smoothed", found.smoothed, "p(z_t = k | all of x)"), ("filtered", found.filtered, "p(z_t = k | x_1 … x_t)"),
     ):  # fmt: skip
-        about = Describe(
-            kind="occupancy", title=f"{name} posterior", formula=formula, source=SOURCE, limits=(0.0, 1.0)
-        )
+        about = Describe(kind="occupancy", title=f"{name} posterior", formula=formula, source=SOURCE, limits=(0.0, 1.0))
         _array(one, name, about, ("step", "state"), values, emit)
     about = Describe(
         kind="occupancy", title="Viterbi path", formula="argmax over whole paths of p(z | x)", source=SOURCE,
         compare="separate",
     )  # fmt: skip
     _array(one, "viterbi", about, ("step",), path, emit)
-    about = Describe(kind="latent", unit="nat", title="ln p(xₜ | x₍<t₎)", formula="ln Σ_k p(z_t = k | x_<t) p(x_t | k)", source=SOURCE)
+    about = Describe(
+        kind="latent",
+        unit="nat",
+        title="ln p(xₜ | earlier x)",
+        formula="ln Σ_k p(z_t = k | x_<t) p(x_t | k)",
+        source=SOURCE,
+    )
     _array(one, "log_likelihood", about, ("step",), found.log_likelihood, emit)
     _transitions(one, parts[1], found.pairs, emit)
     _dwells(one, parts[1], found.smoothed, path, emit)
@@ -72,7 +76,11 @@ def _write(one: Declared, emit: Emitter) -> None:
 
 def _transitions(one: Declared, transition: Array, pairs: Array, emit: Emitter) -> None:
     about = Describe(
-        kind="occupancy", title="transitions", formula="A: p(z_{t+1} = column | z_t = row)", source=SOURCE, limits=(0.0, 1.0)
+        kind="occupancy",
+        title="transitions",
+        formula="A: p(z_{t+1} = column | z_t = row)",
+        source=SOURCE,
+        limits=(0.0, 1.0),
     )
     _array(one, "transition", about, ("state", "next"), np.exp(transition), emit)
     about = Describe(

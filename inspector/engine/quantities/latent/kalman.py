@@ -1,4 +1,4 @@
-"""Linear Gaussian models: filtered and smoothed states, innovations and whether they are right, gain, eigenvalues of A."""
+"""Linear Gaussian models: filtered and smoothed states, innovations and their tests, gain, eigenvalues of A."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def _write(one: Declared, trace: Trace, emit: Emitter) -> None:
     found = kalman.filtered(model, one.sequence.double().numpy())
     emit.check()
     estimates = {
+        "predicted": ("z_t given x_1 … x_{t−1}", found.predicted, found.predicted_covariance),
         "filtered": ("z_t given x_1 … x_t", found.mean, found.covariance),
         "smoothed": ("z_t given all of x", *kalman.smoothed(model, found)),
-        "predicted": ("z_t given x_1 … x_{t−1}", found.predicted, found.predicted_covariance),
     }
     for name, (formula, mean, covariance) in estimates.items():
         spread = np.sqrt(np.clip(np.diagonal(covariance, axis1=1, axis2=2), 0, None))
@@ -68,7 +68,12 @@ def _write(one: Declared, trace: Trace, emit: Emitter) -> None:
         _array(one, f"latent/z/{name}", about, ("step", "unit", "statistic"), np.stack((mean, spread), -1), emit)
     method = _agreement(trace, found.log_likelihood)
     about = Describe(
-        kind="latent", unit="nat", title="ln p(xₜ | x₍<t₎)", formula="ln N(ν_t; 0, S_t)", source=SOURCE, method=method
+        kind="latent",
+        unit="nat",
+        title="ln p(xₜ | earlier x)",
+        formula="ln N(ν_t; 0, S_t)",
+        source=SOURCE,
+        method=method,
     )
     _array(one, "latent/z/log_likelihood", about, ("step",), found.log_likelihood, emit)
     _innovations(one, found, emit)
@@ -76,7 +81,7 @@ def _write(one: Declared, trace: Trace, emit: Emitter) -> None:
 
 
 def _agreement(trace: Trace, likelihood: Array) -> str:
-    """"exact", with what the run's own loss says of it."""
+    """ "exact", with what the run's own loss says of it."""
     if trace.loss is None or trace.loss.shape[1] < len(likelihood):
         return "exact"
     loss = trace.loss[trace.look_at, : len(likelihood)].double().numpy()
@@ -107,7 +112,9 @@ def _innovations(one: Declared, found: kalman.Filtered, emit: Emitter) -> None:
         kind="innovation", title="autocorrelation of innovations", scale="diverging", source=TESTS, limits=(-1.0, 1.0),
         formula="r_k of the standardised innovations; 95 % within ±1.96/√t where they have no memory",
     )  # fmt: skip
-    _array(one, "innovation/autocorrelation", about, ("lag", "unit"), np.vstack((np.ones_like(memory[:1]), memory)), emit)
+    _array(
+        one, "innovation/autocorrelation", about, ("lag", "unit"), np.vstack((np.ones_like(memory[:1]), memory)), emit
+    )
     for unit, column in enumerate(standard.T):
         test = consistency.ljung_box(column, lags)
         emit.scalar(f"{one.place}:innovation/ljung_box/statistic/{unit}", test.statistic)
