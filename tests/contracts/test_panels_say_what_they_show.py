@@ -21,9 +21,10 @@ from inspector.gui.panel.registry import ordered
 from inspector.records import Channel, InputSpec, Load
 
 MASKED, SCAN, HANDED = "masked by a finite number", "a scan by running sums", "hands its state on"
+SAMPLED = "samples hidden states"
 SAMPLES = (
-    "char_gru", "char_s4d", "ladder_lstm", "char_transformer", "elman_relu", "deep_highway", "adding_elman", "", MASKED,
-    SCAN, HANDED,
+    "char_gru", "char_s4d", "ladder_lstm", "char_transformer", "elman_relu", "deep_highway", "adding_elman",
+    "nile_kalman", "char_hmm", "", MASKED, SCAN, HANDED, SAMPLED,
 )  # fmt: skip
 SLOW = {
     "bptt", "truncation", "influence", "fixed_points", "gradient/state_derivatives", "operations",
@@ -106,9 +107,22 @@ def scan() -> tuple[Subject, Batch]:
     return Subject(model=Scan(), kind="vectors", width=3), Batch(torch.randn(1, 9, 3), torch.tensor([9]))
 
 
+class Sampled(nn.Module):
+    """A state of numbers and one of categories by step, both sampled."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        z = torch.distributions.Normal(x, 1.0).rsample()
+        return z * torch.distributions.Categorical(logits=x).sample()[..., None]
+
+
+def sampled() -> tuple[Subject, Batch]:
+    """Distributions of both sorts."""
+    return Subject(model=Sampled(), kind="vectors", width=3), Batch(torch.randn(1, 9, 3), torch.tensor([9]))
+
+
 def recorded(sample: str) -> KeptTrace:
     kept: list[KeptTrace] = []
-    made = {MASKED: masked, SCAN: scan, HANDED: handed}
+    made = {MASKED: masked, SCAN: scan, HANDED: handed, SAMPLED: sampled}
     if sample in made:
         subject, batch = made[sample]()
     elif sample:

@@ -189,6 +189,7 @@ def make_capture(
         put(Channel(name="output:token", kind="output", dims=("step", "rank"), shape=(steps, 3), dtype="int64",
                     title="tokens", value_domain="vocabulary"), random.integers(0, 4, (steps, 3)))  # fmt: skip
         put_residual(put, random, steps, nan)
+        put_latent(put, writer, steps, units, nan)
         put_bptt(put, writer, min(steps, 300))
         put_clipping(put, writer, units, hostile, nan)
         put(Channel(name="rnn.l0:health/h", kind="health", dims=("count",), shape=(7,), dtype="int64", title="health",
@@ -261,6 +262,37 @@ def put_residual(put: Put, random: np.random.Generator, steps: int, nan: bool) -
     put(Channel(name="attn:attention/flops", kind="attention_cost", dims=("part", "length"), shape=(2, 2),
                 dtype="float64", title="multiplications", labels={"part": ("Q", "scores"), "length": ("this run", "256")}),
         np.array([[1.0, 2.0], [3.0, 4e9]]))  # fmt: skip
+
+
+def put_latent(put: Put, writer: Writer, steps: int, units: int, nan: bool) -> None:
+    """A hidden variable with its prior, sample and terms, one a sequence, innovations, and a hidden Markov model."""
+    random, both = np.random.default_rng(3), {"statistic": ("mean", "deviation")}
+
+    def write(name: str, kind: str, dims: tuple[str, ...], values: np.ndarray, **more: Any) -> None:
+        if nan and values.dtype.kind == "f":
+            values.reshape(-1)[:2] = np.nan, np.inf
+        told = {"title": name.rpartition("/")[2], **more}
+        put(Channel(name=name, kind=kind, dims=dims, shape=values.shape, dtype=str(values.dtype), **told), values)
+
+    for name in ("z", "prior"):
+        write(f"rnn.l0:latent/z/{name}", "latent", ("step", "unit", "statistic"), random.random((steps, units, 2)), labels=both)
+    write("rnn.l0:latent/z/sample", "latent", ("step", "unit"), random.normal(size=(steps, units)))
+    write("rnn.l0:latent/z/kl", "latent", ("step", "unit"), random.random((steps, units)), unit="nat")
+    write("rnn.l0:latent/z/kl_total", "latent", ("step",), random.random(steps), unit="nat")
+    write("rnn.l0:latent/once/once", "latent", ("unit", "statistic"), random.random((units, 2)), labels=both)
+    write("rnn.l0:innovation/standardised", "innovation", ("step", "unit"), random.normal(size=(steps, 2)))
+    write("rnn.l0:innovation/nis", "innovation", ("step",), random.random(steps))
+    write("rnn.l0:innovation/gain", "innovation", ("step", "component"), random.random((steps, 2)))
+    write("rnn.l0:innovation/autocorrelation", "innovation", ("lag", "unit"), random.random((1 + steps // 4, 2)))
+    for end, value in (("low", 0.05), ("high", 7.4)):
+        writer.write(Scalar(f"rnn.l0:innovation/nis/{end}", 0, value))
+    write("rnn.l0:states/smoothed", "occupancy", ("step", "state"), random.dirichlet(np.ones(3), steps), limits=(0, 1))
+    write("rnn.l0:states/viterbi", "occupancy", ("step",), random.integers(0, 3, steps), compare="separate")
+    write("rnn.l0:states/transition", "occupancy", ("state", "next"), random.dirichlet(np.ones(3), 3), limits=(0, 1))
+    write("rnn.l0:states/dwell", "occupancy", ("state", "statistic"), random.random((3, 2)),
+          labels={"statistic": ("occupancy", "mean dwell")})  # fmt: skip
+    write("rnn.l0:states/tokens", "occupancy", ("state", "rank"), random.integers(0, 4, (3, 2)), value_domain="vocabulary")
+    write("rnn.l0:states/token_shares", "occupancy", ("state", "rank"), random.random((3, 2)))
 
 
 def put_bptt(put: Put, writer: Writer, size: int) -> None:

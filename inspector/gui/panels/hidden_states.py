@@ -41,7 +41,7 @@ COLUMNS = {
 class HiddenStates(Panel):
     """Channels of kind "occupancy": posteriors (step, state), a path (step,), (state, next), and tables by state."""
 
-    tab_order, tab_row = 56, "upper"
+    tab_order, tab_row = 65, "upper"
     key, title = "hidden_states", "Hidden states"
     hint = (
         "Probabilities of discrete hidden states by step, the Viterbi path, transitions and dwell times. Needs a "

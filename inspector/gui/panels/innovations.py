@@ -33,7 +33,7 @@ MOST_LINES = 6
 class Innovations(Panel):
     """Channels of kind "innovation": standardised (step, unit), squared (step,), (step, component), (lag, unit)."""
 
-    tab_order, tab_row = 54, "upper"
+    tab_order, tab_row = 64, "upper"
     key, title = "innovations", "Innovations"
     hint = (
         "What a Kalman filter did not expect, with its χ² band, its memory, and the gain over time. Needs a model that "

@@ -37,7 +37,7 @@ SHARES = (3, 3, 2)
 class Latents(Panel):
     """Channels of kind "latent": estimates (…, unit, statistic), samples and divergences (…, unit), terms (step,)."""
 
-    tab_order, tab_row = 52, "upper"
+    tab_order, tab_row = 63, "upper"
     key, title = "latents", "Latents"
     hint = (
         "Hidden variables: means with 95 % bands, samples, KL and ln p by step. Needs a model that uses "
