@@ -268,14 +268,20 @@ def put_latent(put: Put, writer: Writer, steps: int, units: int, nan: bool) -> N
     """A hidden variable with its prior, sample and terms, one a sequence, innovations, and a hidden Markov model."""
     random, both = np.random.default_rng(3), {"statistic": ("mean", "deviation")}
 
-    def write(name: str, kind: str, dims: tuple[str, ...], values: np.ndarray, **more: Any) -> None:
+    def write(name: str, kind: str, dims: tuple[str, ...], values: np.ndarray, **more: object) -> None:
         if nan and values.dtype.kind == "f":
             values.reshape(-1)[:2] = np.nan, np.inf
         told = {"title": name.rpartition("/")[2], **more}
         put(Channel(name=name, kind=kind, dims=dims, shape=values.shape, dtype=str(values.dtype), **told), values)
 
     for name in ("z", "prior"):
-        write(f"rnn.l0:latent/z/{name}", "latent", ("step", "unit", "statistic"), random.random((steps, units, 2)), labels=both)
+        write(
+            f"rnn.l0:latent/z/{name}",
+            "latent",
+            ("step", "unit", "statistic"),
+            random.random((steps, units, 2)),
+            labels=both,
+        )
     write("rnn.l0:latent/z/sample", "latent", ("step", "unit"), random.normal(size=(steps, units)))
     write("rnn.l0:latent/z/kl", "latent", ("step", "unit"), random.random((steps, units)), unit="nat")
     write("rnn.l0:latent/z/kl_total", "latent", ("step",), random.random(steps), unit="nat")
@@ -291,7 +297,9 @@ def put_latent(put: Put, writer: Writer, steps: int, units: int, nan: bool) -> N
     write("rnn.l0:states/transition", "occupancy", ("state", "next"), random.dirichlet(np.ones(3), 3), limits=(0, 1))
     write("rnn.l0:states/dwell", "occupancy", ("state", "statistic"), random.random((3, 2)),
           labels={"statistic": ("occupancy", "mean dwell")})  # fmt: skip
-    write("rnn.l0:states/tokens", "occupancy", ("state", "rank"), random.integers(0, 4, (3, 2)), value_domain="vocabulary")
+    write(
+        "rnn.l0:states/tokens", "occupancy", ("state", "rank"), random.integers(0, 4, (3, 2)), value_domain="vocabulary"
+    )
     write("rnn.l0:states/token_shares", "occupancy", ("state", "rank"), random.random((3, 2)))
 
 

@@ -72,7 +72,7 @@ def variables_of(calls: DistributionCalls, axes: Axes) -> Variables:
         with suppress(KeyError):
             group = [seen for seen in group if id(seen) not in second or seen.samples or seen.log_probs]
         if group:
-            name = _free(site.place, name_of(site, group[0].distribution), taken)
+            name = free_name(site.place, name_of(site, group[0].distribution), taken)
             own = [one for one in calls.divergences if one.first.site is site and not one.first.inner]
             variable = Variable(site.place, site.module, name)
             _Builder(variable, axes, made.refused).build(group, own)
@@ -86,7 +86,8 @@ def name_of(site: Site, distribution: Distribution) -> str:
     return site.name or type(distribution).__name__
 
 
-def _free(place: str, name: str, taken: set[tuple[str, str]]) -> str:
+def free_name(place: str, name: str, taken: set[tuple[str, str]]) -> str:
+    """The name, with a number behind it where it is taken at this place; it is taken from now on."""
     number, found = 2, name
     while (place, found) in taken:
         found, number = f"{name} {number}", number + 1
@@ -233,8 +234,8 @@ def _some_parameter(distribution: Distribution) -> Tensor:
     return torch.empty(distribution.batch_shape + distribution.event_shape, device="meta")
 
 
-def lines_of(variables: Variables) -> Iterator[tuple[Variable, Line]]:
+def lines_of(variables: Sequence[Variable]) -> Iterator[tuple[Variable, Line]]:
     """Every line with its variable."""
-    for variable in variables.found:
+    for variable in variables:
         for line in variable.lines:
             yield variable, line

@@ -29,7 +29,9 @@ class DistributionProbe:
 
     def attach(self, model: nn.Module, trace: Trace, emit: Emitter) -> None:
         """Wrap the classes of torch.distributions until `detach`."""
-        self._watch = DistributionWatch(model, DistributionCalls())
+        calls = DistributionCalls()
+        trace.findings.put(calls)
+        self._watch = DistributionWatch(model, calls)
         self._watch.begin()
 
     def detach(self) -> None:
@@ -51,3 +53,4 @@ class DistributionProbe:
         for channel, reason in found.refused.items():
             emit.refuse(channel, reason)
         trace.findings.put(found)
+        trace.findings.put(DistributionCalls())  # what was noted is released

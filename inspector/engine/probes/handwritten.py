@@ -23,6 +23,7 @@ from inspector.engine.cells.family import is_opaque, sequence_family, step_famil
 from inspector.engine.errors import CancelledError, Unsupported
 from inspector.engine.hooks.function_mode import FUSED, runs_fused, unwatched
 from inspector.engine.hooks.module_stack import ModuleStack
+from inspector.engine.latent.written import find_written
 from inspector.engine.recurrent.traced.as_ran import as_it_ran
 from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, ROOT, corrected, place_of_step, recurrence_of
 from inspector.engine.recurrent.traced.cells.gradients import Wanted
@@ -195,6 +196,7 @@ class Handwritten:
             emit.progress(0.0, 0.0, f"looking for recurrences in {len(self._recorder):,} operations")
         written = without_copies(self._recorder.table())
         scans = scans_of(written, trace, emit, self._names)
+        find_written(written, trace, emit, self._names)
         table, lost = resolved(written)
         table = table if trace.editing else with_lists(table)
         self._made = Origins(table, trace)

@@ -16,10 +16,11 @@ from inspector.engine.recurrent.traced.loops.unshown import COMPLEX, Unshown
 from inspector.engine.recurrent.traced.program.gates import leading_to
 from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.operation import name_of, results_of
+from inspector.engine.recurrent.traced.record.places import place_of
 from inspector.engine.scans.factors import PRODUCTS, SUMS
 from inspector.engine.scans.loops import Looped, looped
 from inspector.engine.scans.recurrences import MOST, recurrence_of
-from inspector.engine.scans.search import Scan, Scans, place_of, steps_of, unique
+from inspector.engine.scans.search import Scan, Scans, steps_of, unique
 from inspector.engine.scans.shown import stands_for
 from inspector.engine.scans.step import DECAY, DiagonalStep, split
 from inspector.engine.scans.values import Flow

@@ -13,6 +13,7 @@ from inspector.engine.errors import CancelledError
 from inspector.engine.recurrent.traced.loops.loop import Loop
 from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.operation import given_to, results_of
+from inspector.engine.recurrent.traced.record.places import place_of
 from inspector.engine.scans import decayed
 from inspector.engine.scans.chunked import chunked_products
 from inspector.engine.scans.convolution import Convolution, convolutions
@@ -36,7 +37,6 @@ from inspector.engine.trace.trace import Attention, Recurrence, Trace
 from inspector.engine.wording import error_text
 from inspector.records import Log
 
-ROOT = "model"
 TOO_LARGE = "The scan in {} is not shown: its states are {:,} numbers for one sequence; the limit is {:,}."
 PRODUCT = 2
 """Factors of what is summed up where a running sum is a memory: of keys and values."""
@@ -243,13 +243,6 @@ def steps_of(found: Diagonal, real: int, sample: int | None) -> Steps:
 def _rows(found: Diagonal, count: int, sample: int | None, gradient: Tensor) -> Tensor:
     rows = found.layout.rows(gradient, sample)
     return rows[1:] if len(rows) == count + 1 else rows[:count]
-
-
-def place_of(table: Table, n: int, names: Mapping[int, str]) -> tuple[str, str]:
-    """(name, class) of the module whose code ran a call."""
-    owner = table.op(n).owner
-    name = names.get(id(owner))
-    return (name or ROOT, type(owner).__name__) if name is not None else (ROOT, "scan")
 
 
 def unique(place: str, trace: Trace, emit: Emitter) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from inspector.engine.latent.variables import Line, Variable, Variables, lines_of
+from inspector.engine.latent.variables import Line, Variable, Variables, free_name, lines_of
+from inspector.engine.latent.written import WrittenVariables
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, dtype_name, per_run, rows_per_page
@@ -23,10 +24,11 @@ def distributions(trace: Trace, emit: Emitter) -> None:
     statistic) with statistic mean and deviation, `sample` (step, unit), `kl` (step, unit), `kl_total` and `log_prob`
     (step,), probabilities of categories (step, state). Without a step axis where there is one value a sequence.
     """
-    found = trace.findings.get(Variables)
-    if found is None:
-        return
-    for variable, line in lines_of(found):
+    found, written = trace.findings.of(Variables), trace.findings.of(WrittenVariables)
+    taken = {(variable.place, variable.name) for variable in found.found}
+    for variable in written.found:
+        variable.name = free_name(variable.place, variable.name, taken)
+    for variable, line in lines_of([*found.found, *written.found]):
         emit.check()
         _write(variable, line, emit)
 
