@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any
-
 from torch import Tensor
 from torch.distributions import Distribution
 
 MOST_CALLS = 200_000
 """Objects, samples and divergences that are noted in one run: of a loop over 50,000 steps four each."""
+PARTS = ("base_dist", "_mixture_distribution", "_component_distribution", "_base_dist")
+"""Attributes by which torch's classes hold the distributions that they are made of."""
 Key = tuple[Hashable, ...]
 """Where in the code: the calls that lead to a line."""
 
@@ -63,9 +63,10 @@ class DistributionCalls:
         """Whether more calls are not noted."""
         return self.count >= MOST_CALLS
 
-    def parts_of(self, distribution: Any) -> None:
-        """Mark the distributions that this one is made of."""
-        for name in ("base_dist", "_mixture_distribution", "_component_distribution", "_base_dist"):
-            inner = self.seen.get(id(vars(distribution).get(name)))
-            if inner is not None:
-                inner.inner = True
+    def mark_parts(self) -> None:
+        """Mark the distributions that others are made of: the Normal in an Independent."""
+        for seen in list(self.seen.values()):
+            for name in PARTS:
+                inner = self.seen.get(id(vars(seen.distribution).get(name)))
+                if inner is not None and inner is not seen:
+                    inner.inner = True

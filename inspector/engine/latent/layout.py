@@ -65,8 +65,11 @@ def laid_out(what: str, values: Sequence[Tensor], axes: Axes) -> Laid:
 
 
 def constant(value: Tensor, axes: Axes) -> bool:
-    """Whether a tensor has no axis of sequences: a prior that is the same for all."""
-    return value.dim() == 0 or (value.dim() == 1 and value.shape[0] != axes.size) or axes.size not in value.shape
+    """Whether a tensor is the same for all sequences, as a prior may be: at most one axis, or others of length 1."""
+    leading = value.shape[:-1]
+    if value.dim() == 1:
+        return value.shape[0] != axes.size
+    return not value.dim() or (axes.size > 1 and all(size == 1 for size in leading))
 
 
 def _whole(what: str, value: Tensor, axes: Axes) -> Laid:

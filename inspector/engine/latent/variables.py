@@ -62,6 +62,7 @@ class Variables:
 def variables_of(calls: DistributionCalls, axes: Axes) -> Variables:
     """The variables of what was noted, in the order of the code's first calls."""
     made = Variables()
+    calls.mark_parts()
     sites: dict[Site, list[Seen]] = {}
     for seen in calls.seen.values():
         if not seen.inner:
@@ -164,8 +165,8 @@ class _Builder:
 
     def _prior(self, other: str, group: Sequence[Divergence]) -> None:
         every, kind = [one.second.distribution for one in group], type(group[0].second.distribution).__name__
-        if constant(_some_parameter(every[0]), self.axes):
-            shapes = [one.first.distribution.batch_shape for one in group]
+        shapes = [one.first.distribution.batch_shape for one in group]
+        if any(one.batch_shape != shape for one, shape in zip(every, shapes, strict=True)):
             every = [one.expand(shape) for one, shape in zip(every, shapes, strict=True)]
         self._estimates(other, other, kind, every)
 

@@ -43,7 +43,7 @@ class Latents(Panel):
         "Hidden variables: means with 95 % bands, samples, KL and ln p by step. Needs a model that uses "
         "torch.distributions, draws z = μ + σ ε, or says what its hidden states are."
     )
-    shows = ("latent/distributions", "latent/kalman")
+    shows = ("latent/distributions", "latent/kalman", "latent/hidden_markov")
     needs_height = 260
 
     @classmethod

@@ -43,7 +43,9 @@ class Spectra(Panel):
     key, title = "spectra", "Spectra"
     of_recurrences = True
     hint = "Singular values and eigenvalues of step Jacobians and recurrent weights. Needs a recurrent layer."
-    shows = ("weight/spectrum", "jacobian/isometry", "jacobian/singular_values", "jacobian/eigenvalues")
+    shows = (
+        "weight/spectrum", "jacobian/isometry", "jacobian/singular_values", "jacobian/eigenvalues", "latent/kalman",
+    )  # fmt: skip
     needs_height = 320
 
     @classmethod
