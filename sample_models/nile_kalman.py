@@ -39,9 +39,9 @@ def draw(_generator: torch.Generator) -> Plain:
 
 
 def start() -> dict[str, Tensor]:
-    """A level of unknown height that walks as much as is measured wrongly."""
+    """A level of unknown height that walks as much as is measured wrongly, and both far too much."""
     one = torch.ones(1, 1)
-    return {"A": one, "B": one, "C": one, "d": torch.zeros(1), "D": one, "m": torch.zeros(1), "P": 1000 * one}
+    return {"A": one, "B": 5 * one, "C": one, "d": torch.zeros(1), "D": 5 * one, "m": torch.zeros(1), "P": 1000 * one}
 
 
 def build() -> Sample:

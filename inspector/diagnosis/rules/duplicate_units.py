@@ -10,6 +10,9 @@ from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.units import numbers, unit_tables
 from inspector.records import Finding
 
+ITERATION = "iteration of "
+"""How the axis of a recurrence that reads no step of an input begins."""
+
 
 class DuplicateUnits:
     """Reads for each unit the smallest other one with which its correlation is above 0.999 or below −0.999.
@@ -39,8 +42,9 @@ class DuplicateUnits:
                 continue
             copies = np.flatnonzero(table.rows["duplicate_of"] >= 0)
             moving = table.units - int(((table.rows["dead"] > 0) | (table.rows["constant"] > 0)).sum())
+            own = _reads_nothing(run, table.channel.name.removesuffix("/units"))
             if len(copies) >= max(1.0, run.limit("share") * table.units):
-                alike = moving >= run.limit("units") and len(copies) == moving - 1
+                alike = not own and moving >= run.limit("units") and len(copies) == moving - 1
                 yield Finding(
                     rule="duplicate-units", severity="warning" if alike else "info", place=table.channel.place,
                     message=f"{len(copies)} of {moving} units that change repeat another: {numbers(copies)}"
@@ -50,6 +54,12 @@ class DuplicateUnits:
                     remedy="Begin with weights that are drawn at random, one row unlike the other, or use fewer units.",
                     code="nn.init.orthogonal_(rnn.weight_hh_l0)",
                 )  # fmt: skip
+
+
+def _reads_nothing(run: Run, state: str) -> bool:
+    """Whether a recurrence runs by itself, along an axis of its own iterations: the covariance of a Kalman filter is
+    symmetric and goes to its limit as one, and no layer works there."""
+    return state in run.channels and run.channels[state].step_domain.startswith(ITERATION)
 
 
 RULES.register("duplicate-units")(DuplicateUnits())
