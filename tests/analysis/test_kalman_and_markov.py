@@ -43,7 +43,9 @@ def joint(of: LinearGaussian) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.nd
         own.append(of.A @ own[-1] @ of.A.T + of.Q)
     states = np.zeros((STEPS * n, STEPS * n))
     for t, s in itertools.product(range(STEPS), repeat=2):
-        block = np.linalg.matrix_power(of.A, max(t - s, 0)) @ own[min(t, s)] @ np.linalg.matrix_power(of.A, max(s - t, 0)).T
+        block = (
+            np.linalg.matrix_power(of.A, max(t - s, 0)) @ own[min(t, s)] @ np.linalg.matrix_power(of.A, max(s - t, 0)).T
+        )
         states[t * n : (t + 1) * n, s * n : (s + 1) * n] = block
     read = np.kron(np.eye(STEPS), of.C)
     both, seen = states @ read.T, read @ states @ read.T + np.kron(np.eye(STEPS), of.R)
@@ -77,7 +79,9 @@ def test_filter_and_smoother_condition_the_joint_normal(noise: float) -> None:
     away = (x - expected).reshape(-1)
     whole = -(away @ np.linalg.solve(seen, away) + np.linalg.slogdet(2 * np.pi * seen)[1]) / 2
     assert found.log_likelihood.sum() == pytest.approx(whole, rel=1e-12)
-    np.testing.assert_allclose(found.mean, found.predicted + np.einsum("tno,to->tn", found.gain, found.innovation), atol=1e-12)
+    np.testing.assert_allclose(
+        found.mean, found.predicted + np.einsum("tno,to->tn", found.gain, found.innovation), atol=1e-12
+    )
 
 
 @pytest.mark.parametrize(
@@ -156,7 +160,11 @@ def test_a_filter_that_is_mistuned_is_told_from_one_that_fits() -> None:
 
 def chain(seed: int = 0, k: int = 3) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     random = np.random.default_rng(seed)
-    return np.log(random.dirichlet(np.ones(k))), np.log(random.dirichlet(np.ones(k), k)), random.normal(size=(STEPS, k)) * 2
+    return (
+        np.log(random.dirichlet(np.ones(k))),
+        np.log(random.dirichlet(np.ones(k), k)),
+        random.normal(size=(STEPS, k)) * 2,
+    )
 
 
 def test_posteriors_and_viterbi_sum_over_every_path() -> None:

@@ -73,7 +73,7 @@ def test_tabs_and_menus_know_panels_that_are_not_made(window: Window, tmp_path: 
     assert made < set(window.panels)
     expected = {kind.title for key, kind in ordered() if not window.panels[key].channels()}
     assert pale == expected and "Gradients" not in pale
-    assert PANELS["openers"].accepts(SATURATION) and "Gate openers" in pale, (
+    assert PANELS["openers"].accepts(SATURATION) and "Openers" in pale, (
         "shares of units, of a layer without gates, are shown beside others only"
     )
     assert {action.text() for action in window.menu_actions} >= {f"{kind.title}: Save figure…" for _, kind in ordered()}

@@ -158,32 +158,14 @@ AIMS: dict[str, tuple[Aim, ...]] = {
     ),
     "latents": (
         Aim(
-            lambda p: p.upper,
+            lambda p: p.sheet.upper,
             (41.2, 0.5),
             {"step": 41, "place": L0},
             ("sample [41, 0]", of("rnn.l0:latent/z/sample", 41, 0)),
         ),
-        Aim(lambda p: p.terms.plot, (43, 0.5), {"step": 43}, ("kl_total [43]", of("rnn.l0:latent/z/kl_total", 43))),
-    ),
-    "innovations": (
         Aim(
-            lambda p: p.innovation,
-            (41, 0.5),
-            {"step": 41, "place": L0},
-            ("nis [41]", of("rnn.l0:innovation/nis", 41)),
+            lambda p: p.sheet.terms.plot, (43, 0.5), {"step": 43}, ("kl_total [43]", of("rnn.l0:latent/z/kl_total", 43))
         ),
-        Aim(lambda p: p.nis, (44, 0.5), {"step": 44}),
-        Aim(lambda p: p.gain, (45, 0.5), {"step": 45}),
-        Aim(lambda p: p.memory, (7, 0.5), row=("autocorrelation [7]", of("rnn.l0:innovation/autocorrelation", 7, 1))),
-    ),
-    "hidden_states": (
-        Aim(
-            lambda p: p.row.plot,
-            (117, 2),
-            {"step": 117, "unit": 2, "place": L0},
-            ("smoothed [117, 2]", of("rnn.l0:states/smoothed", 117, 2)),
-        ),
-        Aim(lambda p: p.moves.plot, (1, 2), {"unit": 2}),
     ),
     "lags": (
         Aim(lambda p: p.plot, (7, -1), row=("norm by lag, p10 [lag 7]", of("rnn.l0:jacobian/lag", 1, 7))),

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import cases_gradients
+import cases_latents
 import cases_residual
 import cases_runs
 import cases_sequences
@@ -33,6 +34,7 @@ from inspector.records import Scalar
 
 CASES = (
     *cases_units.CASES, *cases_gradients.CASES, *cases_runs.CASES, *cases_sequences.CASES, *cases_residual.CASES,
+    *cases_latents.CASES,
 )  # fmt: skip
 
 

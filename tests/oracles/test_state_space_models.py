@@ -58,7 +58,14 @@ def test_the_nile_as_in_statsmodels(library: Any) -> None:
 def test_two_states_as_in_pykalman(library: Any) -> None:
     parts = turning()
     theirs = library.KalmanFilter(
-        parts["A"], parts["C"], parts["Q"], parts["R"], None, parts["d"], parts["initial_mean"], parts["initial_covariance"]
+        parts["A"],
+        parts["C"],
+        parts["Q"],
+        parts["R"],
+        None,
+        parts["d"],
+        parts["initial_mean"],
+        parts["initial_covariance"],
     )
     x = np.random.default_rng(1).normal(size=(40, 2)) * 2
     of = kalman.linear_gaussian(parts)
@@ -74,7 +81,11 @@ def test_two_states_as_in_pykalman(library: Any) -> None:
 @pytest.mark.parametrize("library", ["hmmlearn.hmm"], indirect=True)
 def test_states_as_in_hmmlearn(library: Any) -> None:
     random = np.random.default_rng(2)
-    initial, transition, emission = random.dirichlet(np.ones(3)), random.dirichlet(np.ones(3), 3), random.dirichlet(np.ones(5), 3)
+    initial, transition, emission = (
+        random.dirichlet(np.ones(3)),
+        random.dirichlet(np.ones(3), 3),
+        random.dirichlet(np.ones(5), 3),
+    )
     theirs = library.CategoricalHMM(n_components=3)
     theirs.startprob_, theirs.transmat_, theirs.emissionprob_, theirs.n_features = initial, transition, emission, 5
     x = random.integers(0, 5, 60)

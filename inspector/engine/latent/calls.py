@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+
 from torch import Tensor
 from torch.distributions import Distribution
 

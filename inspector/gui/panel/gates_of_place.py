@@ -21,7 +21,7 @@ TABLES = (("token", "unit"), ("feature", "unit"))
 
 
 class GatesOfPlace:
-    """The channels of one place, and the numbers and sentences that the panel Gate openers makes of them.
+    """The channels of one place, and the numbers and sentences that the panel Openers makes of them.
 
     capture: a capture or a comparison of two; frame: -1 for the newest; channels: those of the place.
     """

@@ -46,7 +46,7 @@ class Openers(Panel):
     """Tables (token, unit) and (feature, unit) of kind "opener", gates, memory runs and timescales of one place."""
 
     tab_order, tab_row = 40, "upper"
-    key, title = "openers", "Gate openers"
+    key, title = "openers", "Openers"
     of_recurrences = True
     hint = (
         "Which inputs open each gate, what a unit retains over a span of steps, its memory timescale, and runs of "

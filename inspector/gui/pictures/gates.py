@@ -20,7 +20,7 @@ def find(view: Any, frame: int) -> Sequence[Channel]:
 
 
 def read(view: Any, frame: int, channels: Sequence[Channel]) -> Sketch:
-    """The map of the gate that carries the last layer's state over, else of its first gate; what Gate openers says."""
+    """The map of the gate that carries the last layer's state over, else of its first gate; what Openers says."""
     place = channels[-1].place
     own = [one for one in channels if one.place == place]
     keeping = GatesOfPlace(view, frame, own).memory_gate()

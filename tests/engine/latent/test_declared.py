@@ -112,7 +112,10 @@ def test_a_chain_is_shown_for_the_selected_sequence() -> None:
     ("model", "told"),
     [
         (Filter(R=-torch.eye(1)), "R has a negative eigenvalue, so it is no covariance."),
-        (Filter(C=torch.ones(2, 2), R=torch.eye(2)), "The sequence has shape (6, 1); with C as given it has (steps, 2)."),
+        (
+            Filter(C=torch.ones(2, 2), R=torch.eye(2)),
+            "The sequence has shape (6, 1); with C as given it has (steps, 2).",
+        ),
         (Filter(A="none"), "`linear_gaussian` of model gave a dict; expected a dict of tensors by name."),
     ],
 )

@@ -36,7 +36,9 @@ class Function(nn.Module):
 
 
 def observed(model: nn.Module, x: Tensor, *, look_at: int = 1, only: str = "latent/distributions") -> Kept:
-    subject = Subject(model=model.eval(), kind="vectors", width=x.shape[-1], loss=lambda out, _batch: out.square().sum(-1))
+    subject = Subject(
+        model=model.eval(), kind="vectors", width=x.shape[-1], loss=lambda out, _batch: out.square().sum(-1)
+    )
     sink = Kept()
     perform(subject, Batch(x, LENGTHS[: len(x)], look_at=look_at), sink, RunOptions(only=(only,)))
     return sink
@@ -82,7 +84,10 @@ def test_a_vae_shows_its_parts() -> None:
     np.testing.assert_allclose(both[..., 1], kept["sigma"], rtol=1e-6)
     np.testing.assert_array_equal(sink.array(f"{base}/sample"), kept["z"])
     mu, sigma = kept["mu"].numpy(), kept["sigma"].numpy()
-    wanted = [[(m * m + s * s - 1) / 2 - math.log(s) for m, s in zip(*row, strict=True)] for row in zip(mu, sigma, strict=True)]
+    wanted = [
+        [(m * m + s * s - 1) / 2 - math.log(s) for m, s in zip(*row, strict=True)]
+        for row in zip(mu, sigma, strict=True)
+    ]
     np.testing.assert_allclose(sink.array(f"{base}/kl"), wanted, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(sink.array(f"{base}/kl_total"), np.sum(wanted, 1), rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(sink.array(f"{base}/prior"), np.broadcast_to([0.0, 1.0], (5, 2, 2)))
@@ -260,9 +265,14 @@ def test_samples_that_the_code_draws_itself(form: Callable[[Tensor, Tensor], Ten
     both = sink.array("model:latent/z/z")
     np.testing.assert_allclose(both, np.stack((mu, sigma), -1), rtol=1e-6)
     np.testing.assert_allclose(sink.array("model:latent/z/sample"), z, rtol=1e-6)
-    wanted = [sum((m * m + s * s - 1) / 2 - math.log(s) for m, s in zip(*row, strict=True)) for row in zip(mu, sigma, strict=True)]
+    wanted = [
+        sum((m * m + s * s - 1) / 2 - math.log(s) for m, s in zip(*row, strict=True))
+        for row in zip(mu, sigma, strict=True)
+    ]
     np.testing.assert_allclose(sink.array("model:latent/z/kl_total"), wanted, rtol=1e-4, atol=1e-6)
-    assert not [name for name in sink.names() if name.startswith("model:latent/") and not name.startswith("model:latent/z/")]
+    assert not [
+        name for name in sink.names() if name.startswith("model:latent/") and not name.startswith("model:latent/z/")
+    ]
 
 
 def test_what_a_distribution_draws_is_not_found_twice() -> None:

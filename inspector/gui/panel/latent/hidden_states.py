@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
-from inspector.gui.panel.base import Panel, measured, number
+from inspector.gui.panel.base import measured, number
 from inspector.gui.panel.channel_choice import offer
 from inspector.gui.panel.exact import exact
 from inspector.gui.panel.labelled import row_of
-from inspector.gui.panel.registry import PANELS
+from inspector.gui.panel.latent.sheet import Sheet
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.maprow import MapRow
@@ -37,63 +37,45 @@ COLUMNS = {
 """What is shown of a state, and its heading."""
 
 
-@PANELS.register("hidden_states")
-class HiddenStates(Panel):
+class HiddenStates(Sheet):
     """Channels of kind "occupancy": posteriors (step, state), a path (step,), (state, next), and tables by state."""
 
-    tab_order, tab_row = 65, "upper"
-    key, title = "hidden_states", "Hidden states"
-    hint = (
-        "Probabilities of discrete hidden states by step, the Viterbi path, transitions and dwell times. Needs a "
-        "Categorical distribution in the model, or one that says its states by hidden_markov()."
-    )
-    shows = ("latent/distributions", "latent/hidden_markov")
-    needs_height = 340
+    title = "hidden states"
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
         """Everything that is said of discrete states."""
         return channel.kind == "occupancy" and channel.dims in (POSTERIOR, PATH, MOVES, TABLE, TOKENS)
 
-    @classmethod
-    def choose(cls, found: list[Channel]) -> list[Channel]:
-        """Tables are shown beside a posterior."""
-        return found if any(channel.dims == POSTERIOR for channel in found) else []
-
-    def concerns(self, name: str) -> bool:
-        """Hidden Markov models that could not be computed."""
-        return name.endswith(":states")
-
     def build(self) -> None:
         """The posterior with the path over it; transitions and a table of the states below."""
         self.which = self.add_choice("Posterior", "Which posterior")
-        self.row = MapRow(self.figure, 0, self.steps, self.theme, label="state")
+        self.row = MapRow(self.figure, 0, self.panel.steps, self.panel.theme, label="state")
         self.path = pg.PlotCurveItem(connect="finite")
         self.row.plot.addItem(self.path, ignoreBounds=True)
         below = self.figure.addLayout(row=1, col=0, colspan=2)
         self.moves = MapRow(
-            below.addLayout(row=0, col=0), 0, None, self.theme, label="from state", bottom="to state", square=True
+            below.addLayout(row=0, col=0), 0, None, self.panel.theme, label="from state", bottom="to state", square=True
         )
-        self.table = StateRows(self.theme)
+        self.table = StateRows(self.panel.theme)
         below.addItem(self.table, row=0, col=1)
         self.below = below
         for column, share in ((0, 2), (1, 3)):
             below.layout.setColumnStretchFactor(column, share)
             below.layout.setColumnPreferredWidth(column, 100 * share)
-        self.figure.ci.layout.setRowStretchFactor(0, 3)
-        self.figure.ci.layout.setRowStretchFactor(1, 2)
+        self.figure.layout.setRowStretchFactor(0, 3)
+        self.figure.layout.setRowStretchFactor(1, 2)
         self.plots = [self.row.plot, self.moves.plot]
-        self.steps.changed.connect(self._in_view)
+        self.panel.steps.changed.connect(self._in_view)
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
         for part in (self.row, self.moves, self.table):
             part.set_theme(theme)
         self.path.setPen(pg.mkPen(theme.cursor, width=2))
-        super().set_theme(theme)
 
     def _in_view(self, _low: float, _high: float) -> None:
-        if self.state == "figure" and not self.over.on:
+        if self.drawn:
             self._draw_path()
 
     def posteriors(self) -> list[Channel]:
@@ -123,21 +105,21 @@ class HiddenStates(Panel):
             gaps=gaps_of(self.capture, channel.name, self.frame),
             changes=changes_of(self.capture, channel.name, self.frame),
         )  # fmt: skip
-        self.row.plot.step_axis.set_names(self.step_names())
+        self.row.plot.step_axis.set_names(self.panel.step_names())
         path = "; dashes: Viterbi path" if self.beside(*PATH) else ""
         self.row.plot.set_title(f"{channel.title}, {channel.place}{path}")
         self._draw_path()
         self._draw_moves()
         self.table.set_rows(*self.rows())
         self.below.setVisible(bool(self.table.rows) or self.moves.plot.isVisible())
-        self.figure.ci.layout.setRowMaximumHeight(1, 1e7 if self.below.isVisible() else 0)
+        self.figure.layout.setRowMaximumHeight(1, 1e7 if self.below.isVisible() else 0)
 
     def _draw_path(self) -> None:
         """A dash in the row of each step's state, where these can be told apart."""
         found = next(iter(self.beside(*PATH)), None)
         x = y = np.zeros(0)
-        if found is not None and self.capture is not None and not self.differs:
-            first, stop = max(0, int(self.steps.bounds[0])), int(self.steps.bounds[1]) + 2
+        if found is not None and self.capture is not None and not self.panel.differs:
+            first, stop = max(0, int(self.panel.steps.bounds[0])), int(self.panel.steps.bounds[1]) + 2
             stop = min(stop, self.capture.extent(found.name, self.frame)[0])
             if 0 < stop - first <= MOST_DASHES:
                 states = drawable(self.capture.block(found.name, self.frame, (slice(first, stop),))).astype(np.float64)
@@ -152,7 +134,6 @@ class HiddenStates(Panel):
             part.setVisible(found is not None)
         if found is None:
             return
-        assert self.capture is not None
         levels, _, _ = glance(self.capture, found, self.frame)
         values = drawable(self.capture.array(found.name, self.frame)).T
         gaps = gaps_of(self.capture, found.name, self.frame)
@@ -164,9 +145,8 @@ class HiddenStates(Panel):
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """Headings, and a row a state: occupancy, how long it lasts, its tokens."""
         table, tokens = next(iter(self.beside(*TABLE)), None), self._tokens()
-        if table is None or self.differs:
+        if table is None or self.panel.differs:
             return [], []
-        assert self.capture is not None
         values = exact(self.capture, table.name, self.frame, ())
         known = [name for name in COLUMNS if name in table.labels.get("statistic", ())]
         rows = []
@@ -214,9 +194,9 @@ class HiddenStates(Panel):
         if channel is None:
             return
         if plot is self.row.plot:
-            self.looking.move(step=round(x), unit=max(0, round(y)), place=channel.place)
+            self.panel.looking.move(step=round(x), unit=max(0, round(y)), place=channel.place)
         else:
-            self.looking.move(unit=max(0, round(y)))
+            self.panel.looking.move(unit=max(0, round(y)))
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """The most likely state at the step with its probability, that of the marked one, the path's state."""
@@ -229,20 +209,19 @@ class HiddenStates(Panel):
             return rows
         row = exact(self.capture, channel.name, self.frame, (slice(step, step + 1),))[0]
         told = [value for value in row if not isinstance(value, str)]
-        if len(told) == states and np.isfinite(np.array(told, dtype=float)).all() and not self.differs:
+        if len(told) == states and np.isfinite(np.array(told, dtype=float)).all() and not self.panel.differs:
             top = int(np.argmax(row))
             rows.append((f"most likely state [{step}]  {channel.place}", f"{top} ({number(row[top])})"))
         if position.unit is not None and position.unit < states:
             rows.append((f"{channel.title} [{step}, {position.unit}]", measured(row[position.unit], channel.unit)))
         for path in self.beside(*PATH):
-            if not self.differs:
+            if not self.panel.differs:
                 at = exact(self.capture, path.name, self.frame, (slice(step, step + 1),))[0]
                 rows.append((f"{path.title} [{step}]", str(at)))
         return rows
 
     def data(self) -> dict[str, Array]:
         """Everything that is said of the states that are shown."""
-        assert self.capture is not None
         channel = self.chosen()
         own = [one for dims in (PATH, MOVES, TABLE, TOKENS) for one in self.beside(*dims)]
         shown = ([channel] if channel is not None else []) + own

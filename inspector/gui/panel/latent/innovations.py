@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pyqtgraph as pg
 
 from inspector.analysis.latent.consistency import innovation_verdict
-from inspector.gui.panel.base import Panel, measured, number, set_options
+from inspector.gui.panel.base import measured, number, set_options
 from inspector.gui.panel.exact import exact
 from inspector.gui.panel.labelled import scalar_of
-from inspector.gui.panel.registry import PANELS
+from inspector.gui.panel.latent.sheet import Sheet
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.filled_lines import Filled, FilledLines
 from inspector.gui.widgets.source import drawable
@@ -29,56 +29,46 @@ BY_UNIT, BY_STEP, GAIN, MEMORY = ("step", "unit"), ("step",), ("step", "componen
 MOST_LINES = 6
 
 
-@PANELS.register("innovations")
-class Innovations(Panel):
+class Innovations(Sheet):
     """Channels of kind "innovation": standardised (step, unit), squared (step,), (step, component), (lag, unit)."""
 
-    tab_order, tab_row = 64, "upper"
-    key, title = "innovations", "Innovations"
-    hint = (
-        "What a Kalman filter did not expect, with its χ² band, its memory, and the gain over time. Needs a model that "
-        "says its matrices by linear_gaussian()."
-    )
-    shows = ("latent/kalman",)
-    needs_height = 340
+    title = "innovations"
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
         """Everything that is said of innovations."""
         return channel.kind == "innovation" and channel.dims in (BY_UNIT, BY_STEP, GAIN, MEMORY)
 
-    def concerns(self, name: str) -> bool:
-        """Filters that could not be computed."""
-        return name.endswith(":latent/z")
-
     def build(self) -> None:
         """Innovations, their squares and the gain above each other; autocorrelation at the right; a summary."""
         self.where = self.add_choice("Module", "Place in the model")
-        self.innovation = StepPlot(self.steps, self.theme, label="σ")
-        self.nis = StepPlot(self.steps, self.theme, label="NIS")
-        self.gain = StepPlot(self.steps, self.theme, label="gain")
-        self.memory = StepPlot(None, self.theme, label="correlation", bottom="lag in steps")
+        self.innovation = StepPlot(self.panel.steps, self.panel.theme, label="σ")
+        self.nis = StepPlot(self.panel.steps, self.panel.theme, label="NIS")
+        self.gain = StepPlot(self.panel.steps, self.panel.theme, label="gain")
+        self.memory = StepPlot(None, self.panel.theme, label="correlation", bottom="lag in steps")
+        self.lines_of_innovation = FilledLines(self.innovation, self.panel.theme, MOST_LINES)
+        self.lines_of_nis = FilledLines(self.nis, self.panel.theme, 1)
+        self.lines_of_gain = FilledLines(self.gain, self.panel.theme, MOST_LINES)
+        self.lines_of_memory = FilledLines(self.memory, self.panel.theme, MOST_LINES)
         self.parts = {
-            BY_UNIT: (self.innovation, FilledLines(self.innovation, self.theme, MOST_LINES)),
-            BY_STEP: (self.nis, FilledLines(self.nis, self.theme, 1)),
-            GAIN: (self.gain, FilledLines(self.gain, self.theme, MOST_LINES)),
-            MEMORY: (self.memory, FilledLines(self.memory, self.theme, MOST_LINES)),
-        }
+            BY_UNIT: (self.innovation, self.lines_of_innovation), BY_STEP: (self.nis, self.lines_of_nis),
+            GAIN: (self.gain, self.lines_of_gain), MEMORY: (self.memory, self.lines_of_memory),
+        }  # fmt: skip
         self.bounds = {plot: [pg.InfiniteLine(0, angle=0) for _ in "ab"] for plot, _ in self.parts.values()}
         for plot, lines in self.bounds.items():
             for line in lines:
                 plot.addItem(line, ignoreBounds=True)
-        self.summary = SummaryText(self.theme)
+        self.summary = SummaryText(self.panel.theme)
         for row, plot in enumerate((self.innovation, self.nis, self.gain)):
             self.figure.addItem(plot, row=row, col=0)
         self.figure.addItem(self.memory, row=0, col=1, rowspan=3)
         self.figure.addItem(self.summary, row=3, col=0, colspan=2)
-        grid = self.figure.ci.layout
+        grid = self.figure.layout
         for column, share in ((0, 5), (1, 3)):
             grid.setColumnStretchFactor(column, share)
             grid.setColumnPreferredWidth(column, 100 * share)
         self.plots = [plot for plot, _ in self.parts.values()]
-        self.steps.changed.connect(self._in_view)
+        self.panel.steps.changed.connect(self._in_view)
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
@@ -87,10 +77,9 @@ class Innovations(Panel):
             for bound in self.bounds[plot]:
                 bound.setPen(pg.mkPen(theme.muted, width=1, style=pg.QtCore.Qt.PenStyle.DashLine))
         self.summary.set_theme(theme)
-        super().set_theme(theme)
 
     def _in_view(self, _low: float, _high: float) -> None:
-        if self.state == "figure" and not self.over.on:
+        if self.drawn:
             self._draw()
 
     def of(self, *dims: str) -> Channel | None:
@@ -102,7 +91,7 @@ class Innovations(Panel):
         """The module that is chosen."""
         set_options(self.where, list(dict.fromkeys(channel.place for channel in self.channels())))
         for plot in self.plots:
-            plot.step_axis.set_names(self.step_names() if plot.steps is not None else ())
+            plot.step_axis.set_names(self.panel.step_names() if plot.steps is not None else ())
         self._draw()
         self.summary.set_text(self.sentence())
 
@@ -114,6 +103,9 @@ class Innovations(Panel):
                 lines.show(self._filled_lines(channel), max(16, int(plot.vb.width() / 2)))
                 self._bound(plot, self.limits(channel))
                 plot.set_title(self._told(channel))
+                if plot is self.memory:
+                    lags = self.capture.extent(channel.name, self.frame)[0]
+                    plot.vb.setXRange(0.5, max(2, lags) - 0.5, padding=0)
 
     def _told(self, channel: Channel) -> str:
         names = {
@@ -127,7 +119,6 @@ class Innovations(Panel):
 
     def limits(self, channel: Channel) -> tuple[float, float] | None:
         """Between which most numbers of a channel should be; None where nothing is said."""
-        assert self.capture is not None
         if channel.dims == BY_UNIT:
             return -NORMAL, NORMAL
         if channel.dims == BY_STEP:
@@ -148,11 +139,10 @@ class Innovations(Panel):
 
     def _filled_lines(self, channel: Channel) -> list[Filled]:
         """Each unit as a line over the steps in view, or over all lags."""
-        assert self.capture is not None
         length = self.capture.extent(channel.name, self.frame)[0]
         first, stop = 1, length  # of lags: the correlation at lag 0 is 1
         if channel.dims[0] == "step":
-            first, stop = max(0, int(self.steps.bounds[0])), min(length, int(self.steps.bounds[1]) + 2)
+            first, stop = max(0, int(self.panel.steps.bounds[0])), min(length, int(self.panel.steps.bounds[1]) + 2)
         if stop <= first:
             return []
         values = drawable(self.capture.block(channel.name, self.frame, (slice(first, stop),))).astype(np.float64)
@@ -165,9 +155,8 @@ class Innovations(Panel):
     def sentence(self) -> str:
         """Whether the filter's innovations are those that it expects."""
         standard, nis = self.of(*BY_UNIT), self.of(*BY_STEP)
-        if standard is None or nis is None or self.differs:
+        if standard is None or nis is None or self.panel.differs:
             return ""
-        assert self.capture is not None
         columns, squares = (self.capture.array(one.name, self.frame) for one in (standard, nis))
         if not (np.isfinite(columns).all() and np.isfinite(squares).all()) or np.ma.is_masked(squares):
             return "Not all innovations are known and finite, so the filter is not judged."
@@ -182,20 +171,19 @@ class Innovations(Panel):
     def pointed(self, plot: Any, x: float, y: float) -> None:
         """The cursor goes to the step under the mouse; a lag is marked."""
         if plot is self.memory:
-            self.marked.set(plot, max(0, round(x)))
+            self.panel.marked.set(plot, max(0, round(x)))
         else:
-            self.looking.move(step=round(x), place=self.where.currentText())
+            self.panel.looking.move(step=round(x), place=self.where.currentText())
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """Innovations, their square and the gain at the step; the correlation of the lag that is marked."""
         rows: list[tuple[str, str]] = []
-        assert self.capture is not None
         for dims in self.parts:
             channel = self.of(*dims)
             if channel is None:
                 continue
             length = self.capture.extent(channel.name, self.frame)[0]
-            at = self.marked.at(self.memory, length) if dims == MEMORY else position.step
+            at = self.panel.marked.at(self.memory, length) if dims == MEMORY else position.step
             if at is None or at >= length:
                 continue
             values = exact(self.capture, channel.name, self.frame, (slice(at, at + 1),)).reshape(-1)[:MOST_LINES]
@@ -208,6 +196,5 @@ class Innovations(Panel):
 
     def data(self) -> dict[str, Array]:
         """Every channel of the chosen module, whole."""
-        assert self.capture is not None
         own = [one for one in self.channels() if one.place == self.where.currentText()]
         return {channel.name: self.capture.array(channel.name, self.frame) for channel in own}
