@@ -69,7 +69,7 @@ INNOVATIONS = Case(
     told=(
         (f"standardised innovation [4]  {P}", "2"), ("95 % band of standardised innovation", "-1.96 to 1.96"),
         (f"NIS [4]  {P}", "4"), ("95 % band of NIS", "0.001 to 5.02"), (f"gain [4]  {P}", f"{GAIN[4, 0]:g}"),
-        (f"autocorrelation [2]  {P}", "-0.5"), ("95 % band of autocorrelation", "-0.7408 to 0.7408"),
+        (f"autocorrelation [2]  {P}", "-0.5"), ("95 % band of autocorrelation", "-0.7408103671 to 0.7408103671"),
     ),
     saved={
         f"{P}:innovation/standardised": NU[:, None], f"{P}:innovation/nis": NIS, f"{P}:innovation/gain": GAIN,

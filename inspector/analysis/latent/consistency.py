@@ -92,7 +92,7 @@ def innovation_verdict(nis: Array, standard: Array) -> Verdict:
     """Whether a filter's innovations are those that it expects: one sentence, with the numbers and the direction."""
     count, dimensions = standard.shape
     if count < FEWEST:
-        return Verdict("too few", f"{count} innovations are too few to judge the filter by; {FEWEST} are enough")
+        return Verdict("too few", f"too few innovations to judge the filter by: {count}, where {FEWEST} are enough")
     low, high = band(dimensions)
     outside = int(((nis < low) | (nis > high)).sum())
     mean, p = float(nis.mean()), size_p(nis, dimensions)

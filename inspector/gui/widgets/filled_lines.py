@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
-from inspector.gui.widgets.bands import bands
+from inspector.gui.widgets.bands import bands, crowded
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.stepplot import StepPlot, curve, isolated
 from inspector.gui.widgets.theme import Theme
@@ -48,6 +48,8 @@ class FilledLines:
             for item in (self.fills[n], *self.edges[n], self.lines[n], self.dots[n]):
                 plot.addItem(item)
         self.legend = Legend(plot)
+        self.dense = False
+        """Whether means and extremes are drawn."""
         self.set_theme(theme)
 
     def set_theme(self, theme: Theme) -> None:
@@ -60,35 +62,44 @@ class FilledLines:
             self.dots[n].setBrush(pg.mkBrush(colour))
             self.fills[n].setBrush(pg.mkBrush(colour + OPACITY))
 
-    def show(self, filled: Sequence[Filled], cells: int) -> None:
-        """Draw these, of at most `cells` parts each: a part of several steps has their mean and their widest band."""
+    def show(self, filled: Sequence[Filled], pixels: float) -> None:
+        """Draw these in a plot so wide. Where more than two steps share a pixel, a part of several steps has their mean
+        and their widest band, and what has no band, its extremes."""
         self.legend.clear()
+        self.dense = crowded(max((len(one.values) for one in filled), default=0), pixels)
         low: list[Array] = []
         high: list[Array] = []
         within: list[Array] = []
         for n, line in enumerate(self.lines):
             one = filled[n] if n < len(filled) else Filled("", np.zeros(0))
-            x, under, middle, over = self._parts(one, cells)
-            line.setData(*(([], []) if one.dots else (x, middle)))
-            alone = np.isfinite(middle) if one.dots else isolated(x, middle)
-            self.dots[n].setData(x=x[alone], y=middle[alone])
-            for edge, side in zip(self.edges[n], (under, over), strict=True):
-                edge.setData(*((x, side) if one.half is not None else (np.zeros(0), np.zeros(0))))
-            self.fills[n].setVisible(one.half is not None and len(x) > 1)
+            x, under, middle, over = self._parts(one, int(pixels / 2) if self.dense else len(one.values))
+            self._draw(n, one, x, under, middle, over)
             if n < len(filled):
                 self.legend.addItem(line, one.name, self.dots[n])
                 known = np.isfinite(under) & np.isfinite(over)
                 wide = over[known] - under[known]
-                for kept, values in ((low, under), (high, over)):
-                    kept.append(values[known])
+                low.append(under[known])
+                high.append(over[known])
                 within.append(middle[known][wide <= np.quantile(wide, 1 - LEFT_OUT)] if len(wide) else wide)
         self._fit(*(np.concatenate([*kept, np.zeros(0)]) for kept in (low, high, within)))
 
+    def _draw(self, n: int, one: Filled, x: Array, under: Array, middle: Array, over: Array) -> None:
+        dots, banded = one.dots and not self.dense, one.half is not None or self.dense
+        self.lines[n].setData(*(([], []) if dots else (x, middle)))
+        alone = np.isfinite(middle) if dots else isolated(x, middle)
+        self.dots[n].setData(x=x[alone], y=middle[alone])
+        for edge, side in zip(self.edges[n], (under, over), strict=True):
+            edge.setData(*((x, side) if banded else (np.zeros(0), np.zeros(0))))
+        self.fills[n].setVisible(banded and len(x) > 1)
+
     @staticmethod
     def _parts(one: Filled, cells: int) -> tuple[Array, Array, Array, Array]:
-        half = np.zeros(len(one.values)) if one.half is None else one.half
-        x, _, middle, _ = bands(one.values, one.first, cells)
-        under, over = bands(one.values - half, one.first, cells)[1], bands(one.values + half, one.first, cells)[3]
+        """x, lower end, mean and upper end of each part."""
+        x, under, middle, over = bands(one.values, one.first, cells)
+        if one.half is not None:
+            with np.errstate(invalid="ignore"):  # ∞ − ∞
+                low, high = one.values - one.half, one.values + one.half
+            under, over = bands(low, one.first, cells)[1], bands(high, one.first, cells)[3]
         return x, under, middle, over
 
     def _fit(self, low: Array, high: Array, middle: Array) -> None:

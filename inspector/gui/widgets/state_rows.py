@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyqtgraph as pg
-from PySide6.QtGui import QPainter
+from PySide6.QtGui import QFontMetricsF, QPainter
 from PySide6.QtWidgets import QSizePolicy, QStyleOptionGraphicsItem, QWidget
 
 from inspector.gui.widgets.plain_text import clean
-from inspector.gui.widgets.text_table import paint_lines
+from inspector.gui.widgets.text_table import EDGE, LINE, paint_lines
 from inspector.gui.widgets.theme import LIGHT, Theme
 
-MOST_ROWS, LONGEST = 40, 24
-"""Rows that can be read at all, and letters that make a column wider."""
+LONGEST = 24
+"""Letters that make a column wider."""
 
 
 class StateRows(pg.GraphicsWidget):  # type: ignore[misc]
-    """Plain text in columns, made smaller where it does not fit."""
+    """Plain text in columns; of more rows than there is room for the first ones, and how many more there are."""
 
     def __init__(self, theme: Theme = LIGHT) -> None:
         super().__init__()
@@ -27,11 +27,9 @@ class StateRows(pg.GraphicsWidget):  # type: ignore[misc]
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
     def set_rows(self, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Show another table; of very many rows the first ones, and how many more there are."""
+        """Show another table."""
         self.headings = [clean(one) for one in headings]
-        self.rows = [[clean(cell) for cell in row] for row in rows[:MOST_ROWS]]
-        if len(rows) > MOST_ROWS:
-            self.rows.append([f"{len(rows) - MOST_ROWS} more", *[""] * (len(self.headings) - 1)])
+        self.rows = [[clean(cell) for cell in row] for row in rows]
         self.setVisible(bool(self.rows))
         self.update()
 
@@ -42,6 +40,12 @@ class StateRows(pg.GraphicsWidget):  # type: ignore[misc]
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """Headings and rows."""
-        if self.rows:
-            painter.setFont(self.font())
-            paint_lines(painter, self.boundingRect(), [self.headings, *self.rows], self.theme, longest=LONGEST)
+        if not self.rows:
+            return
+        painter.setFont(self.font())
+        area = self.boundingRect()
+        room = max(1, int((area.height() - 2 * EDGE) / (QFontMetricsF(self.font()).height() * LINE)) - 1)
+        rows = self.rows
+        if len(rows) > room:
+            rows = [*rows[: room - 1], [f"{len(rows) - room + 1} more", *[""] * (len(self.headings) - 1)]]
+        paint_lines(painter, area, [self.headings, *rows], self.theme, longest=LONGEST)

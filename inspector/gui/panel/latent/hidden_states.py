@@ -13,7 +13,7 @@ from inspector.gui.panel.base import measured, number
 from inspector.gui.panel.channel_choice import offer
 from inspector.gui.panel.exact import exact
 from inspector.gui.panel.labelled import row_of
-from inspector.gui.panel.latent.sheet import Sheet
+from inspector.gui.panel.latent.sheet import Sheet, place
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.maprow import MapRow
@@ -106,13 +106,11 @@ class HiddenStates(Sheet):
             changes=changes_of(self.capture, channel.name, self.frame),
         )  # fmt: skip
         self.row.plot.step_axis.set_names(self.panel.step_names())
-        path = "; dashes: Viterbi path" if self.beside(*PATH) else ""
-        self.row.plot.set_title(f"{channel.title}, {channel.place}{path}")
         self._draw_path()
         self._draw_moves()
         self.table.set_rows(*self.rows())
-        self.below.setVisible(bool(self.table.rows) or self.moves.plot.isVisible())
-        self.figure.layout.setRowMaximumHeight(1, 1e7 if self.below.isVisible() else 0)
+        place(self.figure.layout, self.below, 1, on=bool(self.table.rows or self.beside(*MOVES)), columns=2)
+        self.figure.layout.setRowStretchFactor(1, 2 if self.below.isVisible() else 0)
 
     def _draw_path(self) -> None:
         """A dash in the row of each step's state, where these can be told apart."""
@@ -127,6 +125,10 @@ class HiddenStates(Sheet):
                 x = np.stack((steps - 0.5, steps + 0.5, np.full(len(steps), np.nan)), 1).reshape(-1)
                 y = np.repeat(states, 3)
         self.path.setData(x, y)
+        chosen = self.chosen()
+        if chosen is not None:
+            path = "; dashes: Viterbi path" if len(x) else ""
+            self.row.plot.set_title(f"{chosen.title}, {chosen.place}{path}")
 
     def _draw_moves(self) -> None:
         found = next(iter(self.beside(*MOVES)), None)

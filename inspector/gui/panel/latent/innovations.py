@@ -15,6 +15,7 @@ from inspector.gui.panel.exact import exact
 from inspector.gui.panel.labelled import scalar_of
 from inspector.gui.panel.latent.sheet import Sheet
 from inspector.gui.state.cursor import Position
+from inspector.gui.widgets.banded_lines import CROWD
 from inspector.gui.widgets.filled_lines import Filled, FilledLines
 from inspector.gui.widgets.source import drawable
 from inspector.gui.widgets.stepplot import StepPlot
@@ -100,9 +101,9 @@ class Innovations(Sheet):
             channel = self.of(*dims)
             plot.setVisible(channel is not None)
             if channel is not None:
-                lines.show(self._filled_lines(channel), max(16, int(plot.vb.width() / 2)))
+                lines.show(self._filled_lines(channel), plot.vb.width())
                 self._bound(plot, self.limits(channel))
-                plot.set_title(self._told(channel))
+                plot.set_title(self._told(channel) + (CROWD if lines.dense else ""))
                 if plot is self.memory:
                     lags = self.capture.extent(channel.name, self.frame)[0]
                     plot.vb.setXRange(0.5, max(2, lags) - 0.5, padding=0)

@@ -16,13 +16,23 @@ from inspector.records import Channel
 Array = npt.NDArray[Any]
 
 
+def place(grid: Any, item: Any, row: int, *, on: bool, columns: int = 1) -> None:
+    """Show an item in a row of a layout, or take it out, so that it leaves no room."""
+    there = item in (grid.itemAt(n) for n in range(grid.count()))
+    if on and not there:
+        grid.addItem(item, row, 0, 1, columns)
+    elif there and not on:
+        grid.removeItem(item)
+    item.setVisible(on)
+
+
 class Sheet:
     """`accepts` says which channels of the panel it draws; the rest is as in a panel, which it asks for what it has."""
 
     title: ClassVar[str] = ""
 
     def __init__(self, panel: Panel, row: int) -> None:
-        self.panel, self.at_row = panel, row
+        self.panel = panel
         self.figure = panel.figure.addLayout(row=row, col=0)
         self.figure.layout.setContentsMargins(0, 0, 0, 0)
         self.own: list[QWidget] = []
@@ -59,8 +69,7 @@ class Sheet:
 
     def show(self, on: bool) -> None:
         """Be shown, or leave no room."""
-        self.figure.setVisible(on)
-        self.panel.figure.ci.layout.setRowMaximumHeight(self.at_row, 1e7 if on else 0)
+        place(self.panel.figure.ci.layout, self.figure, 0, on=on)
         for widget in self.own:
             widget.setVisible(on)
 

@@ -12,8 +12,9 @@ from inspector.gui.panel.base import measured, set_options
 from inspector.gui.panel.channel_choice import offer
 from inspector.gui.panel.exact import exact
 from inspector.gui.panel.labelled import row_of
-from inspector.gui.panel.latent.sheet import Sheet
+from inspector.gui.panel.latent.sheet import Sheet, place
 from inspector.gui.state.cursor import Position
+from inspector.gui.widgets.banded_lines import CROWD
 from inspector.gui.widgets.curves import Curves
 from inspector.gui.widgets.filled_lines import Filled, FilledLines
 from inspector.gui.widgets.gaps import NONE, gaps_of
@@ -112,15 +113,17 @@ class Variables(Sheet):
             self._give_room(plot, on=bool(shown))
         name = self._told(self.which.currentData() or "")
         if by_step:
-            self.lines.show([self._by_step(one) for one in by_step[:MOST_LINES]], self._cells())
+            self.lines.show([self._by_step(one) for one in by_step[:MOST_LINES]], self.upper.vb.width())
             beyond = f"; {len(by_step) - MOST_LINES} more are not drawn" if len(by_step) > MOST_LINES else ""
-            self.upper.set_title(f"{name}: unit {self.number()}, means with 95 % bands (±1.96 σ){beyond}")
+            self.upper.set_title(
+                f"{name}: unit {self.number()}, means with 95 % bands (±1.96 σ){beyond}{self._crowd()}"
+            )
             gaps = NONE
             for one in by_step[:MOST_LINES]:
                 gaps |= gaps_of(self.capture, one.name, self.frame, y=None, at={1: self.number()})
             self.upper.mark_gaps(gaps)
         if once:
-            self.unit_lines.show([self._of_units(one) for one in once[:MOST_LINES]], 10**6)
+            self.unit_lines.show([self._of_units(one) for one in once[:MOST_LINES]], self.units.vb.width())
             self.units.set_title(f"{name}: every unit, means with 95 % bands (±1.96 σ)")
         if terms:
             self.terms.show(self.capture, terms, self.frame, self.panel.steps.bounds)
@@ -128,13 +131,12 @@ class Variables(Sheet):
 
     def _give_room(self, plot: StepPlot, *, on: bool) -> None:
         """Show a plot in its row, or leave no room for it."""
-        plot.setVisible(on)
-        row, grid = (self.upper, self.units, self.terms.plot).index(plot), self.figure.layout
-        grid.setRowStretchFactor(row, SHARES[row] if on else 0)
-        grid.setRowMaximumHeight(row, 1e7 if on else 0)
+        row = (self.upper, self.units, self.terms.plot).index(plot)
+        place(self.figure.layout, plot, row, on=on)
+        self.figure.layout.setRowStretchFactor(row, SHARES[row] if on else 0)
 
-    def _cells(self) -> int:
-        return max(16, int(self.upper.vb.width() / 2))
+    def _crowd(self) -> str:
+        return CROWD if self.lines.dense else ""
 
     def _by_step(self, channel: Channel) -> Filled:
         """The unit of a channel over the steps in view."""
