@@ -25,7 +25,7 @@ from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
 from inspector.engine.wording import error_text
 
-NOISE = frozenset({"randn_like", "randn", "normal_", "normal"})
+NOISE = frozenset({torch.randn_like, torch.randn, torch.normal, Tensor.normal_})
 TIMES = frozenset({"mul", "__mul__", "__rmul__", "mul_", "__imul__", "multiply"})
 PLUS = frozenset({"add", "__add__", "__radd__", "add_", "__iadd__"})
 NEAR = 64
@@ -82,12 +82,12 @@ def _find(table: Table, trace: Trace, names: Mapping[int, str]) -> None:
 
 
 def _samples(table: Table) -> Iterator[Drawn]:
-    for n, (function, args, kwargs, out, *_) in enumerate(table.calls):
-        name = name_of(function)
-        if name not in NOISE or not isinstance(out, Tensor):
+    for n in [n for n, call in enumerate(table.calls) if call[0] in NOISE]:
+        function, args, kwargs, out = table.calls[n][:4]
+        if not isinstance(out, Tensor):
             continue
         given = [*args, *(kwargs or {}).values()]
-        if name == "normal" and len(given) > 1 and all(isinstance(one, Tensor) for one in given[:2]):
+        if function is torch.normal and len(given) > 1 and all(isinstance(one, Tensor) for one in given[:2]):
             if given[0].shape == given[1].shape == out.shape:
                 yield Drawn(n, given[0], given[1], out)
             continue

@@ -69,10 +69,16 @@ class Latents(Panel):
 
     def update_contents(self) -> None:
         """The view that is chosen, of those that have anything to show."""
-        set_options(self.shown, [title for title, sheet in self.sheets.items() if sheet.channels()])
+        set_options(self.shown, self._offered())
         for sheet in self.sheets.values():
             sheet.show(sheet is self.sheet)
         self.sheet.update_contents()
+
+    def _offered(self) -> list[str]:
+        """Views with anything to show; last the one of variables where it has nothing but terms by step."""
+        found = {title: sheet.channels() for title, sheet in self.sheets.items()}
+        terms = Variables.title if all(len(channel.dims) == 1 for channel in found[Variables.title]) else ""
+        return sorted((title for title, own in found.items() if own), key=lambda title: title == terms)
 
     def follow(self, new: Position, old: Position) -> None:
         """As the view does."""
