@@ -17,6 +17,7 @@ from torch.distributions import Distribution
 from inspector.engine.errors import Unsupported
 from inspector.engine.latent.calls import DistributionCalls, Divergence, Seen, Site
 from inspector.engine.latent.layout import Axes, Laid, constant, laid_out
+from inspector.engine.wording import error_text
 
 Sort = Literal["estimate", "sample", "states", "divergence", "number", "parameter"]
 CATEGORIES = (
@@ -118,7 +119,12 @@ class _Builder:
         try:
             make()
         except Unsupported as reason:
-            self.refused[f"{self.variable.place}:latent/{self.variable.name}/{signal}"] = str(reason)
+            told = str(reason)
+        except Exception as fault:  # noqa: BLE001 - properties of a class of the user's may raise anything
+            told = f"{self.variable.name} could not be read ({error_text(fault)})."
+        else:
+            return
+        self.refused[f"{self.variable.place}:latent/{self.variable.name}/{signal}"] = told
 
     def _add(self, sort: Sort, signal: str, title: str, formula: str, laid: Laid) -> None:
         self.variable.lines.append(Line(sort, signal, title, formula, laid.values.detach().cpu(), laid.domain))

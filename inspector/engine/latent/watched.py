@@ -143,18 +143,23 @@ class DistributionWatch:
     def _known(self, distribution: Distribution, frame: FrameType) -> Seen:
         seen = self.calls.seen.get(id(distribution))
         if seen is None:
-            seen = self.calls.seen[id(distribution)] = Seen(self._site(frame), distribution)
+            made = frame.f_code.co_filename != AS_TORCH
+            site = self._site(frame, None if made else _held_as(frame, distribution))
+            seen = self.calls.seen[id(distribution)] = Seen(site, distribution)
             self.calls.count += 1
         return seen
 
-    def _site(self, frame: FrameType) -> Site:
+    def _site(self, frame: FrameType, held: str | None = None) -> Site:
+        """The line that a frame is at; `held`: the name of an object that was made before, else of what is assigned."""
         chain = tuple(reversed([(one, one.f_lasti) for one in _own_frames(frame)]))
         key: Key = tuple((one.f_code, at) for one, at in chain)
         place, module = self._modules.place()
+        key = key if held is None else (*key, held)
         found = self._sites.get((key, place))
         if found is None:
             names, whole = assigned(chain, stored=False)
             name = names[0] if names and (whole or len(names) == 1) else ""
+            name = name if held is None else held
             found = self._sites[key, place] = Site(key, place, module, name)
         return found
 
@@ -174,6 +179,14 @@ def _wrapper() -> FrameType:
         frame = frame.f_back
     assert frame is not None
     return frame
+
+
+def _held_as(wrapper: FrameType, distribution: Any) -> str:
+    """The variable, or the attribute of `self`, that holds an object where a method of it is called; "" for none."""
+    frame = next(_own_frames(wrapper), None)
+    found = dict(frame.f_locals) if frame is not None else {}
+    attributes = getattr(found.get("self"), "__dict__", {})
+    return next((name for name, one in (*found.items(), *attributes.items()) if one is distribution), "")
 
 
 def _own_frames(frame: FrameType | None) -> Iterator[FrameType]:

@@ -100,6 +100,48 @@ def test_a_vae_shows_its_parts() -> None:
     assert {name for name in sink.names() if "Normal" in name} == set(), "the part of an Independent is not shown again"
 
 
+class Holds(nn.Module):
+    """Its prior is made once, before any run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+        self.prior = Normal(0.0, 2.0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q = Normal(x * self.scale, 1.0)
+        divergence = kl_divergence(q, self.prior)
+        return q.rsample() + divergence
+
+
+def test_what_was_made_before_the_run_has_the_name_that_holds_it() -> None:
+    sink = observed(Holds(), given())
+    assert sink.channel("model:latent/q/kl").title == "KL(q ‖ prior) by unit"
+    np.testing.assert_array_equal(sink.array("model:latent/q/prior"), np.broadcast_to([0.0, 2.0], (5, D, 2)))
+    assert {name.split("/")[1] for name in sink.names() if ":latent/" in name} == {"q"}
+
+
+def test_a_class_that_says_nothing_of_itself_is_refused_and_its_samples_are_shown() -> None:
+    class Silent(Distribution):
+        """Without arguments, mean or variance."""
+
+        def __init__(self, at: Tensor) -> None:
+            self.at = at
+            super().__init__(at.shape[:-1], at.shape[-1:], validate_args=False)
+
+        def sample(self, sample_shape: Any = ()) -> Tensor:
+            return self.at + 1
+
+    def forward(self_x: Tensor) -> Tensor:
+        own = Silent(self_x)
+        return own.sample() + self_x
+
+    x = given()
+    sink = observed(Function(forward), x)
+    np.testing.assert_allclose(sink.array("model:latent/own/sample"), x[1, :5] + 1)
+    assert list(refused(sink)) == ["model:latent/own/own"]
+
+
 def sources() -> dict[tuple[Any, str], Any]:
     classes: list[Any] = [Distribution]
     for one in classes:
