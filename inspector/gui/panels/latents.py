@@ -71,7 +71,9 @@ class Latents(Panel):
         """The view that is chosen, of those that have anything to show."""
         set_options(self.shown, self._offered())
         for sheet in self.sheets.values():
-            sheet.show(sheet is self.sheet)
+            if sheet is not self.sheet:
+                sheet.show(False)  # first, since all of them have the same place
+        self.sheet.show(True)
         self.sheet.update_contents()
 
     def _offered(self) -> list[str]:
