@@ -221,3 +221,11 @@ def test_gates_that_forget_where_nothing_was_learned_of_the_past(
     assert all(
         "is no better than without the past (1.4 with it, 1.4 with another, p = 0.5)" in one.message for one in said
     )
+
+
+@pytest.mark.parametrize(("axis", "found"), [("step", ["warning"]), ("iteration of rnn", ["info"])])
+def test_what_runs_by_itself_is_no_layer_of_alike_units(tmp_path: Path, axis: str, found: list[str]) -> None:
+    """The covariance of a Kalman filter reads no input: its entries go to their limit as one."""
+    states = Measured("state", ("step", "unit"), np.zeros((60, 10), np.float32), {"domains": {"step": axis}})
+    frame = {"rnn:covariance": states, "rnn:covariance/units": units(copies=9)}
+    assert severities(judged(tmp_path / "a.inspect", [frame]), "duplicate-units") == found
