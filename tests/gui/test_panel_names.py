@@ -17,6 +17,6 @@ def test_a_panel_is_named_by_its_key_or_its_title_in_letters_of_any_case() -> No
 
 def test_what_there_is_stands_with_key_and_title_beside_what_there_is_not() -> None:
     with pytest.raises(
-        CaptureError, match=r"There is no panel 'none'; there are overview, states, .*openers \(Openers\)"
+        CaptureError, match=r"There is no panel 'none'; there are overview, states, .*lens \(Token\), gates, openers, "
     ):
         key_of("none")
