@@ -24,6 +24,9 @@ FIRST_SECONDS = 0.02
 """Seconds until the first pages are committed: somebody waits for the first picture. Each time twice as long."""
 COMMIT_BYTES = 4 << 20
 QUEUE_BYTES = 256 << 20
+"""Of pages that wait to be written, where the run never waits for the disk."""
+SHORT_QUEUE_BYTES = 12 << 20
+"""The same where it does: more would take memory and save no time, since the disk must write them all."""
 SQLITE_SAYS = {
     sqlite3.SQLITE_IOERR: "the disk reported an error for the index",
     sqlite3.SQLITE_CANTOPEN: "a file of the index could not be opened or made: no space, no permission, or no folder",
@@ -90,10 +93,11 @@ class Writer:
         self._queue.put(record)
 
     def _reserve(self, size: int) -> bool:
+        most = SHORT_QUEUE_BYTES if self.block else QUEUE_BYTES
         with self._room:
-            if not self.block and self._pending + size > QUEUE_BYTES and self._pending:
+            if not self.block and self._pending + size > most and self._pending:
                 return False
-            self._room.wait_for(lambda: not self._pending or self._pending + size <= QUEUE_BYTES or self.error)
+            self._room.wait_for(lambda: not self._pending or self._pending + size <= most or self.error)
             self._pending += size
         return True
 

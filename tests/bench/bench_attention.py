@@ -69,7 +69,8 @@ def captured(model: nn.Module, batch: Batch, folder: Path, keys: list[str]) -> N
     path = folder / "bench.inspect"
     with Writer(path, RunStart(run="bench", title="attention"), overwrite=True) as writer:
         writer.write(Frame(index=0))
-        trace, emit, probe = Trace(Subject(model), batch), Emitter(writer), AttentionProbe()
+        trace = Trace(Subject(model), batch, chosen=frozenset(keys))
+        emit, probe = Emitter(writer), AttentionProbe()
         probe.attach(model, trace, emit)
         try:
             with torch.no_grad():

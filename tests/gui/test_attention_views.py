@@ -444,6 +444,37 @@ def test_lines_are_the_strongest_weights_and_those_of_a_token_alone(panel: Any) 
     assert lines.alone is None
 
 
+def test_profiles_say_where_they_have_no_place(panel: Any) -> None:
+    def said() -> str:
+        panel.options.menu().aboutToShow.emit()
+        action = next(one for one in panel.options.menu().actions() if one.text().startswith("Profiles"))
+        assert action.isEnabled() == (action.text() == "Profiles")
+        return str(action.text())
+
+    assert said() == "Profiles"
+    panel._added(2, 3)
+    assert said() == "Profiles: beside one map, not beside several"
+    panel.view.setCurrentText("Lines")
+    assert said() == "Profiles: beside a map, not beside lines"
+    panel.view.setCurrentText("Map")
+    panel.options.option("several", "mean").trigger()
+    panel.resize(900, 300)
+    QApplication.processEvents()
+    assert said().startswith("Profiles: needs a map of 400 pixels, here are ")
+
+
+def test_short_names_leave_the_room_to_lines(panel: Any) -> None:
+    panel.view.setCurrentText("Lines")
+    QApplication.processEvents()
+    lines, names = panel.lines, [f"w{n}" for n in range(T)]
+    lines.set_weights(WEIGHTS[0, 0], names, names)
+    narrow = lines.names_wide(0)
+    lines.set_weights(WEIGHTS[0, 0], ["a long name of a token"] * T, names)
+    assert narrow == lines.names_wide(1) < 60 < lines.names_wide(0) == 84
+    assert lines.place_of(0, 0).x() == lines.area().left() + 90
+    assert lines.place_of(1, 0).x() == lines.area().right() - narrow - 6
+
+
 def test_lines_are_zoomed_dragged_and_named_without_overlap(panel: Any) -> None:
     panel.view.setCurrentText("Lines")
     QApplication.processEvents()

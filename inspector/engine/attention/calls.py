@@ -12,6 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from inspector.engine.attention.kept import kept_copy
 from inspector.engine.attention.key_source import CROSS, SELF
 from inspector.engine.attention.masks import Settled, limit, settle, unreached
 from inspector.engine.attention.rows import FORBIDDEN, RowBlock, Rows
@@ -63,7 +64,7 @@ def attend(
             mask = None if mask is None else mask[..., : selected.length]
     queries_from = "step" if steps else "position"
     return Attention(
-        place=place, module=module, query=_copy(query), key=_copy(match_heads(query, key)), scale=scale,
+        place=place, module=module, query=kept_copy(query), key=kept_copy(match_heads(query, key)), scale=scale,
         causal=causal, mask=mask, keys_from="position" if first else keys_named(source, queries_from),
         kept=selected.sample, queries_from=queries_from, note=noted(note, source, first), first_query=first,
         called_with=q, finite_mask=settled.finite, source_asked=asked,
@@ -180,10 +181,6 @@ def _largest_logit(block: RowBlock) -> float:
 def picked_rows(queries: int) -> list[int]:
     """A few rows spread over the map, first and last included."""
     return sorted({round(n * (queries - 1) / (CHECKED_ROWS - 1)) for n in range(CHECKED_ROWS)})
-
-
-def _copy(tensor: Tensor) -> Tensor:
-    return tensor.detach().clone(memory_format=torch.contiguous_format)
 
 
 def match_heads(query: Tensor, key: Tensor) -> Tensor:

@@ -30,6 +30,7 @@ from inspector.engine.attention.projections import Projections
 from inspector.engine.attention.selected_sample import SelectedSample
 from inspector.engine.attention.written.by_hand import ByHand
 from inspector.engine.errors import Unsupported
+from inspector.engine.hooks.heap import GAPS, Heap
 from inspector.engine.hooks.module_stack import ROOT, in_backward
 from inspector.engine.trace.heads import Heads, PassedOn, edge_of
 from inspector.engine.trace.trace import Attention, KeyEnds
@@ -55,6 +56,7 @@ class AttentionRecorder:
     projections: Projections = field(default_factory=Projections)
     own: ByHand = field(init=False)
     """What the model computes itself."""
+    heap: Heap = field(default_factory=Heap)
 
     def __post_init__(self) -> None:
         self.own = ByHand(self.selected, self.where, self.add, self.projections)
@@ -94,6 +96,7 @@ class AttentionRecorder:
         """Keep one attention."""
         self.seen.append(attention)
         self.arrived(attention)
+        self.heap.tidy()
 
     def sdpa(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Tensor) -> None:
         """F.scaled_dot_product_attention(query, key, value, …) returned `out`."""
@@ -177,6 +180,7 @@ class AttentionRecorder:
 
     def attentions(self) -> list[Attention]:
         """All that was seen, in order; the calls of a loop or a cache joined, repeated calls of a module numbered."""
+        self.heap.tidy(GAPS // 8)
         groups: dict[str, list[Attention]] = {}
         for number, attention in enumerate(self.seen):
             attention.order = number

@@ -7,13 +7,14 @@ The weights of a block are computed once and serve every statistic. Results of t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from inspector.engine.attention.rows import RowBlock, Rows
+from inspector.engine.hooks.heap import GAPS, Heap
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, Quantity
 from inspector.engine.trace.trace import Attention, Trace
@@ -78,7 +79,7 @@ def per_attention_row(
                 if reason is not None:
                     emit.refuse(name, reason)
                     continue
-                values = statistics(trace, attention, emit).values[signal]
+                values = statistics(trace, attention, emit, signal=signal).values[signal]
                 channel = describe.channel(
                     name, ("head", "query"), tuple(values.shape), "float32", module=attention.module,
                     domains={"query": attention.queries_from}, method=method(attention, describe.method),
@@ -90,19 +91,31 @@ def per_attention_row(
     return wrap
 
 
-def statistics(trace: Trace, attention: Attention, emit: Emitter, write: BlockWriter | None = None) -> Statistics:
-    """The statistics of an attention, from the trace or from one pass over its rows that also calls `write`."""
+def statistics(
+    trace: Trace, attention: Attention, emit: Emitter, write: BlockWriter | None = None, signal: str = ""
+) -> Statistics:
+    """The statistics of an attention, from the trace or from one pass over its rows that also calls `write`.
+
+    They are those that the run will compute, and `signal`.
+    """
     known = trace.findings.of(KnownStatistics).by_attention
-    if id(attention) not in known or write is not None:
+    before = known.get(id(attention))
+    if before is None or write is not None or (signal and signal not in before.values):
+        wanted = trace.chosen & STATISTICS.keys() | {signal} if trace.chosen else STATISTICS.keys()
         with torch.no_grad():
-            known[id(attention)] = _all_rows(attention, trace.look_at, emit, write)
+            known[id(attention)] = _all_rows(attention, trace.look_at, emit, write, wanted)
+        trace.findings.of(Heap).tidy(GAPS // 4)
     return known[id(attention)]
 
 
-def _all_rows(attention: Attention, sample: int, emit: Emitter, write: BlockWriter | None) -> Statistics:
+def _all_rows(
+    attention: Attention, sample: int, emit: Emitter, write: BlockWriter | None, signals: Collection[str]
+) -> Statistics:
     rows = Rows(attention, sample)
     wanted = {
-        signal: function for signal, (function, self_only) in STATISTICS.items() if not self_only or attention.of_itself
+        signal: function
+        for signal, (function, self_only) in STATISTICS.items()
+        if signal in signals and (not self_only or attention.of_itself)
     }
     values = {signal: torch.empty(rows.heads, rows.queries) for signal in wanted}
     empty = broken = 0

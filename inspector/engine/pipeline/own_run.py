@@ -59,6 +59,7 @@ def perform(
     trace = Trace(
         subject, batch, only_looked_at=options.only_selected, places=dict(options.places or {}), editor=options.editor,
         states=options.states, editing=options.places is not None, seed=options.seed,
+        chosen=frozenset(split_request(key)[0] for key in keys),
     )  # fmt: skip
     trace.parameter_gradients.wanted = any(quantity_of(key)[0].parameter_gradients for key in keys)
     for told in (quantity_of(key)[0].before(subject, batch) for key in keys):

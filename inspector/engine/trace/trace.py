@@ -257,6 +257,8 @@ class Trace:
     """Called when the model has returned and the backward pass has not begun: a probe may still request gradients."""
     after_states: list[Callable[[], None]] = field(default_factory=list)
     """What the probes have left to do and states and gates do not need: gradients inside fused modules."""
+    chosen: frozenset[str] = frozenset()
+    """The quantities that the run will compute, so that one pass need not compute more; empty where not known."""
     returned: Any = None
     """What the model returned, with its graph, while `after_forward` is called."""
     parameter_gradients: RunGradients = field(default_factory=RunGradients)

@@ -55,6 +55,7 @@ class Attention(AttentionStrip):
     def build(self) -> None:
         """The parts, and what they do."""
         super().build()
+        self.options.menu().aboutToShow.connect(self._say_where_there_is_no_room)
         for signal in (
             self.view.currentTextChanged,
             self.which.currentTextChanged,
@@ -118,6 +119,10 @@ class Attention(AttentionStrip):
         self._draw_strip(here[1])
         self.page.place()
         self._poll()
+
+    def _say_where_there_is_no_room(self) -> None:
+        why = self.page.no_profiles
+        self.options.allow("profiles", not why, why)
 
     def _select(self) -> None:
         """Frame the chosen heads in the atlas."""

@@ -122,6 +122,16 @@ class HeadsPage(pg.GraphicsWidget):  # type: ignore[misc]
         elif self.with_strip:
             lower.setGeometry(QRectF(0, room.height() - strip, room.width(), strip))
 
+    @property
+    def no_profiles(self) -> str:
+        """Why there is no place for profiles; "" where there is."""
+        if self.as_lines:
+            return "beside a map, not beside lines"
+        if self.count > 1:
+            return "beside one map, not beside several"
+        height = self.boundingRect().height()
+        return "" if height >= LOW else f"needs a map of {LOW:.0f} pixels, here are {height:.0f}"
+
     def _square_and_wide(self, room: QRectF) -> bool:
         """Whether one square map as high as the page leaves enough width beside it for the strip."""
         if not (self.with_maps and self.with_strip) or self.as_lines or self.count > 1:

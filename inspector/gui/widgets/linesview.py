@@ -33,6 +33,11 @@ COUNTS = (50, 200, 1000)
 of the latter."""
 HEADER, MARGIN, NAMES, GAP = 20.0, 6.0, 84.0, 6.0
 """Pixels of the line above, above and below the tokens, of the names on each side, and between names and lines."""
+MEASURED = 2000
+"""Names of a side of which the width is measured; with more there is always a long one."""
+FINE, THIN, THICK, THICK_SHARE = 0.6, 0.6, 3.0, 0.8
+"""Pixels of a line of weight 0, what the strongest has more: as much at most, as little at least, and between them a
+share of the distance of two tokens, so that neighbours do not run together."""
 ZOOM = 0.8
 CLOSEST = 0.004
 ROUND = (1, 2, 5)
@@ -60,6 +65,7 @@ class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
         self.view = (0.0, 1.0)
         """The part of both columns that is in view."""
         self._links: dict[Any, Links] = {}
+        self._wide: tuple[float, float] | None = None
         self.setAcceptHoverEvents(True)
         self.setFlag(self.GraphicsItemFlag.ItemClipsToShape)
 
@@ -70,6 +76,7 @@ class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
         if weights.shape != self._weights.shape:
             self.view, self.alone = (0.0, 1.0), None
         self._weights, self._names = weights, (queries, keys)
+        self._wide = None
         self._links.clear()
         self.update()
 
@@ -119,6 +126,22 @@ class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
         """Where names and lines are drawn."""
         return QRectF(self.boundingRect()).adjusted(0, HEADER + MARGIN, 0, -MARGIN)
 
+    def names_wide(self, side: int) -> float:
+        """Pixels of the names of one side: as many as the longest needs in bold, NAMES at most."""
+        if self._wide is None:
+            font = self.font()
+            font.setBold(True)
+            self._wide = (self._needed(0, QFontMetricsF(font)), self._needed(1, QFontMetricsF(font)))
+        return self._wide[side]
+
+    def _needed(self, side: int, metrics: QFontMetricsF) -> float:
+        count = self._weights.shape[side]
+        if count > MEASURED:
+            return NAMES
+        return min(
+            NAMES, max((metrics.horizontalAdvance(self._name(side, at, every=True)) for at in range(count)), default=0)
+        )
+
     def height_of(self, side: int) -> float:
         """Pixels from one token to the next."""
         low, high = self.view
@@ -127,7 +150,8 @@ class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
     def place_of(self, side: int, at: float) -> QPointF:
         """Where the lines of a token begin (side 0, queries) or end (side 1, keys)."""
         area = self.area()
-        x = area.left() + NAMES + GAP if side == 0 else area.right() - NAMES - GAP
+        names = self.names_wide(side) + GAP
+        x = area.left() + names if side == 0 else area.right() - names
         share = (at + 0.5) / max(1, self._weights.shape[side])
         low, high = self.view
         return QPointF(x, area.top() + (share - low) / (high - low) * area.height())
@@ -228,12 +252,13 @@ class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
     def _paint_lines(self, painter: QPainter) -> None:
         links = self.links
         most = float(np.abs(links.weights).max()) if len(links) else 1.0
+        widest = min(THICK, max(THIN, THICK_SHARE * self.height_of(0)))
         for query, key, weight in zip(links.queries.tolist(), links.keys.tolist(), links.weights.tolist(), strict=True):
             share = abs(weight) / most
             marked = query == self._cursor[0] or key == self._cursor[1]
             colour = QColor(self.theme.cursor if marked else self.theme.accent if weight > 0 else self.theme.error)
             colour.setAlphaF(0.15 + 0.85 * share)
-            painter.setPen(QPen(colour, 0.6 + 3 * share))
+            painter.setPen(QPen(colour, FINE + widest * share))
             painter.drawLine(self.place_of(0, query), self.place_of(1, key))
 
     def _paint_names(self, painter: QPainter, side: int, metrics: QFontMetricsF) -> None:
@@ -241,17 +266,18 @@ class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
         height = self.height_of(side)
         first = self._marked(side)
         flag = Qt.AlignmentFlag.AlignRight if side == 0 else Qt.AlignmentFlag.AlignLeft
-        left = self.area().left() if side == 0 else self.area().right() - NAMES
+        names = self.names_wide(side)
+        left = self.area().left() if side == 0 else self.area().right() - names
         for at in self.named(side, height, metrics.height() * 0.85):
             painter.setPen(QColor(self.theme.cursor if at == self._cursor[side] else self.theme.text))
             font = painter.font()
             font.setBold(at in first)
             painter.setFont(font)
             text = QFontMetricsF(font).elidedText(
-                self._name(side, at, every=height < metrics.height()), Qt.TextElideMode.ElideRight, NAMES
+                self._name(side, at, every=height < metrics.height()), Qt.TextElideMode.ElideRight, names
             )
             middle = self.place_of(side, at).y()
-            box = QRectF(left, middle - metrics.height() / 2, NAMES, metrics.height())
+            box = QRectF(left, middle - metrics.height() / 2, names, metrics.height())
             painter.drawText(box, flag | Qt.AlignmentFlag.AlignVCenter, text)
 
     def _name(self, side: int, at: int, *, every: bool) -> str:

@@ -10,6 +10,9 @@ from PySide6.QtWidgets import QMenu, QToolButton
 
 from inspector.gui.widgets.plain_text import clean, tooltip
 
+ASIDE = ": "
+"""Between the name of an option and why it cannot be chosen."""
+
 
 class OptionMenu(QToolButton):
     """`changed()` when anything was chosen. Options have keys; what is chosen stays where it still exists."""
@@ -44,9 +47,12 @@ class OptionMenu(QToolButton):
         """Whether it is on."""
         return self._on[key].isChecked()
 
-    def allow(self, key: str, allowed: bool) -> None:
-        """Whether it can be switched now."""
-        self._on[key].setEnabled(allowed)
+    def allow(self, key: str, allowed: bool, why_not: str = "") -> None:
+        """Whether it can be switched now; why not is said beside it."""
+        action = self._on[key]
+        name = action.text().partition(ASIDE)[0]
+        action.setText(name if allowed or not why_not else f"{name}{ASIDE}{why_not}")
+        action.setEnabled(allowed)
 
     def add_choice(self, key: str, title: str, options: Mapping[str, str]) -> None:
         """One of several, by their keys; the first is chosen."""

@@ -9,6 +9,7 @@ Letters: t steps, e width, a heads, d head width.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import torch
@@ -139,11 +140,13 @@ def final_norm(stream: Stream, read: Readout) -> FinalNorm:
     beta = _of(norm, "bias", x, 0.0)
     near = max(ROUNDING, 16 * torch.finfo(stream.values[-1].dtype).eps)
     eps = next((float(getattr(norm, name)) for name in ("eps", "variance_epsilon") if getattr(norm, name, None)), 0.0)
-    for centred in (True, False):
+    for centred, scale in itertools.product((True, False), (gamma, gamma + 1.0)):  # the weight of Gemma's is γ − 1
         moved = x - x.mean(-1, keepdim=True) if centred else x
         sigma = (moved.square().mean(-1, keepdim=True) + eps).sqrt()
-        if torch.allclose(moved / sigma * gamma + beta, given, rtol=near, atol=near * float(given.abs().max())):
-            return FinalNorm(gamma, sigma, centred)
+        if torch.allclose(moved / sigma * scale + beta, given, rtol=near, atol=near * float(given.abs().max())):
+            # what the norm divided by itself: its ε may stand nowhere
+            exact = (moved * scale).square().sum(-1, True) / (moved * scale * (given - beta)).sum(-1, True)
+            return FinalNorm(scale, exact.where(exact.isfinite() & (exact > 0), sigma), centred)
     raise Unsupported(OTHER_NORM.format(read.names[0]))
 
 

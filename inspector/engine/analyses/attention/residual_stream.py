@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from inspector.engine.analyses.attention.attended import following, with_gradients
+from inspector.engine.analyses.attention.score_scale import AS_THEY_ARE, ScoreScale, score_scale
 from inspector.engine.analyses.module_calls import ModuleCall, module_calls, same_memory, same_numbers
 from inspector.engine.analyses.rerun import undisturbed
 from inspector.engine.errors import Unsupported, model_error
@@ -191,16 +192,20 @@ def _nearest(place: str, kept: dict[str, ModuleCall]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Readout:
-    """The modules by which the model reads its scores off the last layer, in order; the last is the linear layer."""
+    """The modules by which the model reads its scores off the last layer, in order; the last is the linear layer.
+
+    after: what the model does with the result of that.
+    """
 
     modules: tuple[nn.Module, ...]
     names: tuple[str, ...]
+    after: ScoreScale = AS_THEY_ARE
 
     def scores(self, stream: Tensor) -> Tensor:
         """(…, v) of a stream (…, e)."""
         for module in self.modules:
             stream = module(stream)
-        return stream
+        return self.after.of(stream)
 
 
 def readout(trace: Trace, output: Any, stream: Stream) -> Readout:
@@ -209,9 +214,7 @@ def readout(trace: Trace, output: Any, stream: Stream) -> Readout:
     if not isinstance(scores, Tensor):
         raise Unsupported("The model gives no scores, so nothing can be read off its layers.")
     own = [call for call in stream.calls if call.result is not None and call.given is not None]
-    head = next((call for call in reversed(own) if same_memory(call.result, scores) and _is_matrix(call)), None)
-    if head is None:
-        raise Unsupported("The scores are not the result of a linear layer that is a module of the model.")
+    head, after = _head(own, scores)
     chain, at = [head], head.given
     while not same_memory(at, last):
         # A module and the last one inside it return the same tensor: the inner one returns first.
@@ -221,7 +224,7 @@ def readout(trace: Trace, output: Any, stream: Stream) -> Readout:
             names = " → ".join(call.name for call in chain)
             raise Unsupported(f"What is between the last layer ({stream.layers[-1].name}) and {names} is no module.")
         chain, at = [before, *chain], before.given
-    found = Readout(tuple(call.module for call in chain), tuple(call.name for call in chain))
+    found = Readout(tuple(call.module for call in chain), tuple(call.name for call in chain), after)
     with torch.no_grad():
         again = stream.of_sample(found.scores(last))
     rows = scores[trace.look_at, : stream.length].detach()
@@ -229,6 +232,23 @@ def readout(trace: Trace, output: Any, stream: Stream) -> Readout:
     if again.shape != rows.shape or not torch.allclose(again, rows, rtol=near, atol=near * float(rows.abs().max())):
         raise Unsupported(f"{' → '.join(found.names)} do not give the scores again.")
     return found
+
+
+def _head(own: Sequence[ModuleCall], scores: Tensor) -> tuple[ModuleCall, ScoreScale]:
+    """The call of the linear layer that gives the scores, and what the model does with them. Raises Unsupported."""
+    linear = [call for call in reversed(own) if _is_matrix(call)]
+    for call in linear:
+        if same_memory(call.result, scores):
+            return call, AS_THEY_ARE
+    for call in linear[:1]:
+        assert call.result is not None
+        after = score_scale(call.result, scores)
+        if after is not None:
+            return call, after
+    raise Unsupported(
+        "The scores are not the result of a linear layer that is a module of the model, nor that times a number or "
+        "with a soft cap."
+    )
 
 
 def reading(trace: Trace, output: Any, found: Sequence[Stream]) -> tuple[Stream, Readout]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import torch
@@ -84,7 +85,10 @@ def _direction(trace: Trace, stream: Stream, read: Readout, token: int) -> tuple
     if norm.gamma is not None and norm.sigma is not None:
         rows = rows * norm.gamma / norm.sigma
         rows = rows - rows.mean(-1, keepdim=True) if norm.centred else rows
-    return rows, PREDICTED if token < 0 else f"class {token}{class_name(trace, scores.shape[1], token)}"
+    which = PREDICTED if token < 0 else f"class {token}{class_name(trace, scores.shape[1], token)}"
+    if math.isfinite(read.after.cap):
+        which += f"; of the score before its soft cap of {read.after.cap:.4g}"
+    return rows * read.after.factor, which
 
 
 def _direct(trace: Trace, stream: Stream, attention: Attention, behind: list[Tensor | str]) -> Tensor:

@@ -53,7 +53,11 @@ def run(trace: Trace, emit: Emitter) -> None:
             emit.refuse(name, reason)
             continue
         known = attention.highest
-        values = statistics(trace, attention, emit).values[NAME] if known is None else _allowed(known[0].float().cpu())
+        values = (
+            statistics(trace, attention, emit, signal=NAME).values[NAME]
+            if known is None
+            else _allowed(known[0].float().cpu())
+        )
         write_rows(emit, attention, NAME, ABOUT, values)
 
 

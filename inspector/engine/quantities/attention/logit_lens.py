@@ -66,7 +66,7 @@ def _write(trace: Trace, emit: Emitter, stream: Stream, read: Readout) -> None:
         tables[2].append(row.argmax(-1))
         tables[3].append(own.gather(-1, predicted)[:, 0].exp())
     domain = trace.subject.classes(final.shape[1])[0]
-    method = f"exact; read off by {' → '.join(read.names)}"
+    method = f"exact; read off by {' → '.join((*read.names, *read.after.names))}"
     for signal, about, table in zip(
         ("divergence", "rank", "token", "probability"), (KL, RANK, TOKEN, PROBABILITY), tables, strict=True
     ):

@@ -1,0 +1,60 @@
+"""Free memory that the C library's heap holds in pieces, given back while a model runs under hooks.
+
+A model allocates and frees large tensors; the small things that hooks keep come to lie between them. glibc then cannot
+use the gaps again (its aligned allocation asks for more than a gap of the same size has) and gives back none but the
+last: GPT-2 small over 1,024 tokens left 330 MB of gaps behind. `malloc_trim` returns the pages of gaps wherever they
+are. Elsewhere than with glibc nothing is done.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+
+GAPS = 48 << 20
+"""Bytes of new gaps before they are returned. Using returned pages again costs a page fault each, so not at once."""
+
+
+class _Usage(ctypes.Structure):
+    """struct mallinfo2 of glibc ≥ 2.33, see mallinfo(3)."""
+
+    _names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+    _fields_ = [(name, ctypes.c_size_t) for name in _names.split()]
+
+
+@cache
+def _library() -> tuple[Callable[[], _Usage], Callable[[int], int]] | None:
+    """mallinfo2 and malloc_trim, None where the C library has none."""
+    try:
+        library = ctypes.CDLL(None)
+        usage, trim = library.mallinfo2, library.malloc_trim
+    except (OSError, TypeError, AttributeError):
+        return None
+    usage.restype = _Usage
+    return usage, trim
+
+
+def free_in_heap() -> int:
+    """Bytes that are free in the heap and were not returned to the system; 0 where that is not known."""
+    library = _library()
+    return int(library[0]().fordblks) if library else 0
+
+
+@dataclass(slots=True)
+class Heap:
+    """Returns gaps whenever GAPS bytes of them are new since it last did."""
+
+    known: int = field(default_factory=free_in_heap)
+
+    def tidy(self, least: int = GAPS) -> None:
+        """Return gaps if there are more than `least` bytes of new ones."""
+        library = _library()
+        if library is None:
+            return
+        free = free_in_heap()
+        if free - self.known > least:
+            library[1](0)
+            self.known = free_in_heap()
+        self.known = min(self.known, free)

@@ -1,0 +1,87 @@
+"""Memory that a run holds beside what it keeps: gaps of the heap are given back, kept copies lie outside of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from inspector.engine.attention.kept import LEAST, kept_copy
+from inspector.engine.hooks import heap
+from inspector.transport.process import KEEP_MEMORY
+
+GAPS = """
+import sys, torch
+from inspector.engine.hooks.heap import Heap
+
+def resident():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmRSS")) / 1024
+
+tidied = Heap()
+large, small = [], []
+for _ in range(60):
+    large.append(torch.ones(3 << 18))
+    small.append(torch.ones(300))
+held = resident()
+large.clear()
+after = resident()
+if sys.argv[1] == "tidy":
+    tidied.tidy()
+print(held - resident(), sum(float(one.sum()) for one in small))
+"""
+
+
+@pytest.mark.skipif(heap.free_in_heap() == 0, reason="needs glibc's mallinfo2")
+def test_gaps_between_small_things_are_given_back() -> None:
+    def returned(way: str) -> float:
+        done = subprocess.run(
+            [sys.executable, "-c", GAPS, way], capture_output=True, text=True, env={**os.environ, **KEEP_MEMORY}
+        )
+        assert done.returncode == 0, done.stderr
+        returned, kept = done.stdout.split()
+        assert float(kept) == 60 * 300
+        return float(returned)
+
+    assert returned("leave") < 20, "the settings of the worker keep what is freed"
+    assert returned("tidy") > 150, "60 tensors of 3 MB were freed between small ones"
+
+
+def test_few_gaps_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    free, trimmed = [100 << 20], []
+    usage = heap._Usage()
+
+    def look() -> heap._Usage:
+        usage.fordblks = free[0]
+        return usage
+
+    monkeypatch.setattr(heap, "_library", lambda: (look, lambda pad: trimmed.append(pad) or 1))
+    one = heap.Heap()
+    for megabytes, times in ((120, 0), (148, 0), (149, 1), (190, 1), (60, 1), (109, 2)):
+        free[0] = megabytes << 20
+        one.tidy()
+        assert len(trimmed) == times, megabytes
+
+
+def test_elsewhere_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heap, "_library", lambda: None)
+    heap.Heap().tidy()
+    assert heap.free_in_heap() == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.bool])
+@pytest.mark.parametrize("count", [0, 7, LEAST])
+def test_a_kept_copy_is_a_contiguous_copy(dtype: torch.dtype, count: int) -> None:
+    given = torch.randn(2, count, 3).to(dtype).transpose(0, 2)
+    expected = given.clone()
+    copy = kept_copy(given)
+    given.zero_()
+    assert copy.dtype == dtype and copy.is_contiguous() and torch.equal(copy, expected)
+    copy.fill_(1)  # its memory may be written to
+    assert not given.any()
+
+
+def test_a_kept_copy_has_no_graph() -> None:
+    assert not kept_copy(torch.randn(LEAST, requires_grad=True) * 2).requires_grad
