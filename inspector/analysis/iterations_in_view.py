@@ -10,9 +10,12 @@ from inspector.capture.curves import positions
 from inspector.capture.view import View
 from inspector.records import ITERATION_DOMAIN, Channel
 
+AROUND, LONG = 20, 120
+"""Iterations or steps that are shown on both sides of those of a finding, and from how many not all are shown."""
+
 
 def iterations_around(
-    view: View, channel: Channel, frame: int, wanted: Sequence[int], around: int, long: int
+    view: View, channel: Channel, frame: int, wanted: Sequence[int], around: int = AROUND, long: int = LONG
 ) -> tuple[int, int] | None:
     """The first and last one in view: those that are wanted, with so many recorded ones on both sides.
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from inspector.analysis.iterations_in_view import iterations_around
+from inspector.analysis.iterations_in_view import AROUND, LONG, iterations_around
 from inspector.capture import Capture, LogView
-from inspector.diagnosis import RULES
+from inspector.diagnosis import is_trend
 from inspector.records import STEP_DOMAIN, Channel, Finding, ViewAt, command
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 TRAINING = "training"
 """The panel that draws a choice of curves."""
-AROUND, LONG = 20, 120
-"""Steps that are shown on both sides of those of a finding, and steps from which a sequence is not shown as a whole."""
 
 
 class Evidence:
@@ -67,8 +65,8 @@ class Evidence:
             panel=panel, frame=finding.frame, place="" if series else channel.place, run=self.run,
             curves=tuple(names) if series else (),
         )  # fmt: skip
-        if series and not _is_trend(finding):
-            span = iterations_around(self.opened, channel, finding.frame, finding.iterations, AROUND, LONG)
+        if series and not is_trend(finding.rule):
+            span = iterations_around(self.opened, channel, finding.frame, finding.iterations)
             at = replace(at, iterations=span)
         if not inside:
             return at
@@ -109,11 +107,6 @@ class Evidence:
             for at, names in self.views(finding)
         ]  # fmt: skip
         return {"views": views, "export": self.saves(finding)}
-
-
-def _is_trend(finding: Finding) -> bool:
-    """Whether its iteration is where a trend begins, which is seen in the whole and not around there."""
-    return finding.rule in RULES and bool(getattr(RULES[finding.rule], "trends", False))
 
 
 def _span(ends: tuple[int, int] | None) -> list[int] | None:

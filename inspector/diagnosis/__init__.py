@@ -23,7 +23,7 @@ Begin reading with `rule.py`.
 
 from inspector.diagnosis.case_script import NoCaseError, default_name, has_case, reproduce, rule_of
 from inspector.diagnosis.diagnose import SEVERITIES, Answer, Diagnosis, Unjudged, answers, diagnose, gathered
-from inspector.diagnosis.rule import RULES, Captured, Limit, Rule, Run, untried
+from inspector.diagnosis.rule import RULES, Captured, Limit, Rule, Run, is_trend, untried
 from inspector.diagnosis.settings import Settings, SettingsError, project_file, read_settings
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "diagnose",
     "gathered",
     "has_case",
+    "is_trend",
     "project_file",
     "read_settings",
     "reproduce",

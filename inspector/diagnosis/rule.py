@@ -109,3 +109,8 @@ def scalar(run: Captured, name: str, frame: int) -> float:
 def untried(key: str) -> str:
     """Why nothing can be tried for what a rule finds, as the end of a sentence; "" where it does not say so."""
     return str(getattr(RULES[key], "untried", "")) if key in RULES else ""
+
+
+def is_trend(rule: str) -> bool:
+    """Whether the iteration of a rule's findings is where a trend begins, which is seen in the whole, not around it."""
+    return rule in RULES and bool(getattr(RULES[rule], "trends", False))

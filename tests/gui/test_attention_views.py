@@ -11,9 +11,9 @@ import pytest
 from panel_captures import channel, write_frames
 from panel_captures import shown as shown_panel
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QKeyEvent, QWheelEvent
+from PySide6.QtGui import QImage, QKeyEvent, QPainter, QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QStyleOptionGraphicsItem
 
 from inspector.capture import Capture, open_capture
 from inspector.gui.export.offscreen import Stage
@@ -151,7 +151,13 @@ def test_heads_are_filtered_as_a_person_types(panel: Any, qtbot: Any) -> None:
     assert sum(len(heads) for _, heads in shown(panel)) == 12
     assert "There is no number 'curl'" in panel.atlas.note and "curl" in panel.overview.filter.toolTip()
     panel.overview.filter.setText("layer = 7")
-    assert shown(panel) == [] and panel.state == "figure"
+    assert shown(panel) == [] and panel.state == "figure" and "0 of 12 heads" in panel.atlas.note
+    image = QImage(300, 40, QImage.Format.Format_ARGB32)
+    image.fill(0)
+    painter = QPainter(image)
+    panel.atlas.paint(painter, QStyleOptionGraphicsItem())
+    painter.end()
+    assert any(image.constBits()), "and the line above says so"
 
 
 def test_all_heads_are_seen_at_once_and_a_double_click_opens_one(panel: Any, stage: Stage) -> None:

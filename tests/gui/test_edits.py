@@ -353,3 +353,7 @@ def test_a_head_is_ablated_from_the_dialog(tmp_path: Path, qtbot: Any) -> None:
         qtbot.addWidget(dialog)
         assert dialog.start.maximum() == 8, "every query, not every head"
         assert dialog.edit() == Edit(place="a", signal="head", unit=3, value=0.0, start=2)
+        assert dialog.form.labelForField(dialog.unit).text() == "Head" and dialog.unit.specialValueText() == "all heads"
+        shown = EditDialog(capture, Position(place="a", step=2), (), None)
+        qtbot.addWidget(shown)
+        assert shown.edit().unit == 0, "the head that is shown where none was chosen, not all of them"

@@ -136,6 +136,20 @@ def test_what_has_steps_is_shown_with_them_and_what_has_none_with_its_place(tmp_
         }  # fmt: skip
 
 
+def test_numbers_of_heads_are_shown_with_their_map(tmp_path: Path, qapp: object) -> None:
+    """Also where the module that attends has a recurrence along another axis."""
+    maps, heads = np.zeros((2, 3, 3), np.float32), np.zeros((2, 2), np.float32)
+    parts = (
+        channel("joint:attention", "attention", ("head", "query", "key"), maps, domains={"query": "step"}),
+        channel("joint:attention/importance", "attention_statistic", ("head", "statistic"), heads),
+        channel("joint:h", "state", ("step", "unit"), heads, domains={"step": "sound"}),
+        channel("joint:h/units", "unit", ("statistic", "unit"), heads),
+    )  # fmt: skip
+    with open_capture(write_frames(tmp_path, *parts)) as capture:
+        places = places_along(capture)
+        assert [axis_of(one, places) for one in capture.channels.values()] == ["step", "step", "sound", "sound"]
+
+
 def test_choices_that_were_remembered_before_are_still_known(qtbot: Any) -> None:
     rows = [SequenceRow(Cursor(), LIGHT, Settings(), axis) for axis in ("step", ANSWER_DOMAIN, "sound", "layer")]
     for row in rows:

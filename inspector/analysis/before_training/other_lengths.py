@@ -13,6 +13,9 @@ from inspector.records import counted
 
 FURTHER = 10
 """The sentence tells of so many times the steps that were measured at most."""
+LINEAR = 0.8
+"""Every step costs something, so time that grows with a smaller exponent is not yet that of the steps."""
+CALLING = " Most of the time of steps this short is that of calling operations, whatever the length: expect more of it."
 
 
 def lengths_verdict(read: Readings) -> Iterator[Verdict]:
@@ -31,14 +34,17 @@ def lengths_verdict(read: Readings) -> Iterator[Verdict]:
     )
     if table.shape[1] > 1:
         far = round(FURTHER * own)
-        times, sizes = further(table[0], table[[2, 3]], far), further(table[0], table[4:], far)
+        times, sizes = further(table[0], table[[2, 3]], far), square(table[0], table[4], far)
         # other programs make steps longer and never shorter: the shortest ones tell how time grows
         grows = [_exponents(table[0], values) for values in (table[2], table[4])]
         said += (
             f" With {counted(far, 'step', ',')}, if it goes on as from {table[0, 0]:.0f} to {table[0, -1]:.0f}: "
-            f"{_seconds(times[0])} to {_seconds(times[1])}, {_span(sizes)} (time grows as T^{grows[0]}, memory as "
-            f"T^{grows[1]})."
+            f"{_seconds(times[0])} to {_seconds(times[1])}, {bytes_text(sizes)} (between these lengths time grows as "
+            f"T^{grows[0]}, memory as T^{grows[1]}; the memory of {far:,} is that of a polynomial through the longest "
+            "three)."
         )
+        if exponents(table[0], table[2])[1] < LINEAR:
+            said += CALLING
     yield Verdict("other lengths", "fact", said, float(seconds), name)
 
 
@@ -53,10 +59,26 @@ def exponents(steps: Numbers, values: Numbers) -> tuple[float, float]:
 
 
 def further(steps: Numbers, rows: Numbers, far: float) -> tuple[float, float]:
-    """(least, most) value at other steps: from the longest length of each row on, by either slope of the first row."""
+    """(least, most) value at other steps: from the longest length of each row on, by either slope of the first row, or
+    by a polynomial of the first row, since what grows with T² is hidden at first by what does not."""
     slopes = [0.0 if math.isnan(one) else one for one in exponents(steps, rows[0])]
     found = [float(row[-1]) * (far / float(steps[-1])) ** slope for row in rows for slope in slopes]
+    found.append(square(steps, rows[0], far))
     return min(found), max(found)
+
+
+def square(steps: Numbers, values: Numbers, far: float) -> float:
+    """The value at other steps of a + bT + cT² through the longest three lengths, c ≥ 0 (a line through the longest two
+    where it would be below 0, as where windows fill): exact for what each step keeps and each pair of steps.
+
+    Newton's interpolation with divided differences.
+    """
+    if len(steps) < 2:
+        return float(values[-1])
+    x, y = [float(one) for one in steps[-3:]], [float(one) for one in values[-3:]]
+    slope = (y[-1] - y[-2]) / (x[-1] - x[-2])
+    curve = 0.0 if len(x) < 3 else max(0.0, (slope - (y[-2] - y[-3]) / (x[-2] - x[-3])) / (x[-1] - x[-3]))
+    return max(y[-1], y[-1] + (far - x[-1]) * (slope + curve * (far - x[-2])))
 
 
 def _exponents(steps: Numbers, values: Numbers) -> str:
@@ -66,8 +88,3 @@ def _exponents(steps: Numbers, values: Numbers) -> str:
 
 def _seconds(value: float) -> str:
     return f"{1e3 * value:.2g} ms" if value < 0.1 else f"{value:.2g} s" if value < 100 else f"{value:.0f} s"
-
-
-def _span(sizes: tuple[float, float]) -> str:
-    low, high = (bytes_text(one) for one in sizes)
-    return low if low == high else f"{low} to {high}"

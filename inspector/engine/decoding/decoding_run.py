@@ -122,5 +122,7 @@ def _frame(index: int, label: str) -> Frame:
 
 
 def title_of(tree: DecodedTree, end: int) -> str:
-    """A hypothesis with its score, for a frame's label."""
-    return f"{tree.said(end)} ({tree.tokens[end].score:.3g} nat)"
+    """A hypothesis with its ln p, and its score where a length penalty makes that another number: a frame's label."""
+    one = tree.tokens[end]
+    score = "" if one.score == one.total else f"score {one.score:.3g}, "
+    return f"{tree.said(end)} ({score}ln p {one.total:.3g} nat)"

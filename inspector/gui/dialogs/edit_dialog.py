@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QDoubleSpinBox,
     QFormLayout,
     QHBoxLayout,
+    QLabel,
     QLineEdit,
     QListWidget,
     QPushButton,
@@ -53,6 +54,8 @@ class EditDialog(QDialog):
         self.problem.setObjectName("problem")
         self._build()
         self.place.currentTextChanged.connect(self._arrange)
+        self.signal.currentTextChanged.connect(self._name_unit)
+        self._name_unit("")
         self.start.valueChanged.connect(self._say_token)
         self._begin(position, name)
         self._pending = bool(name)
@@ -67,7 +70,6 @@ class EditDialog(QDialog):
         self.place.addItems([*self.signals, INPUT])
         self.unit, self.start, self.stop = QSpinBox(), QSpinBox(), QSpinBox()
         self.unit.setRange(-1, 1_000_000)
-        self.unit.setSpecialValueText("all units")
         self.start.setRange(0, length - 1)
         self.stop.setRange(0, length)
         self.value = QDoubleSpinBox()
@@ -83,7 +85,7 @@ class EditDialog(QDialog):
             self.place.setCurrentText(wanted)
         self._arrange(self.place.currentText())
         self.signal.setCurrentText(signal or self.signal.currentText())
-        unit = position.head if self.signal.currentText() == HEAD else position.unit
+        unit = (position.head or 0) if self.signal.currentText() == HEAD else position.unit
         self.unit.setValue(-1 if unit is None or wanted == INPUT else unit)
         self.start.setValue(position.step or 0)
         self._say_token(self.start.value())
@@ -139,6 +141,16 @@ class EditDialog(QDialog):
         for widget in (self.signal, self.unit, self.value):
             self.form.setRowVisible(widget, not tokens)
         self.form.setRowVisible(self.token, tokens)
+
+    @Slot(str)
+    def _name_unit(self, signal: str) -> None:
+        """What is counted: heads of attention, or units."""
+        word = "head" if signal == HEAD else "unit"
+        label = self.form.labelForField(self.unit)
+        assert isinstance(label, QLabel)
+        label.setText(word.capitalize())
+        self.unit.setAccessibleName(word.capitalize())
+        self.unit.setSpecialValueText(f"all {word}s")
 
     @Slot(int)
     def _say_token(self, step: int) -> None:

@@ -18,6 +18,7 @@ class Lead:
         channel: the name of what is shown; "" for none.
         place: of the model, "" for any. frame: -1 for the one on screen.
         steps, iterations: what is to be in view, the first one first; the cursor goes there.
+        around: the first and the last iteration of the curves then; () for all, None for a few around `iterations`.
         axis: of the steps; "" for that of the place.
     """
 
@@ -27,6 +28,7 @@ class Lead:
     frame: int = -1
     steps: tuple[int, ...] = ()
     iterations: tuple[int, ...] = ()
+    around: tuple[int, ...] | None = None
     axis: str = ""
 
 

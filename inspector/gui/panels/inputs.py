@@ -21,7 +21,7 @@ from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.banded_lines import CROWD, BandedLines
 from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.maprow import MapRow
-from inspector.gui.widgets.plain_text import clean, escaped
+from inspector.gui.widgets.plain_text import clean
 from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.source import changes_of, drawable, glance, overview_of
 from inspector.gui.widgets.stepplot import StepPlot
@@ -189,7 +189,7 @@ class Inputs(Panel):
     def _draw_tokens(self, main: Channel) -> dict[Any, Cell]:
         assert self.capture is not None
         rows = self.rows = rows_of(self.capture.array(main.name, self.frame), self.names_of(main), self._room())
-        self.tokens.plot.getAxis("left").setTicks([list(enumerate(map(escaped, rows.names)))])
+        self.tokens.plot.getAxis("left").setTicks([list(enumerate(map(clean, rows.names)))])
         self.tokens.show(
             rows.shares, len(rows.row), len(rows.names), Levels(0.0, 1.0, root=True), "1",
             self.capture.revision(main.name, self.frame), gaps=gaps_of(self.capture, main.name, self.frame, y=None),

@@ -13,6 +13,8 @@ COUNTED = (*WALKED, "iteration", "sequence")
 """Dims that have a cursor. Iterations and the sequences of a data set have no strip: no part of the model runs over
 them; only their panels move along them."""
 SHORT = {STEP_DOMAIN: "input", ANSWER_DOMAIN: "answer"}
+ATTENTION = "attention"
+"""The kind of maps, with which the kinds of what is known of their heads begin."""
 ROWS = "attention/rows"
 """Signal of the rows of attention of a decoder that runs: the first of them, along an axis of their own."""
 
@@ -35,7 +37,8 @@ def own_axis(channel: Channel) -> str:
 def places_along(capture: Capture) -> Mapping[str, str]:
     """Place → the axis of its channels, so that a channel without steps (a mean over all of them) is shown with them.
 
-    Where a place has several, the one that is not the input's.
+    Where a place has several, the one that is not the input's. A number of heads is shown with their map, which may lie
+    along another axis than a recurrence of the same module: `place:attention` → the axis of the map.
     """
     found: dict[str, str] = {}
     for channel in without_passing(capture.channels.values()):
@@ -44,12 +47,17 @@ def places_along(capture: Capture) -> Mapping[str, str]:
             place = channel.place
             if found.get(place, STEP_DOMAIN) == STEP_DOMAIN:
                 found[place] = axis
+            if channel.kind == ATTENTION:
+                found[f"{place}:{ATTENTION}"] = axis
     return found
 
 
 def axis_of(channel: Channel, places: Mapping[str, str]) -> str:
     """The axis with which a channel is shown: its own, else that of its place, else the input's."""
-    return own_axis(channel) or places.get(channel.place, STEP_DOMAIN)
+    along = own_axis(channel)
+    if not along and channel.kind.startswith(ATTENTION):
+        along = places.get(f"{channel.place}:{ATTENTION}", "")
+    return along or places.get(channel.place, STEP_DOMAIN)
 
 
 def lengths_of(capture: Capture, frame: int = -1) -> dict[str, int]:

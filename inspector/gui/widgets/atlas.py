@@ -229,8 +229,9 @@ class Atlas(pg.GraphicsWidget):  # type: ignore[misc]
     # -- painting
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
-        """The headline, the thumbnails in view with their numbers, the frames of the chosen ones."""
-        if not self._groups:
+        """The headline, the thumbnails in view with their numbers, the frames of the chosen ones. Where a filter leaves
+        no head, the headline says so."""
+        if not self.names:
             return
         self._arrange()
         area = self.boundingRect()

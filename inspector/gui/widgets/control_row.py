@@ -93,7 +93,7 @@ class ControlRow(QWidget):
 
 def _width(widgets: Sequence[QWidget]) -> int:
     """Pixels that widgets want beside each other; those that are hidden want none."""
-    shown = [widget.sizeHint().width() for widget in widgets if not widget.isHidden()]
+    shown = [min(one.sizeHint().width(), one.maximumWidth()) for one in widgets if not one.isHidden()]
     return sum(shown) + SPACING * max(0, len(shown) - 1)
 
 

@@ -35,7 +35,8 @@ class OptionMenu(QToolButton):
 
     def add_switch(self, key: str, text: str, explained: str = "", *, on: bool = False) -> QAction:
         """Something that is on or off."""
-        action = self._menu.addAction(text)
+        action = QAction(text, self)  # those that a menu makes itself were deleted while the panel was in use
+        self._menu.addAction(action)
         action.setCheckable(True)
         action.setChecked(on)
         action.setToolTip(tooltip(explained))

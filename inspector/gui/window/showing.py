@@ -291,7 +291,14 @@ class Showing(Parts):
         if lead.steps:
             self.steps.along(axis).set(min(lead.steps) - AROUND, max(lead.steps) + AROUND)
         if lead.iterations:
-            self._zoom_training(min(lead.iterations) - AROUND, max(lead.iterations) + AROUND)
+            self._show_iterations(lead)
+
+    def _show_iterations(self, lead: Lead) -> None:
+        around = (min(lead.iterations) - AROUND, max(lead.iterations) + AROUND) if lead.around is None else lead.around
+        if around:
+            self._zoom_training(min(around), max(around))
+        else:
+            self._whole_training()
 
     @Slot()
     def show_notes(self) -> None:

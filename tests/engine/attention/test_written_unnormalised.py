@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from written_attention import SAMPLE, D, T, Written, chain, inputs, not_taken, plain_softmax, ran
+from written_attention import QUANTITIES, SAMPLE, D, T, Written, chain, inputs, not_taken, plain_softmax, ran
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -174,10 +174,11 @@ class Differential(nn.Module):
 def test_a_difference_of_two_softmaxes_is_one_map(way: str) -> None:
     x = inputs()
     expected = plain_softmax(own(x)) - 0.4 * plain_softmax(x[SAMPLE] @ x[SAMPLE].T)
-    seen = ran(Differential(way).eval(), x, "model")
+    seen = ran(Differential(way).eval(), x, "model", (*QUANTITIES, "attention/largest_logit"))
     torch.testing.assert_close(seen.map, expected[None], atol=1e-6, rtol=2**-10)
     assert not [text for text in seen.logged() if "not taken" in text]
-    assert "several softmaxes" in seen.method or way == "one softmax"
+    assert "several softmaxes" in seen.method
+    assert "model:attention/largest_logit" in seen.sink.refusals()  # of two softmaxes neither score is that of the map
 
 
 def test_a_difference_of_two_products_is_two_maps() -> None:

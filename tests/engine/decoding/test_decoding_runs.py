@@ -14,6 +14,7 @@ from torch import Tensor, nn
 import inspector
 from inspector.analysis.decoded_tree import read_tree
 from inspector.capture import Capture
+from inspector.engine.decoding.decoding_run import title_of
 from inspector.engine.decoding.next_tokens import NextTokens
 from inspector.engine.errors import InputError, ModelError
 from inspector.engine.model.batching import pad
@@ -213,3 +214,9 @@ def test_samples_are_drawn_by_the_seed(tmp_path: Path) -> None:
         for seed in (3, 3, 4)
     )
     assert one == same and one != other and sum(one.tokens[end].times for end in one.ranked) == 5
+
+
+@pytest.mark.parametrize(("score", "said"), [(-1.934, "(ln p -1.93 nat)"), (-0.412, "(score -0.412, ln p -1.93 nat)")])
+def test_a_frame_of_a_hypothesis_tells_its_probability_and_a_penalised_score_apart(score: float, said: str) -> None:
+    tree = SimpleNamespace(said=lambda _: "abc", tokens=[SimpleNamespace(score=score, total=-1.934)])
+    assert title_of(tree, 0) == f"abc {said}"  # type: ignore[arg-type]

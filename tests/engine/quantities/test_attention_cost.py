@@ -10,6 +10,7 @@ from attended_models import HEADS, STEPS, WAYS, WIDTH, made, place
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+import inspector
 from inspector.engine.analyses.attention.attention_cost import PARTS, Shape, foreseen, part_of, told
 from inspector.records import Channel, Log
 
@@ -45,7 +46,7 @@ def test_parameters_by_part(way: str) -> None:
     found = dict(zip(PARTS, models.run(model, "attention/cost").array(f"{place(1)}:attention/parameters"), strict=True))
     own = WIDTH * WIDTH + WIDTH
     shared = own // HEADS if way == "grouped" else own
-    assert [found[part] for part in PARTS] == [own, shared, shared, own, 0, 0]
+    assert [found[part] for part in PARTS] == [own, shared, shared, own, 0, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,8 @@ def test_parameters_by_part(way: str) -> None:
     [("q_proj.weight", "Q"), ("self.query.bias", "Q"), ("wk.weight", "K"), ("to_v.weight", "V"), ("c_proj.weight", "O"),
      ("to_out.0.weight", "O"), ("c_attn.weight", "Q, K and V together"), ("qkv.bias", "Q, K and V together"),
      ("rotary.scale", "other"), ("output.dense.weight", "O"), ("relative_attention_bias.weight", "other"),
-     ("SelfAttention.q.weight", "Q"), ("q_proj_weight", "Q")],
+     ("SelfAttention.q.weight", "Q"), ("q_proj_weight", "Q"), ("wkv.weight", "K and V together"), ("to_kv.bias", "K and V together"),
+     ("attention.query_key_value.weight", "Q, K and V together")],
 )  # fmt: skip
 def test_parts_by_the_names_that_people_use(name: str, part: str) -> None:
     assert part_of(name) == part
@@ -83,3 +85,42 @@ def test_a_cross_attention_has_queries_and_keys_of_two_lengths() -> None:
     q, k, v, o, scores, sums = shape.flops(3, 10)
     assert (q, k, v, o) == (2 * 3 * 64, 2 * 10 * 64, 2 * 10 * 64, 2 * 3 * 64)
     assert scores == sums == 2 * 2 * 3 * 10 * 4
+
+
+class InOneLayer(nn.Module):
+    """Four heads that share two groups of keys and values, which one layer makes, alone or with the queries."""
+
+    num_heads, groups, wide = 4, 2, 6
+
+    def __init__(self, together: bool) -> None:
+        super().__init__()
+        own, shared = self.num_heads * self.wide, self.groups * self.wide
+        self.sizes = [own, shared, shared]
+        if together:
+            self.qkv = nn.Linear(own, own + 2 * shared)
+        else:
+            self.wq, self.wkv = nn.Linear(own, own), nn.Linear(own, 2 * shared)
+        self.together, self.wo = together, nn.Linear(own, own)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        made = self.qkv(x) if self.together else torch.cat((self.wq(x), self.wkv(x)), -1)
+        q, k, v = (one.unflatten(-1, (-1, self.wide)).transpose(1, 2) for one in made.split(self.sizes, -1))
+        k, v = (one.repeat_interleave(self.num_heads // self.groups, 1) for one in (k, v))
+        weights = (q @ k.mT / self.wide**0.5).softmax(-1)
+        y: torch.Tensor = self.wo((weights @ v).transpose(1, 2).flatten(2))
+        return y
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_groups_of_keys_that_one_layer_makes_are_counted(together: bool) -> None:
+    model = nn.Sequential(InOneLayer(together))
+    x = torch.randn(1, STEPS, 24)
+    with FlopCounterMode(display=False) as counter:
+        model(x)
+    with inspector.run(model, x[0].numpy(), only=["attention/cost"]) as capture:
+        flops = capture.array("0:attention/flops")
+        parts = dict(zip(PARTS, capture.array("0:attention/parameters"), strict=True))
+    assert flops[:, 0].sum() == counter.get_total_flops()
+    np.testing.assert_array_equal(foreseen(model)["0"].flops(STEPS, STEPS), flops[:, 0])
+    whole = {"Q, K and V together": 48 * 25} if together else {"Q": 24 * 25, "K and V together": 24 * 25}
+    assert parts == {part: whole.get(part, 0) for part in PARTS} | {"O": 24 * 25}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ import torch
 from torch import Tensor, nn
 
 import inspector
-from inspector.analysis.before_training.other_lengths import exponents, further
+from inspector.analysis.before_training.other_lengths import exponents, further, lengths_verdict, square
 from inspector.analysis.before_training.trial import trials
+from inspector.analysis.sizes import bytes_text
 from inspector.capture import Capture
 from inspector.engine.analyses.trial.other_lengths import of_length
 from inspector.engine.errors import Unsupported
@@ -113,5 +115,40 @@ def test_growth_goes_on_by_either_slope() -> None:
     steps = np.array([1.0, 2.0, 4.0])
     assert exponents(steps, steps**2) == pytest.approx((2, 2))
     assert exponents(steps, np.array([1.0, 1.0, 4.0])) == pytest.approx((1, 2))
-    assert further(steps, np.array([[1.0, 1.0, 4.0]]), 40) == pytest.approx((40, 400))
+    assert further(steps, np.array([[1.0, 1.0, 2.0]]), 40) == pytest.approx((2 * 10**0.5, 2 + 36 * (1 / 2 + 38 / 6)))
+    assert further(steps, np.array([[1.0, 2.0, 4.0], [1.0, 3.0, 5.0]]), 40) == pytest.approx((40, 50))
     assert all(math.isnan(one) for one in exponents(steps, np.zeros(3)))
+
+
+def test_memory_further_on_is_that_of_squares_and_lines_together() -> None:
+    """At first the line hides the square: the slope says T^1.2 of 50 + 9T + T²/8, which has T² at 640 steps for most."""
+    steps = np.array([16.0, 32.0, 64.0, 128.0])
+
+    def grown(t: np.ndarray) -> np.ndarray:
+        return 50 + 9 * t + t**2 / 8
+
+    assert square(steps, grown(steps), 640) == pytest.approx(grown(np.array(640.0)))
+    assert square(steps[:2], grown(steps)[:2], 64) == pytest.approx(466 + 32 * 15), "a line through two"
+    assert square(steps, np.sqrt(steps), 640) == pytest.approx(128**0.5 + 512 * (128**0.5 - 8) / 64), "c is not below 0"
+    assert square(steps, np.full(4, 7.0), 640) == 7
+
+
+@pytest.mark.parametrize(("power", "said"), [(0.3, True), (1.0, False), (2.0, False)])
+def test_time_that_hardly_grows_is_said_to_be_that_of_calling(power: float, said: bool) -> None:
+    steps = np.array([4.0, 8.0, 16.0, 32.0])
+    numbers = np.stack([steps, *[0.01 * steps**power] * 3, steps])
+    read = SimpleNamespace(
+        array=lambda _: numbers,
+        channel=lambda _: "",
+        scalar={"other_lengths/steps": 16.0, "other_lengths/fixed": 0.0}.get,
+    )
+    (verdict,) = lengths_verdict(read)  # type: ignore[arg-type]
+    assert ("calling operations" in verdict.sentence) == said
+
+
+def test_the_sentence_tells_the_memory_that_ten_times_the_steps_take() -> None:
+    with measured(WrittenAttention(), 16) as capture, measured(WrittenAttention(), 160) as longer:
+        (verdict,) = trials(capture, only="other lengths")
+        steps, *_, kept = table(longer)
+    (own,) = kept[steps == 160]
+    assert f" {bytes_text(own)} (between these lengths" in verdict.sentence

@@ -13,10 +13,15 @@ from torch import Tensor, nn
 
 from inspector.records import counted
 
-PARTS = ("Q", "K", "V", "O", "Q, K and V together", "other")
+ALL, KEYS_AND_VALUES = "Q, K and V together", "K and V together"
+PARTS = ("Q", "K", "V", "O", ALL, KEYS_AND_VALUES, "other")
 FLOP_PARTS = ("Q", "K", "V", "O", "scores", "sums of values")
 MEMORY_PARTS = ("queries, keys, values and sums", "maps of all heads")
-_TOGETHER = re.compile(r"qkv|c_attn|query_key_value|in_proj|kv")
+_TOGETHER = {
+    ALL: re.compile(r"qkv|c_attn|query_key_value|in_proj"),
+    KEYS_AND_VALUES: re.compile(r"kv|key_?value|vk"),
+}
+"""Layers that project several at once; the first that fits."""
 _ONE = {
     "Q": re.compile(r"^(w_?|to_?|lin_?|linear_?)?q(uery|ueries)?(_?(proj|lin|layer|linear|weight))?\d*$"),
     "K": re.compile(r"^(w_?|to_?|lin_?|linear_?)?k(ey|eys)?(_?(proj|lin|layer|linear|weight))?\d*$"),
@@ -88,7 +93,7 @@ def part_of(name: str) -> str:
     if layer.isdigit() and len(words) > 2:
         layer = words[-3]
     one = next((part for part, pattern in _ONE.items() if pattern.match(layer)), "")
-    return one or ("Q, K and V together" if _TOGETHER.search(layer) else "other")
+    return one or next((part for part, pattern in _TOGETHER.items() if pattern.search(layer)), "other")
 
 
 HEADS = ("num_heads", "n_heads", "n_head", "nhead", "num_attention_heads", "heads")
@@ -104,7 +109,7 @@ def foreseen(model: nn.Module) -> dict[str, Shape]:
     found: dict[str, Shape] = {}
     for name, module in model.named_modules():
         own = _matrices(module)
-        if {"Q", "K", "V"} <= own.keys() or PARTS[4] in own:
+        if {"Q", "K", "V"} <= own.keys() or {"Q", KEYS_AND_VALUES} <= own.keys() or ALL in own:
             shape = _foreseen(module, own)
             if shape is not None:
                 found[name] = shape
@@ -117,7 +122,7 @@ def _matrices(module: nn.Module) -> dict[str, Tensor]:
     found: dict[str, Tensor] = {}
     for name, value in module.named_parameters():
         if value.dim() == 2 and name.count(".") <= 2:
-            part = "Q, K and V together" if name.endswith("in_proj_weight") else part_of(name)
+            part = ALL if name.endswith("in_proj_weight") else part_of(name)
             if part in found:
                 return {}  # several layers: one of them attends
             if part != "other":
@@ -131,12 +136,17 @@ def _foreseen(module: nn.Module, own: dict[str, Tensor]) -> Shape | None:
     heads = next((one for one in given if isinstance(one, int) and one > 0), 0)
     if not heads:
         return None
-    if PARTS[4] in own:
-        width = min(own[PARTS[4]].shape)
-        return Shape(heads, heads, width, width // heads, width // heads, width if "O" in own else 0)
+    out = own["O"].shape[0] if "O" in own else 0
+    if ALL in own:
+        width = min(own[ALL].shape)
+        key, rows = max(1, width // heads), own[ALL].numel() // width
+        groups = min(heads, max(1, (rows // key - heads) // 2))
+        return Shape(heads, groups, width, key, key, width if out else 0)
     width, key = own["Q"].shape[1], own["Q"].shape[0] // heads
+    if KEYS_AND_VALUES in own:
+        return Shape(heads, max(1, own[KEYS_AND_VALUES].numel() // width // (2 * key)), width, key, key, out)
     groups = max(1, own["K"].shape[0] // key)
-    return Shape(heads, groups, width, key, own["V"].shape[0] // groups, own["O"].shape[0] if "O" in own else 0)
+    return Shape(heads, groups, width, key, own["V"].shape[0] // groups, out)
 
 
 def told(model: nn.Module, steps: int, entry: int = 4) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -239,10 +240,12 @@ class ByHand(WeightedSums):
                     return
 
     def _several(self, one: Any, two: Any, out: Tensor) -> bool:
-        """Note a sum or difference of two different softmaxes of one shape: whether it is one."""
+        """Note a sum or difference of two softmaxes of one shape, or of two parts of one: whether it is one."""
         known = [self.facts.of(part) for part in (one, two)]
         origins = [part.origin for part in known if part is not None and part.origin is not None]
-        if len(origins) < 2 or one.shape != two.shape or origins[0] is origins[1]:
+        if len(origins) < 2 or one.shape != two.shape:
+            return False
+        if origins[0] is origins[1] and one.numel() >= math.prod(origins[0].shape):
             return False
         parts = tuple(dict.fromkeys(part for one in origins for part in (one.parts or (one,))))
         if any(part.kind != "softmax" for part in parts):

@@ -8,6 +8,7 @@ from inspector.engine.attention.calls import WITHOUT_DROPOUT
 from inspector.engine.attention.written import judging
 from inspector.engine.attention.written.facts import Facts, Origin
 from inspector.engine.attention.written.layout import Layout
+from inspector.engine.attention.written.own_keys import NOTE
 
 KINDS = {
     "sigmoid": "sigmoid of each score: rows need not sum to 1",
@@ -27,5 +28,8 @@ def how_computed(layout: Layout, known: Facts, origin: Origin, weights: Tensor) 
     if origin.kind in ("exp", "scores", "several"):
         kind += "" if judging.sums_to_one(weights) else ": rows need not sum to 1"
         kind += ", weights may be below 0" if bool((weights < 0).any()) else ""
-    parts = [layout.note(), WITHOUT_DROPOUT if known.clean is not None else "", kind]
+    keys = (
+        NOTE.format(layout.count(layout.roles.keys)) if layout.queries in layout.roles.shared and layout.queries else ""
+    )
+    parts = [layout.note(), keys, WITHOUT_DROPOUT if known.clean is not None else "", kind]
     return "; ".join(part for part in parts if part)

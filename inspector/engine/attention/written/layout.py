@@ -21,6 +21,7 @@ TAKEN = "{} axes have {} entries, of which the first is taken for the batch"
 NOT_FOLLOWED = "the sum of its values is put together from several operations, whose gradient is not followed"
 WINDOWS = "heads of several windows on the batch axis are not changed one by one"
 QUERIES = "its queries have several axes"
+ONE_AXIS = "{} maps of this sample on the batch axis, shown as heads: windows of {} steps each, or heads"
 ROUNDING = 32.0
 """Allowed error of a sum of products, in rounding errors of the largest product: sums run in another order here."""
 
@@ -106,14 +107,27 @@ class Layout:
 
     def note(self) -> str:
         """What a reader must know of several windows of the sample on the batch axis; without an axis of heads, that
-        one has the heads. And that several axes may be the batch."""
-        if not self.batch or not self.heads:
-            return ""
+        one may have heads or windows. And that several axes may be the batch."""
+        if not self.heads or not self.batch:
+            return self._windows_alone()
         alike = [axis for axis in self.heads if self.contraction.left.size(axis) == self.selected.batch > 1]
         if alike and self.contraction.left.size(self.batch) == self.selected.batch:
             return TAKEN.format(len(alike) + 1, self.selected.batch)
         heads = math.prod(map(self.contraction.left.size, self.heads))
         return self.selected.window_note(self.contraction.left.size(self.batch), heads)
+
+    def _windows_alone(self) -> str:
+        """What is said of maps that have all steps of the sample together, and each some of them."""
+        first = self.batch or self.heads[:1]
+        if not first or self.queries in self.roles.shared:
+            return ""
+        count = self.contraction.left.size(first) // (self.selected.batch if self.batch else 1)
+        steps = self.count(self.queries)
+        if count < 2 or count * steps != self.selected.padded or steps != self.count(self.roles.keys):
+            return ""
+        if len(self.heads) - (not self.batch) > 0:
+            return self.selected.window_note(count * self.selected.batch, self.count(self.heads) // count)
+        return ONE_AXIS.format(count, steps)
 
     def count(self, axes: str) -> int:
         """How many positions these axes of the weights have together."""

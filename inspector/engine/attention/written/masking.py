@@ -43,13 +43,19 @@ def constant(value: object) -> float | None:
 
 
 def added(facts: Facts | None, mask: object, out: Tensor) -> Facts | None:
-    """Facts of a sum with another tensor, which may be a mask of zeros and large negative numbers."""
+    """Facts of a sum with another tensor, which may be a mask of zeros and large negative numbers.
+
+    One number beside 0, as the −100 between the parts of a shifted window (Liu et al. 2021), need not be large.
+    """
     activations = facts is not None and facts.features and getattr(mask, "shape", None) == out.shape
     if activations or not may_be_mask(mask, out):
         return facts
-    if not bool(mask.detach().amin() <= LARGE):
+    least = float(mask.detach().amin())
+    if not least <= FILLED:
         return facts
-    low = mask.detach() <= LARGE
+    low = mask.detach() <= max(least, LARGE)
+    if least > LARGE and not bool((low | (mask.detach() == 0)).all()):
+        return facts
     known = facts or Facts()
     return replace(known, masked=union(known.masked, low, out.shape))
 
@@ -72,14 +78,16 @@ def union(one: Tensor | None, other: Tensor, shape: torch.Size) -> Tensor:
 def forbidden(facts: Facts | None, scores: Tensor, weights: Tensor) -> Tensor | None:
     """True where a key is masked: by a mask that was applied, or by −∞, and without any weight. None for none.
 
-    A finite mask that the largest scores reach leaves its keys some weight; those are shown as they are.
+    A finite mask that the largest scores reach leaves its keys some weight; those are shown as they are. Less than the
+    smallest normal number is none.
     """
     scores, weights = scores.detach(), weights.detach()
+    none = weights < torch.finfo(weights.dtype).tiny  # exp(−100) is no 0 in single precision, but less than that
     given = None if facts is None else facts.masked
     if not bool(scores.amin() == -torch.inf):
-        return None if given is None else given & (weights == 0)
+        return None if given is None else given & none
     infinite = scores == -torch.inf
-    empty = (weights == 0) | (infinite & weights.isnan())
+    empty = none | (infinite & weights.isnan())
     return (infinite if given is None else infinite | given) & empty
 
 

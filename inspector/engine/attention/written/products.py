@@ -18,10 +18,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from inspector.engine.attention.written.facts import Facts, Origin
+from inspector.engine.attention.written.layout import Layout
 from inspector.engine.attention.written.product_nodes import Factors, Moved, Operands, factors_of, moved_by
 from inspector.engine.errors import Unsupported
 from inspector.engine.trace.products import Products
 
+NO_SOFTMAX = "its weights do not come from a softmax of scores that autograd follows"
 NONE = "no product was found that its scores are, but for a scale, a mask and something added"
 SEVERAL = "its scores are the sum of several products"
 UNEVEN = "its scores are scaled by something that differs from pair to pair"
@@ -173,3 +176,14 @@ def _vectors(factor: Tensor, at: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
     used, which = which.unique(return_inverse=True)
     coordinates = torch.unravel_index(used, sizes)
     return factor.detach()[coordinates].clone(), which
+
+
+def products_behind(layout: Layout, known: Facts, origin: Origin, operands: Operands) -> list[Products] | str:
+    """The products that the sample's scores are made of; why they are not known."""
+    if origin.scores is None or known.entries is None:
+        return NO_SOFTMAX
+    entries = known.entries.expand(layout.contraction.left.tensor.shape)
+    try:
+        return [products_of(origin.scores[1], origin.scores[0], layout.of_weights(entries)[0], operands)]
+    except Unsupported as reason:
+        return str(reason)

@@ -30,18 +30,18 @@ from inspector.engine.attention.written.facts import Facts, FactTable, Origin
 from inspector.engine.attention.written.how_computed import how_computed
 from inspector.engine.attention.written.layout import Layout, lay_out
 from inspector.engine.attention.written.linear import LinearAttention
+from inspector.engine.attention.written.own_keys import OWN_KEY, with_own_keys
 from inspector.engine.attention.written.pieces import Pieces
 from inspector.engine.attention.written.product_nodes import Operands
-from inspector.engine.attention.written.products import products_of
+from inspector.engine.attention.written.products import products_behind
 from inspector.engine.attention.written.whose_keys import WhoseKeys
 from inspector.engine.attention.written.windows import WHOLE, place_of, windows_of
 from inspector.engine.errors import Unsupported
 from inspector.engine.trace.heads import Heads
-from inspector.engine.trace.products import Products
 from inspector.engine.trace.trace import Attention, KeyEnds
 
 WINDOWS = "its keys were copied into windows that overlap"
-NO_SOFTMAX = "its weights do not come from a softmax of scores that autograd follows"
+OWN_KEYS = "each query has keys of its own"
 SEVERAL = "its weights multiply several values, of which one was followed"
 OWN_WEIGHTS_BYTES = 2 << 30
 """Maps that the model itself computes stay in memory until they are written; at most this many bytes of them in a
@@ -309,9 +309,11 @@ class WeightedSums:
         weights = given if known.clean is None else known.clean
         windows = windows_of(layout)
         whole = layout if windows is None else windows.over_all(self.selected)
+        own_keys = with_own_keys(self.selected, layout) if windows is None else None
+        shown = own_keys or whole
 
         def whole_part(one: Tensor, fill: float) -> Tensor:
-            return whole.of_weights(one if windows is None else windows.spread(one, fill))
+            return shown.of_weights(one if windows is None else windows.spread(one, fill))
 
         part = whole_part(weights, 0.0)
         if origin.kind in ("softmax", "linear") and not judging.at_most_one(part):
@@ -328,18 +330,23 @@ class WeightedSums:
         place = WHOLE if windows is None else place_of(windows, self.selected, part)
         seen = from_weights(
             self.selected, origin.place, origin.module, part[..., place.keys].clone(),
-            "; ".join(filter(None, (how_computed(whole, known, origin, part), place.note))),
+            "; ".join(filter(None, (how_computed(shown, known, origin, part), place.note))),
             masked=None if masked is None else whole_part(masked, True)[..., place.keys],
             margins=None if rows is None else rows.amax(-1).double(),
             source=self.keys.of_weights(layout.contraction.left.tensor) if _is_square(part) else None,
         )  # fmt: skip
         seen = place.put(seen)
-        seen.ends = self._ends(layout) if windows is None else None
+        seen.ends = self._ends(layout) if shown is layout else None
         seen.check = whole.check()
-        if self.selected.passing_on and windows is not None:
-            seen.heads = Heads([], incomplete=WINDOWS)
+        if own_keys is not None:
+            seen.keys_from = OWN_KEY
+        if self.selected.passing_on and shown is not layout:
+            seen.heads = Heads([], incomplete=WINDOWS if own_keys is None else OWN_KEYS)
         if windows is None:
-            self._passed_on(seen, layout, known, origin)
+            self._passed_on(seen, shown, known, origin)
+        elif known.highest is not None and seen.weights is not None:
+            each = whole_part(known.highest.expand(shape), -torch.inf).amax(-1)
+            seen.highest = each[..., : seen.weights.shape[2]]
         self.found(seen)
         return True
 
@@ -349,8 +356,8 @@ class WeightedSums:
             of_rows = layout.of_weights(known.highest.expand(layout.contraction.left.tensor.shape))[..., 0]
             seen.highest = of_rows[..., : seen.weights.shape[2]]
         if self.selected.products:
-            seen.products = _products(layout, known, origin, self.operands)
-        if self.selected.passing_on:
+            seen.products = products_behind(layout, known, origin, self.operands)
+        if self.selected.passing_on and seen.heads is None:
             self.by_origin[id(origin)] = seen
             self.projections.expect(seen, layout.passed_on(self.result), self.result)
 
@@ -378,8 +385,7 @@ class WeightedSums:
         self.bytes += size
 
     def _weighs(self, tensor: object) -> bool:
-        known = self.facts.of(tensor)
-        return known is not None and known.weighs
+        return (known := self.facts.of(tensor)) is not None and known.weighs
 
     def _normalised(self, tensor: object) -> bool:
         known = self.facts.of(tensor)
@@ -387,17 +393,6 @@ class WeightedSums:
 
     def _any(self, *tensors: object) -> bool:
         return any(self._weighs(tensor) for tensor in tensors)
-
-
-def _products(layout: Layout, known: Facts, origin: Origin, operands: Operands) -> list[Products] | str:
-    """The products that the sample's scores are made of; why they are not known."""
-    if origin.scores is None or known.entries is None:
-        return NO_SOFTMAX
-    entries = known.entries.expand(layout.contraction.left.tensor.shape)
-    try:
-        return [products_of(origin.scores[1], origin.scores[0], layout.of_weights(entries)[0], operands)]
-    except Unsupported as reason:
-        return str(reason)
 
 
 def _is_square(part: Tensor) -> bool:

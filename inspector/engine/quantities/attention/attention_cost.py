@@ -7,7 +7,16 @@ import time
 import torch
 
 from inspector.engine.analyses.attention.attended import values_again
-from inspector.engine.analyses.attention.attention_cost import FLOP_PARTS, MEMORY_PARTS, PARTS, Shape, parameters, told
+from inspector.engine.analyses.attention.attention_cost import (
+    ALL,
+    FLOP_PARTS,
+    KEYS_AND_VALUES,
+    MEMORY_PARTS,
+    PARTS,
+    Shape,
+    parameters,
+    told,
+)
 from inspector.engine.analyses.attention.head_maps import known, with_heads
 from inspector.engine.analyses.module_calls import ModuleCall, module_calls
 from inspector.engine.analyses.rerun import undisturbed
@@ -92,9 +101,11 @@ def shape_of(attention: Attention, call: ModuleCall) -> Shape:
     groups = count
     if numbers["V"] and width:  # a weight (groups · value, e), and a bias
         groups = max(1, min(count, numbers["V"] // (width * value)))
-    elif numbers["Q, K and V together"] and width:
-        groups = max(1, min(count, (numbers["Q, K and V together"] // width - count * key) // (key + value)))
-    projected = bool(numbers["Q"] or numbers["Q, K and V together"])
+    elif width and numbers[KEYS_AND_VALUES]:
+        groups = max(1, min(count, numbers[KEYS_AND_VALUES] // width // (key + value)))
+    elif width and numbers[ALL]:
+        groups = max(1, min(count, (numbers[ALL] // width - count * key) // (key + value)))
+    projected = bool(numbers["Q"] or numbers[ALL])
     return Shape(count, groups, width, key, value, out, projected)
 
 

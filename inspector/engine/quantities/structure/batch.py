@@ -18,7 +18,7 @@ from inspector.engine.trace.trace import Trace
 ABOUT = Describe(
     kind="structure", compare="separate", scale="log",
     title="change of an output when the other sequences are replaced",
-    formula="max_f |y_t[f] − y_t[f]| / max |y| of one sequence, every input of the others replaced",
+    formula="max_f |y'_t[f] − y_t[f]| / max |y| of one sequence, every input of the others replaced",
     source="finite differences",
 )  # fmt: skip
 SIZES = (3, 5, 7)

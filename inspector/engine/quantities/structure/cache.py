@@ -21,7 +21,7 @@ from inspector.engine.trace.trace import Trace
 
 ABOUT = Describe(
     kind="structure", compare="separate", scale="log", title="generation with a cache against without",
-    formula="max_f |y_t[f] − y_t[f]| / max |y|, the second half of the sequence given one step at a time",
+    formula="max_f |y'_t[f] − y_t[f]| / max |y|, the second half of the sequence given one step at a time",
     source="finite differences",
 )  # fmt: skip
 CACHES = ("past_key_values", "past_key_value", "layer_past", "kv_cache", "cache_params", "cache")

@@ -28,7 +28,7 @@ from inspector.records import ANSWER_DOMAIN
 SOURCE = "finite differences; a leak of the future at initialisation: huggingface/transformers#48745"
 ABOUT = Describe(
     kind="structure", compare="separate", scale="log", title="change of an output when an input is replaced",
-    formula="max_f |y_t[f] − y_t[f]| / max |y|, the input of one step replaced", source=SOURCE,
+    formula="max_f |y'_t[f] − y_t[f]| / max |y|, the input of one step replaced", source=SOURCE,
 )  # fmt: skip
 LARGE = Describe(
     kind="structure", compare="separate", scale="log", title="dependence on later inputs with large weights",

@@ -21,7 +21,7 @@ from inspector.engine.trace.trace import Trace
 
 ABOUT = Describe(
     kind="structure", compare="separate", scale="log", title="change of an output with the padding in front",
-    formula="max_f |y_t[f] − y_t[f]| / max |y| at the real steps, with and without the padding on the left",
+    formula="max_f |y'_t[f] − y_t[f]| / max |y| at the real steps, with and without the padding on the left",
     source="finite differences; huggingface/transformers, padding_side and position_ids",
 )  # fmt: skip
 

@@ -23,7 +23,7 @@ from inspector.engine.trace.trace import Trace
 
 ABOUT = Describe(
     kind="structure", compare="separate", scale="log", title="change of an output with more padding",
-    formula="max_f |y_t[f] − y_t[f]| / max |y| at the real steps, the sequence padded on the right",
+    formula="max_f |y'_t[f] − y_t[f]| / max |y| at the real steps, the sequence padded on the right",
     source="finite differences; pytorch/pytorch#3662",
 )  # fmt: skip
 

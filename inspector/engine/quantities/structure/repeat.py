@@ -20,7 +20,7 @@ from inspector.engine.trace.trace import Trace
 
 ABOUT = Describe(
     kind="structure", compare="separate", scale="log", title="change of an output from one call to the next",
-    formula="max_f |y_t[f] − y_t[f]| / max |y|, the same input given again after another one",
+    formula="max_f |y'_t[f] − y_t[f]| / max |y|, the same input given again after another one",
     source="finite differences",
     labels={"part": ("the next call, same random numbers", "other random numbers")},
 )  # fmt: skip

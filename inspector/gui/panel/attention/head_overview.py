@@ -17,7 +17,7 @@ from inspector.gui.widgets.option_menu import OptionMenu
 from inspector.gui.widgets.plain_text import clean, tooltip
 from inspector.records import Channel
 
-FILTER_WIDTH = 150
+FILTER_WIDTH = 120
 HOW = (
     "Only heads that meet all of these conditions, separated by commas: entropy > 2, layer = 0, head < 4, or a word of "
     "a type or place"

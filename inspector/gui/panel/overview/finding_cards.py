@@ -9,12 +9,15 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
 from inspector.analysis.cures import Tried
+from inspector.analysis.iterations_in_view import iterations_around
+from inspector.capture import CaptureError
+from inspector.diagnosis import is_trend
 from inspector.diagnosis.words import WORDS, Repeated, in_frames
 from inspector.gui.panel.overview.finding_menu import FindingMenu, cures_for
 from inspector.gui.panel.signals import Lead
 from inspector.gui.widgets.cards import TextCard
 from inspector.gui.widgets.theme import LIGHT, Theme
-from inspector.records import Entry, Finding, counted
+from inspector.records import ITERATION_DOMAIN, Entry, Finding, counted
 
 COLOURS = {"error": "error", "warning": "warning", "info": "muted"}
 FIRST = 5
@@ -157,5 +160,18 @@ def lead_to(finding: Finding, view: Any) -> Lead:
     channel = next((name for name in finding.evidence if name in view.channels), "")
     return Lead(
         channel=channel, place=finding.place, frame=finding.frame, steps=finding.steps,
-        iterations=finding.iterations,
+        iterations=finding.iterations, around=_around(finding, channel, view),
     )  # fmt: skip
+
+
+def _around(finding: Finding, channel: str, view: Any) -> tuple[int, ...] | None:
+    """The iterations in view, as on the command line."""
+    if not channel or ITERATION_DOMAIN not in view.channels[channel].dims:
+        return None
+    if is_trend(finding.rule):
+        return ()
+    try:
+        around = iterations_around(view, view.channels[channel], finding.frame, finding.iterations)
+    except CaptureError:
+        return None  # a damaged page of where they were; the panel says so
+    return around or ()
