@@ -30,9 +30,10 @@ class Placing:
 
     def _forget_run(self) -> None:
         """Nothing of a run is known."""
-        self.frames: tuple[Frame, ...] = ()
+        self._frames: dict[int, Frame] = {}
+        self._frame_records = 0
+        self._ordered: tuple[int, tuple[Frame, ...]] = (0, ())
         self._ranks: dict[int, Rank] = {}
-        self._frame_numbers: set[int] = set()
         self.channels: dict[str, Channel] = {}
         self.refusals: list[Refusal] = []
         self._arrays: dict[tuple[str, int], Assembly] = {}
@@ -58,12 +59,20 @@ class Placing:
         """A frame, or a later record of a known one."""
         if frame is None:
             return
-        if frame.index in self._frame_numbers:
-            self.frames = tuple(frame if one.index == frame.index else one for one in self.frames)
-        else:
-            self._frame_numbers.add(frame.index)
+        if frame.index not in self._frames:
             self._ranks[frame.index] = self._rank_of(frame)
-            self.frames = tuple(sorted((*self.frames, frame), key=lambda one: self._ranks[one.index]))
+        self._frames[frame.index] = frame
+        self._frame_records += 1
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        """All frames in order; put in order when they are asked for, since a capture may have many thousands."""
+        records, ordered = self._ordered
+        if records != self._frame_records:  # noted before they are read: another thread may be reading on
+            records = self._frame_records
+            ordered = tuple(sorted(self._frames.values(), key=lambda one: self._ranks[one.index]))
+            self._ordered = (records, ordered)
+        return ordered
 
     def _rank_of(self, frame: Frame) -> Rank:
         """Frames are in the order of their numbers; those of a sweep of checkpoints in that of training, since one that
@@ -122,7 +131,7 @@ class Placing:
 
     def _has_frame(self, number: int) -> bool:
         """Whether a frame is known. Captures of format 1 without any frames are taken to have those of their pages."""
-        return number in self._frame_numbers or (not self.frames and self._major < 2)
+        return number in self._frames or (not self._frames and self._major < 2)
 
     def _place(self, channel: Channel, page: PageRow) -> None:
         key = (channel.name, page.frame)

@@ -330,7 +330,8 @@ def test_lines_and_bars_of_what_is_not_known_are_not_those_of_0(qtbot: Any, monk
         painter = QPainter(image)
         view.paint(painter, None)  # type: ignore[arg-type]
         painter.end()
-        return {image.pixelColor(x, y).name() for x in range(100, 112) for y in range(45, 75)}
+        first = int(view.place_of(0, 1).x())
+        return {image.pixelColor(x, y).name() for x in range(first + 8, first + 20) for y in range(45, 75)}
 
     assert drawn(np.array([[1.0, 0.0], [0.0, 0.0]])) == {"#123456"}
     assert QColor(LIGHT.base).name() in drawn(np.array([[1.0, 0.0], [np.nan, np.nan]]))

@@ -99,10 +99,11 @@ class TimelineView(InWords, QWidget):
     def frames_at(self) -> list[tuple[Frame, float]]:
         """Every frame with its pixel; those of the same iteration beside each other."""
         found: list[tuple[Frame, float]] = []
+        same: dict[float, int] = {}
+        most = self.width() - 4.0
         for frame, place in self.data.frames:
-            x = self.x_of(place)
-            same = sum(1 for _, other in self.data.frames[: len(found)] if other == place)
-            found.append((frame, min(x + same * APART, self.width() - 4.0)))
+            before = same[place] = same.get(place, -1) + 1
+            found.append((frame, min(self.x_of(place) + before * APART, most)))
         return found
 
     def frame_near(self, x: float) -> Frame | None:
@@ -272,7 +273,9 @@ class TimelineView(InWords, QWidget):
 
     def _frames(self, painter: QPainter, top: float) -> None:
         """A tick for each frame; the one that is shown is thick and goes through the lanes."""
-        for frame, x in self.frames_at():
+        every = self.frames_at()
+        pixels = {round(x): (frame, x) for frame, x in every}  # of many thousands, most share one
+        for frame, x in (*pixels.values(), *(one for one in every if one[0].index == self.current)):
             shown = frame.index == self.current
             painter.setPen(QPen(QColor(self.theme.cursor if shown else self.theme.text), 2 if shown else 1))
             painter.drawLine(QPointF(x, 0 if shown else top + 4), QPointF(x, top + STRIP - 2))
