@@ -50,7 +50,7 @@ class DockBar(QWidget):
         if enlarge is not None:
             self._add("enlarge", ENLARGE, enlarge)
         self._add("float", "Float", self.float)
-        self._add("close", "Close; the Window menu shows it again", dock.close)
+        self._add("close", "Close; Ctrl+Shift+T shows it again", dock.close)
         self._draw()
 
     def _add(self, kind: str, name: str, do: Do) -> None:

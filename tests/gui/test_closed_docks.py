@@ -1,0 +1,81 @@
+"""A dock that was closed comes back where it was: in its tabs, or as a window of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from opened import opened
+from PySide6.QtWidgets import QApplication
+
+from inspector.gui.window.main_window import Window
+
+
+@pytest.fixture
+def window(qtbot: Any, qapp: QApplication) -> Iterator[Window]:
+    with opened(qtbot, background=False) as made:
+        yield made
+
+
+def close(window: Window, key: str) -> None:
+    bar: Any = window.docks[key].titleBarWidget()
+    bar.buttons["close"].click()
+    QApplication.processEvents()
+
+
+def reopen(window: Window) -> None:
+    window.findChild(object, "action-reopenclosedpanel").trigger()
+    QApplication.processEvents()
+
+
+def beside(window: Window, key: str) -> set[str]:
+    return {dock.objectName() for dock in window.tabifiedDockWidgets(window.docks[key])}
+
+
+def test_the_last_one_first_each_in_its_tabs_and_in_front(window: Window) -> None:
+    action: Any = window.findChild(object, "action-reopenclosedpanel")
+    assert not action.isEnabled() and action.shortcut().toString() == "Ctrl+Shift+T"
+    before = {key: beside(window, key) for key in ("lags", "gates")}
+    assert all(before.values())
+    close(window, "lags")
+    assert "Lags is closed; Ctrl+Shift+T brings it back." in window.session.sentence
+    close(window, "gates")
+    assert window.docks["lags"].isHidden() and window.docks["gates"].isHidden() and action.isEnabled()
+    reopen(window)
+    assert not window.docks["gates"].isHidden() and window.docks["lags"].isHidden() and "gates" in window.docking.seen
+    reopen(window)
+    assert {key: beside(window, key) for key in before} == before and "lags" in window.docking.seen
+    assert not action.isEnabled()
+    reopen(window)  # nothing more
+
+
+def test_one_that_floated_floats_again_where_it_was(window: Window) -> None:
+    dock: Any = window.docks["states"]
+    dock.titleBarWidget().float()
+    dock.move(40, 60)
+    QApplication.processEvents()
+    place = dock.pos()
+    close(window, "states")
+    reopen(window)
+    assert dock.isFloating() and dock.isVisible() and dock.pos() == place
+    dock.setFloating(False)  # no window is left
+
+
+def test_what_another_way_shows_again_is_not_closed_any_more(window: Window) -> None:
+    action: Any = window.findChild(object, "action-reopenclosedpanel")
+    window.docks["lags"].toggleViewAction().trigger()
+    assert action.isEnabled()
+    window.docks["lags"].toggleViewAction().trigger()
+    QApplication.processEvents()
+    assert not window.docks["lags"].isHidden() and not action.isEnabled()
+
+
+def test_docks_that_give_way_to_a_large_one_were_not_closed(window: Window) -> None:
+    action: Any = window.findChild(object, "action-reopenclosedpanel")
+    window.docking.enlarge("states")
+    QApplication.processEvents()
+    assert window.docks["lags"].isHidden() and not action.isEnabled()
+    window.docking.restore()
+    QApplication.processEvents()
+    assert not action.isEnabled()
