@@ -385,3 +385,13 @@ def test_rules_and_pictures_are_asked_beside_the_window(
         shown(panel, capture)
         panel.set_capture(None)
     assert threads == {"overview"}
+
+
+def test_a_title_is_one_line_whatever_the_text_is(panel: Overview, tmp_path: Path) -> None:
+    with Writer(tmp_path / "a.inspect", RunStart(run="r", title="a model: first\n\nsecond\tpart")) as writer:
+        writer.write(Frame(index=0))
+        writer.write(RunStop("done"))
+    with open_capture(tmp_path / "a.inspect") as capture:
+        shown(panel, capture)
+        assert panel.page.title.text() == "a model: first↵↵second⇥part"
+        panel.set_capture(None)

@@ -14,6 +14,7 @@ from torch.nn.parameter import is_lazy
 from inspector.engine.model.subject import adopt
 from inspector.engine.opening.open_subject import Opened, places
 from inspector.records import SHAPES, RunStart
+from inspector.records.plain_text import plain_line
 from inspector.records.report import to_meta
 
 
@@ -23,7 +24,7 @@ def run_start(
     """All that is known before the run: the model's tree, the checkpoint and how it matched the model."""
     meta = {"torch": torch.__version__, "device": device}
     return RunStart(
-        run=uuid.uuid4().hex, title=f"{opened.title}: {sequence}" if sequence else opened.title,
+        run=uuid.uuid4().hex, title=plain_line(f"{opened.title}: {sequence}" if sequence else opened.title),
         subject=subject, checkpoint=opened.checkpoint, created=time.time(), seed=seed,
         places=places(opened.subject.model),
         meta={

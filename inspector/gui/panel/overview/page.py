@@ -18,6 +18,7 @@ from inspector.gui.widgets.plain_text import breakable, plain_label
 from inspector.gui.widgets.sketch import Sketch
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.widgets.tile_grid import TileGrid
+from inspector.records.plain_text import plain_line
 
 MARGIN, SPACE = 16, 8
 MOST_PICTURES = 12
@@ -57,7 +58,7 @@ class OverviewPage(InWords, QScrollArea):
 
     def show_about(self, title: str, lines: Sequence[str]) -> None:
         """What the capture is of."""
-        self.title.setText(breakable(title))
+        self.title.setText(breakable(plain_line(title)))  # a run of older versions may have line breaks
         self.about.setText("\n".join(map(breakable, lines)))
 
     def show_summary(self, text: str) -> None:
