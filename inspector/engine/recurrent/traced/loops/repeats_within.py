@@ -11,6 +11,7 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
+from inspector.engine.recurrent.traced.loops.loop import FEWEST
 from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.operator_traits import Kind
 from inspector.engine.recurrent.traced.record.values import Numbers
@@ -40,7 +41,7 @@ def one_of_each(
     `groups`: ascending, for each of `starts`.
     """
     together = [[start for _, start in own] for _, own in groupby(zip(groups, starts, strict=True), lambda one: one[0])]
-    if len(together) < 2 or len(together) == len(starts):
+    if len(together) < FEWEST or len(together) == len(starts):
         return starts
     stops = [own[0] for own in together[1:]] + [len(ops)]
     if any(_depend(table, ops, keys, own, stop) for own, stop in zip(together, stops, strict=True) if len(own) > 1):
