@@ -82,9 +82,9 @@ def test_what_attention_did(library: Any, name: str, attention: str) -> None:
     np.testing.assert_allclose(sink.array(f"{stack}:residual/norm")[:LAYERS], norms, rtol=1e-6)
     np.testing.assert_array_equal(sink.array(f"{stack}:residual/lens_token")[-1], out.logits[0].argmax(-1))
     numbers = sink.array(f"{place.format(0)}:attention/parameters")
-    expected = [0, 0, 0, WIDTH * WIDTH + WIDTH, 3 * (WIDTH * WIDTH + WIDTH), 0]
+    expected = [0, 0, 0, WIDTH * WIDTH + WIDTH, 3 * (WIDTH * WIDTH + WIDTH), 0, 0]
     if name == "llama":
-        expected = [WIDTH * WIDTH, WIDTH * WIDTH // 2, WIDTH * WIDTH // 2, WIDTH * WIDTH, 0, 0]
+        expected = [WIDTH * WIDTH, WIDTH * WIDTH // 2, WIDTH * WIDTH // 2, WIDTH * WIDTH, 0, 0, 0]
     assert numbers.tolist() == expected
     for layer in range(LAYERS):
         assert f"{place.format(layer)}:attention/direct_logit" in sink.names()
