@@ -12,9 +12,13 @@ import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
+from time import monotonic
 
 GAPS = 48 << 20
 """Bytes of new gaps before they are returned. Using returned pages again costs a page fault each, so not at once."""
+PATIENCE = 20.0
+"""How many times as long as a look took nothing is looked at: glibc counts every gap, 100,000 small ones in 50 ms, and
+a decoder attends at every step."""
 
 
 class _Usage(ctypes.Structure):
@@ -47,13 +51,15 @@ class Heap:
     """Returns gaps whenever GAPS bytes of them are new since it last did."""
 
     known: int = field(default_factory=free_in_heap)
+    _next: float = 0.0
 
     def tidy(self, least: int = GAPS) -> None:
-        """Return gaps if there are more than `least` bytes of new ones."""
-        library = _library()
-        if library is None:
+        """Return gaps if there are more than `least` bytes of new ones; too soon after a slow look nothing is done."""
+        library, began = _library(), monotonic()
+        if library is None or began < self._next:
             return
-        free = free_in_heap()
+        free, ended = free_in_heap(), monotonic()
+        self._next = ended + PATIENCE * (ended - began)
         if free - self.known > least:
             library[1](0)
             self.known = free_in_heap()

@@ -58,11 +58,30 @@ def test_few_gaps_stay(monkeypatch: pytest.MonkeyPatch) -> None:
         return usage
 
     monkeypatch.setattr(heap, "_library", lambda: (look, lambda pad: trimmed.append(pad) or 1))
+    monkeypatch.setattr(heap, "monotonic", lambda: 0.0)  # a look takes no time
     one = heap.Heap()
     for megabytes, times in ((120, 0), (148, 0), (149, 1), (190, 1), (60, 1), (109, 2)):
         free[0] = megabytes << 20
         one.tidy()
         assert len(trimmed) == times, megabytes
+
+
+def test_looks_take_a_small_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look takes 50 ms, and there is one wherever a step of 1 ms has ended."""
+    now, looks = [0.0], [0]
+
+    def look() -> heap._Usage:
+        now[0] += 0.05
+        looks[0] += 1
+        return heap._Usage()
+
+    monkeypatch.setattr(heap, "_library", lambda: (look, lambda pad: 1))
+    monkeypatch.setattr(heap, "monotonic", lambda: now[0])
+    one = heap.Heap()
+    for _ in range(10_000):
+        now[0] += 0.001
+        one.tidy()
+    assert 5 < looks[0] < 13, "10 s of steps, and 50 ms every second of them"
 
 
 def test_elsewhere_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
