@@ -8,10 +8,7 @@ import numpy as np
 
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.units import numbers, unit_tables
-from inspector.records import Finding
-
-ITERATION = "iteration of "
-"""How the axis of a recurrence that reads no step of an input begins."""
+from inspector.records import OWN_ITERATIONS, Finding
 
 
 class DuplicateUnits:
@@ -59,7 +56,7 @@ class DuplicateUnits:
 def _reads_nothing(run: Run, state: str) -> bool:
     """Whether a recurrence runs by itself, along an axis of its own iterations: the covariance of a Kalman filter is
     symmetric and goes to its limit as one, and no layer works there."""
-    return state in run.channels and run.channels[state].step_domain.startswith(ITERATION)
+    return state in run.channels and run.channels[state].step_domain.startswith(OWN_ITERATIONS)
 
 
 RULES.register("duplicate-units")(DuplicateUnits())

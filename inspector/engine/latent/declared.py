@@ -11,12 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from inspector.engine.errors import Unsupported
 from inspector.engine.hooks.function_mode import unwatched
 from inspector.engine.latent.layout import FITS_NOT, Axes, axes_of
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.quantity import Describe
 from inspector.engine.trace.trace import Trace
 from inspector.engine.wording import a_class
 
@@ -77,3 +80,21 @@ def _of_the_selected(place: str, parts: dict[str, Tensor], axes: Axes) -> dict[s
             f"{axes.steps}, states): log p(x_t | z_t) of every step."
         )
     return {**parts, "emission": emission[axes.look_at, : axes.length]}
+
+
+def write(
+    one: Declared,
+    signal: str,
+    about: Describe,
+    dims: tuple[str, ...],
+    values: npt.NDArray[Any],
+    emit: Emitter,
+    value_domain: str = "",
+) -> None:
+    """Write `PLACE:signal` of what a module says, with the steps of its sequence where it has any."""
+    domains = {"step": one.domain} if "step" in dims and one.domain else {}
+    channel = about.channel(
+        f"{one.place}:{signal}", dims, values.shape, str(values.dtype), module=one.module, domains=domains,
+        value_domain=value_domain,
+    )  # fmt: skip
+    emit.array(channel, values)

@@ -6,7 +6,6 @@ Everything is of the sequence that is shown. What its tensors do not tell apart 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -71,8 +70,7 @@ def variables_of(calls: DistributionCalls, axes: Axes) -> Variables:
     second = {id(one.second) for one in calls.divergences} - {id(one.first) for one in calls.divergences}
     taken: set[tuple[str, str]] = set()
     for site, group in sites.items():
-        with suppress(KeyError):
-            group = [seen for seen in group if id(seen) not in second or seen.samples or seen.log_probs]
+        group = [seen for seen in group if id(seen) not in second or seen.samples or seen.log_probs]
         if group:
             name = free_name(site.place, name_of(site, group[0].distribution), taken)
             own = [one for one in calls.divergences if one.first.site is site and not one.first.inner]

@@ -65,13 +65,14 @@ class DistributionWatch:
         self._thread = threading.get_ident()
         self._depth = _Depth()
         self._wrapped: list[tuple[type, str, Any]] = []
+        self._examined: set[type] = set()
         self._formulas: dict[Any, Any] | None = None
         self._sites: dict[tuple[Key, str], Site] = {}
 
     def begin(self) -> None:
         """Wrap the methods of all classes that are known."""
         self._wrap(Distribution, "__init__", _made(Distribution.__init__, self._made))
-        for kind in dict.fromkeys(_derived(Distribution)):
+        for kind in _derived(Distribution):
             self._wrap_methods(kind)
         self._formulas = getattr(kl, TABLE, None)
         if self._formulas is not None:
@@ -87,6 +88,10 @@ class DistributionWatch:
             self._formulas = None
 
     def _wrap_methods(self, kind: type) -> None:
+        """Once for each class: objects are made at every step."""
+        if kind in self._examined:
+            return
+        self._examined.add(kind)
         for name in METHODS:
             own = vars(kind).get(name)
             if isinstance(own, FunctionType) and not hasattr(own, "_watched"):
@@ -114,8 +119,7 @@ class DistributionWatch:
     def _made(self, distribution: Distribution) -> None:
         def note() -> None:
             for kind in type(distribution).__mro__:
-                if not any(kind is known for known, _, _ in self._wrapped):
-                    self._wrap_methods(kind)  # a class of which nothing was known when the run began
+                self._wrap_methods(kind)  # it may be one of which nothing was known when the run began
             frame = _maker(distribution)
             if frame is not None:
                 self._known(distribution, frame)

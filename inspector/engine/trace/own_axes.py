@@ -16,10 +16,8 @@ from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.reads import Reads
 from inspector.engine.trace.step_axes import UNKNOWN
 from inspector.engine.trace.trace import Recurrence, Trace
-from inspector.records import Axis, place_name
+from inspector.records import OWN_ITERATIONS, Axis, place_name
 
-ITERATIONS = "iteration of {}"
-"""Label domain of the iterations of a place; those of training are "iteration"."""
 BACKWARD = ".reverse"
 
 
@@ -86,7 +84,7 @@ def give_own_axis(trace: Trace, recurrence: Recurrence, emit: Emitter) -> None:
     known = own.names.get(key)
     if known is None:
         outer = place.removesuffix(BACKWARD)
-        known = own.names[key] = ITERATIONS.format(outer if outer not in own.taken else place)
+        known = own.names[key] = OWN_ITERATIONS + (outer if outer not in own.taken else place)
         own.taken.add(outer)
         emit.axis(Axis(name=known, title=known, length=len(reads), unit="iteration"))
         if not reads.nothing:

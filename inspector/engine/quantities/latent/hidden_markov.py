@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from inspector.analysis.latent import hidden_markov as markov
 from inspector.analysis.latent.kalman import NotAModel
-from inspector.engine.latent.declared import MARKOV, Declared, DeclaredModels
+from inspector.engine.latent.declared import MARKOV, Declared, DeclaredModels, write
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_run
@@ -54,12 +54,12 @@ def _write(one: Declared, emit: Emitter) -> None:
         ("smoothed", found.smoothed, "p(z_t = k | all of x)"), ("filtered", found.filtered, "p(z_t = k | x_1 … x_t)"),
     ):  # fmt: skip
         about = Describe(kind="occupancy", title=f"{name} posterior", formula=formula, source=SOURCE, limits=(0.0, 1.0))
-        _array(one, name, about, ("step", "state"), values, emit)
+        write(one, f"states/{name}", about, ("step", "state"), values, emit)
     about = Describe(
         kind="occupancy", title="Viterbi path", formula="argmax over whole paths of p(z | x)", source=SOURCE,
         compare="separate",
     )  # fmt: skip
-    _array(one, "viterbi", about, ("step",), path, emit)
+    write(one, "states/viterbi", about, ("step",), path, emit)
     about = Describe(
         kind="latent",
         unit="nat",
@@ -67,7 +67,7 @@ def _write(one: Declared, emit: Emitter) -> None:
         formula="ln Σ_k p(z_t = k | x_<t) p(x_t | k)",
         source=SOURCE,
     )
-    _array(one, "log_likelihood", about, ("step",), found.log_likelihood, emit)
+    write(one, "states/log_likelihood", about, ("step",), found.log_likelihood, emit)
     _transitions(one, parts[1], found.pairs, emit)
     _dwells(one, parts[1], found.smoothed, path, emit)
     if not one.sequence.is_floating_point() and one.sequence.dim() == 1:
@@ -82,12 +82,12 @@ def _transitions(one: Declared, transition: Array, pairs: Array, emit: Emitter) 
         source=SOURCE,
         limits=(0.0, 1.0),
     )
-    _array(one, "transition", about, ("state", "next"), np.exp(transition), emit)
+    write(one, "states/transition", about, ("state", "next"), np.exp(transition), emit)
     about = Describe(
         kind="occupancy", title="expected transitions in this sequence", source=SOURCE,
         formula="Σ_t p(z_t = row, z_{t+1} = column | all of x)",
     )  # fmt: skip
-    _array(one, "transition_counts", about, ("state", "next"), pairs, emit)
+    write(one, "states/transition_counts", about, ("state", "next"), pairs, emit)
 
 
 def _dwells(one: Declared, transition: Array, smoothed: Array, path: Array, emit: Emitter) -> None:
@@ -107,7 +107,7 @@ def _dwells(one: Declared, transition: Array, smoothed: Array, path: Array, emit
         formula="mean posterior; share, visits and lengths of visits of the Viterbi path; πA = π; 1 / (1 − A_kk)",
         labels={"statistic": STATISTICS},
     )  # fmt: skip
-    _array(one, "dwell", about, ("state", "statistic"), table, emit)
+    write(one, "states/dwell", about, ("state", "statistic"), table, emit)
 
 
 def _tokens(one: Declared, smoothed: Array, emit: Emitter) -> None:
@@ -124,18 +124,5 @@ def _tokens(one: Declared, smoothed: Array, emit: Emitter) -> None:
         kind="occupancy", title="tokens of each state", formula="by Σ_t p(z_t = k | all of x) [x_t = v]", source=SOURCE,
         compare="separate",
     )  # fmt: skip
-    _array(one, "tokens", about, ("state", "rank"), known[order].astype(np.int64), emit, VOCABULARY_DOMAIN)
-    _array(one, "token_shares", about, ("state", "rank"), shares, emit)
-
-
-def _array(
-    one: Declared, name: str, about: Describe, dims: tuple[str, ...], values: Array, emit: Emitter, domain: str = ""
-) -> None:
-    domains = {"step": one.domain} if "step" in dims and one.domain else {}
-    emit.array(
-        about.channel(
-            f"{one.place}:states/{name}", dims, values.shape, str(values.dtype), module=one.module, domains=domains,
-            value_domain=domain,
-        ),
-        values,
-    )  # fmt: skip
+    write(one, "states/tokens", about, ("state", "rank"), known[order].astype(np.int64), emit, VOCABULARY_DOMAIN)
+    write(one, "states/token_shares", about, ("state", "rank"), shares, emit)

@@ -11,7 +11,7 @@ import torch
 
 from inspector.analysis.latent import consistency, kalman
 from inspector.engine.analyses.matrix_spectra import spectra, write_spectra
-from inspector.engine.latent.declared import GAUSSIAN, Declared, DeclaredModels
+from inspector.engine.latent.declared import GAUSSIAN, Declared, DeclaredModels, write
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_run
@@ -65,7 +65,7 @@ def _write(one: Declared, trace: Trace, emit: Emitter) -> None:
             kind="latent", compare="separate", title=name, formula=f"mean and standard deviation of {formula}",
             source=SOURCE, labels={"statistic": STATES},
         )  # fmt: skip
-        _array(one, f"latent/z/{name}", about, ("step", "unit", "statistic"), np.stack((mean, spread), -1), emit)
+        write(one, f"latent/z/{name}", about, ("step", "unit", "statistic"), np.stack((mean, spread), -1), emit)
     method = _agreement(trace, found.log_likelihood)
     about = Describe(
         kind="latent",
@@ -75,7 +75,7 @@ def _write(one: Declared, trace: Trace, emit: Emitter) -> None:
         source=SOURCE,
         method=method,
     )
-    _array(one, "latent/z/log_likelihood", about, ("step",), found.log_likelihood, emit)
+    write(one, "latent/z/log_likelihood", about, ("step",), found.log_likelihood, emit)
     _innovations(one, found, emit)
     _gain(one, found.gain, emit)
 
@@ -98,9 +98,9 @@ def _innovations(one: Declared, found: kalman.Filtered, emit: Emitter) -> None:
         kind="innovation", title="standardised innovation", scale="diverging", source=TESTS,
         formula="L⁻¹ ν_t with S_t = L Lᵀ, ν_t = x_t − C ẑ_t − d: N(0, 1) and without memory where the model is right",
     )  # fmt: skip
-    _array(one, "innovation/standardised", about, ("step", "unit"), standard, emit)
+    write(one, "innovation/standardised", about, ("step", "unit"), standard, emit)
     about = Describe(kind="innovation", title="NIS", formula="νᵀ S⁻¹ ν: χ² where the model is right", source=TESTS)
-    _array(one, "innovation/nis", about, ("step",), nis, emit)
+    write(one, "innovation/nis", about, ("step",), nis, emit)
     low, high = consistency.band(standard.shape[1])
     for name, value in (("low", low), ("high", high), ("mean", float(nis.mean()))):
         emit.scalar(f"{one.place}:innovation/nis/{name}", value)
@@ -112,7 +112,7 @@ def _innovations(one: Declared, found: kalman.Filtered, emit: Emitter) -> None:
         kind="innovation", title="autocorrelation of innovations", scale="diverging", source=TESTS, limits=(-1.0, 1.0),
         formula="r_k of the standardised innovations; 95 % within ±1.96/√t where they have no memory",
     )  # fmt: skip
-    _array(
+    write(
         one, "innovation/autocorrelation", about, ("lag", "unit"), np.vstack((np.ones_like(memory[:1]), memory)), emit
     )
     for unit, column in enumerate(standard.T):
@@ -128,14 +128,4 @@ def _gain(one: Declared, gain: Array, emit: Emitter) -> None:
         kind="innovation", title="gain", formula="K_t = P_t Cᵀ S_t⁻¹, what an innovation adds to the state",
         source=SOURCE, scale="diverging", labels={"component": names},
     )  # fmt: skip
-    _array(one, "innovation/gain", about, ("step", "component"), gain.reshape(len(gain), -1), emit)
-
-
-def _array(one: Declared, signal: str, about: Describe, dims: tuple[str, ...], values: Array, emit: Emitter) -> None:
-    domains = {"step": one.domain} if "step" in dims and one.domain else {}
-    emit.array(
-        about.channel(
-            f"{one.place}:{signal}", dims, values.shape, str(values.dtype), module=one.module, domains=domains
-        ),
-        values,
-    )  # fmt: skip
+    write(one, "innovation/gain", about, ("step", "component"), gain.reshape(len(gain), -1), emit)

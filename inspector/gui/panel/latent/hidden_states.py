@@ -18,7 +18,7 @@ from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.numbers import short
-from inspector.gui.widgets.plain_text import clean
+from inspector.gui.widgets.plain_text import token
 from inspector.gui.widgets.source import changes_of, drawable, glance, overview_of
 from inspector.gui.widgets.state_rows import StateRows
 from inspector.gui.widgets.theme import Theme
@@ -176,7 +176,7 @@ class HiddenStates(Sheet):
         lines = []
         for row, part in zip(ids[:, :MOST_TOKENS].tolist(), parts[:, :MOST_TOKENS].tolist(), strict=True):
             own = [one for one, share in zip(row, part, strict=True) if share > 0]
-            lines.append(" ".join(shown_token(names[one] if one < len(names) else str(one)) for one in own))
+            lines.append(" ".join(token(names[one] if one < len(names) else str(one)) for one in own))
         return lines
 
     def follow(self, new: Position, old: Position) -> None:
@@ -228,8 +228,3 @@ class HiddenStates(Sheet):
         own = [one for dims in (PATH, MOVES, TABLE, TOKENS) for one in self.beside(*dims)]
         shown = ([channel] if channel is not None else []) + own
         return {one.name: self.capture.array(one.name, self.frame) for one in shown}
-
-
-def shown_token(token: str) -> str:
-    """A token that can be seen beside others: blanks as signs."""
-    return clean({" ": "␣", "\n": "⏎", "\t": "⇥"}.get(token, token)) or "''"

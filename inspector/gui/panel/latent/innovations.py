@@ -13,7 +13,7 @@ from inspector.analysis.latent.consistency import innovation_verdict
 from inspector.gui.panel.base import measured, number, set_options
 from inspector.gui.panel.exact import exact
 from inspector.gui.panel.labelled import scalar_of
-from inspector.gui.panel.latent.sheet import Sheet
+from inspector.gui.panel.latent.sheet import NORMAL, Sheet
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.banded_lines import CROWD
 from inspector.gui.widgets.filled_lines import Filled, FilledLines
@@ -24,8 +24,6 @@ from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
-NORMAL = 1.96
-"""Standard deviations within which 95 % of a normal distribution are."""
 BY_UNIT, BY_STEP, GAIN, MEMORY = ("step", "unit"), ("step",), ("step", "component"), ("lag", "unit")
 MOST_LINES = 6
 

@@ -14,6 +14,8 @@ from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
+NORMAL = 1.96
+"""Standard deviations on either side within which 95 % of a normal distribution are."""
 
 
 def place(grid: Any, item: Any, row: int, *, on: bool, columns: int = 1) -> None:

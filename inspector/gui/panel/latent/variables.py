@@ -12,7 +12,7 @@ from inspector.gui.panel.base import measured, set_options
 from inspector.gui.panel.channel_choice import offer
 from inspector.gui.panel.exact import exact
 from inspector.gui.panel.labelled import row_of
-from inspector.gui.panel.latent.sheet import Sheet, place
+from inspector.gui.panel.latent.sheet import NORMAL, Sheet, place
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.banded_lines import CROWD
 from inspector.gui.widgets.curves import Curves
@@ -24,8 +24,6 @@ from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
-BAND = 1.96
-"""Standard deviations on either side: 95 % of a normal distribution."""
 ESTIMATE, BY_UNIT, BY_STEP = ("step", "unit", "statistic"), ("step", "unit"), ("step",)
 ONCE, ONCE_BY_UNIT = ("unit", "statistic"), ("unit",)
 MOST_LINES, MOST_UNITS = 6, 512
@@ -158,7 +156,7 @@ class Variables(Sheet):
         if "statistic" not in channel.dims:
             return Filled(channel.title, values, first=first, dots=channel.signal.endswith("/sample"))
         mean, deviation = (values[:, row_of(channel, one, "statistic")] for one in ("mean", "deviation"))
-        return Filled(channel.title, mean, BAND * deviation, first)
+        return Filled(channel.title, mean, NORMAL * deviation, first)
 
     def follow(self, new: Position, old: Position) -> None:
         """Another place shows its first variable; another unit is shown where there is one of its number."""
