@@ -65,13 +65,13 @@ def score_scale(result: Tensor, scores: Tensor) -> ScoreScale | None:
 def _candidates(x: Tensor, y: Tensor) -> Iterator[ScoreScale]:
     slope = float(x.dot(y) / x.dot(x))
     yield from (ScoreScale(one) for one in _rounded(slope))
-    cap = _cap(x, y)
-    if cap is not None:
-        for one in _rounded(cap):
-            at, half = _largest_and_half(y)
-            if one > abs(float(y[at])):  # the largest may lie at the cap, where rounding says little of the factor
-                factor = one * math.atanh(float(y[half]) / one) / float(x[half])
-                yield from (ScoreScale(two, one) for two in _rounded(factor))
+    most = int(y.abs().argmax())
+    half = int((y.abs() - y[most].abs() / 2).abs().argmin())
+    x1, y1, x2, y2 = float(x[most]), float(y[most]), float(x[half]), float(y[half])
+    cap = _cap(x1, y1, x2, y2)
+    for one in () if cap is None else _rounded(cap):
+        if one > abs(y1):  # the largest may lie at the cap, where rounding says little of the factor
+            yield from (ScoreScale(two, one) for two in _rounded(one * math.atanh(y2 / one) / x2))
 
 
 def _rounded(value: float) -> list[float]:
@@ -79,19 +79,11 @@ def _rounded(value: float) -> list[float]:
     return [*dict.fromkeys(float(f"{value:.{digits}g}") for digits in (2, 3, 4)), value]
 
 
-def _largest_and_half(y: Tensor) -> tuple[int, int]:
-    """Where |y| is largest, and where it is nearest to half of that."""
-    first = int(y.abs().argmax())
-    return first, int((y.abs() - abs(float(y[first])) / 2).abs().argmin())
-
-
-def _cap(x: Tensor, y: Tensor) -> float | None:
-    """c of y = c tanh(k x / c) through the largest |y| and the one nearest to half of it; None where none fits.
+def _cap(x1: float, y1: float, x2: float, y2: float) -> float | None:
+    """c of y = c tanh(k x / c) through the largest |y|, y1, and the one nearest to half of it; None where none fits.
 
     With k set so that the first is met, |y| at the second falls as c grows, from the first's to that of a line.
     """
-    first, second = _largest_and_half(y)
-    x1, y1, x2, y2 = float(x[first]), float(y[first]), float(x[second]), float(y[second])
     if not x1 or not x2 or x1 * y1 < 0 or abs(x2) >= abs(x1):
         return None
 

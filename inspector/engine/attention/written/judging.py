@@ -110,3 +110,14 @@ def _allowed(weights: Tensor) -> float:
 def widened(tensor: Tensor) -> Tensor:
     """At least single precision."""
     return tensor if tensor.dtype == torch.float64 else tensor.float()
+
+
+def may_be_map(origin: Origin, weights: Tensor) -> bool:
+    """Whether the weights of a sample are shares over its keys; where not, the origin is told."""
+    if origin.kind in ("softmax", "linear") and not at_most_one(weights):
+        origin.taken, origin.reason = False, origin.reason or ELSEWHERE
+    elif origin.kind == "linear" and (bool((weights < 0).any()) or not bool((weights.sum(-1) > 0.5).any())):
+        origin.taken = False
+    else:
+        return True
+    return False

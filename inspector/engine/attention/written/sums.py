@@ -305,9 +305,7 @@ class WeightedSums:
 
     def _record(self, layout: Layout, known: Facts, origin: Origin) -> bool:
         given = layout.contraction.left.tensor.detach()
-        shape = given.shape
-        weights = given if known.clean is None else known.clean
-        windows = windows_of(layout)
+        shape, windows = given.shape, windows_of(layout)
         whole = layout if windows is None else windows.over_all(self.selected)
         own_keys = with_own_keys(self.selected, layout) if windows is None else None
         shown = own_keys or whole
@@ -315,24 +313,20 @@ class WeightedSums:
         def whole_part(one: Tensor, fill: float) -> Tensor:
             return shown.of_weights(one if windows is None else windows.spread(one, fill))
 
-        part = whole_part(weights, 0.0)
-        if origin.kind in ("softmax", "linear") and not judging.at_most_one(part):
-            origin.taken, origin.reason = False, origin.reason or judging.ELSEWHERE
-            return False
-        if origin.kind == "linear" and (bool((part < 0).any()) or not bool((part.sum(-1) > 0.5).any())):
-            origin.taken = False
+        part = whole_part(given if known.clean is None else known.clean, 0.0)
+        if not judging.may_be_map(origin, part):
             return False
         self._allow(part)
         masked = None if known.masked is None else known.masked.expand(shape)
         if windows is not None and masked is None:
             masked = torch.zeros(shape, dtype=torch.bool, device=given.device)
-        rows = None if known.margins is None else whole_part(known.margins.expand(shape), -torch.inf)
+        margins = None if known.margins is None else whole_part(known.margins.expand(shape), -torch.inf).amax(-1)
         place = WHOLE if windows is None else place_of(windows, self.selected, part)
         seen = from_weights(
             self.selected, origin.place, origin.module, part[..., place.keys].clone(),
             "; ".join(filter(None, (how_computed(shown, known, origin, part), place.note))),
             masked=None if masked is None else whole_part(masked, True)[..., place.keys],
-            margins=None if rows is None else rows.amax(-1).double(),
+            margins=None if margins is None else margins.double(),
             source=self.keys.of_weights(layout.contraction.left.tensor) if _is_square(part) else None,
         )  # fmt: skip
         seen = place.put(seen)
@@ -385,7 +379,8 @@ class WeightedSums:
         self.bytes += size
 
     def _weighs(self, tensor: object) -> bool:
-        return (known := self.facts.of(tensor)) is not None and known.weighs
+        known = self.facts.of(tensor)
+        return known is not None and known.weighs
 
     def _normalised(self, tensor: object) -> bool:
         known = self.facts.of(tensor)
