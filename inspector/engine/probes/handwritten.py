@@ -26,7 +26,7 @@ from inspector.engine.hooks.module_stack import ModuleStack
 from inspector.engine.latent.written import find_written
 from inspector.engine.recurrent.traced.as_ran import as_it_ran
 from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, ROOT, corrected, place_of_step, recurrence_of
-from inspector.engine.recurrent.traced.cells.gradients import Wanted
+from inspector.engine.recurrent.traced.cells.gradients import Wanted, ask_weights
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence
 from inspector.engine.recurrent.traced.cells.hooked import refuse_hooked
 from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence, ReplayStep
@@ -308,7 +308,7 @@ class Handwritten:
         recurrence.cuts = dict.fromkeys(cut_steps(flow, state), torch.zeros(recurrence.cell.state_size))
         recurrence.partly_cut = isinstance(recurrence.cell, ReplayStep) and recurrence.cell.cut_apart(recurrence.cuts)
         trace.keep_graph |= isinstance(recurrence, GraphRecurrence)
-        self._ask_weights(flow, recurrence, trace, trained)  # first: gradients as the model ran are of these weights
+        ask_weights(flow, recurrence, trace, trained)  # first: gradients as the model ran are of these weights
         self._found.append((recurrence, self._wanted(flow, state, recurrence, trace, trained, cut=cut)))
         self._keep(flow, state, recurrence, trace, emit)
         return True
@@ -336,15 +336,6 @@ class Handwritten:
         size = int(trace.batch.lengths.numel())
         if trace.editing:
             trace.findings.of(RecordedLoops).loops.append(RecordedLoop(place, flow, state, size))
-
-    def _ask_weights(
-        self, flow: Flow, recurrence: ReplayRecurrence | GraphRecurrence, trace: Trace, trained: Mapping[int, str]
-    ) -> None:
-        """Request the gradients of the weights that the loop reads, by which sums over steps are checked."""
-        read = flow.twins.used(trained.keys())
-        recurrence.weights = partial(dict, {trained[id(one)]: one for one in read})
-        trace.parameter_gradients.ask(trace.want_gradient, read)
-        trace.parameter_gradients.ask_made(trace.want_gradient, read)
 
     def _wanted(
         self,

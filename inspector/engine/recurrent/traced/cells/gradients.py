@@ -7,7 +7,7 @@ others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -383,3 +383,13 @@ def _arriving(recurrence: Known, delta: Tensor) -> Tensor:
         size[start - 1 : stop - 1] = torch.maximum(size[start - 1 : stop - 1], back.abs().amax(-1))
     noise = arriving.abs().amax(-1) <= NOISE * torch.finfo(arriving.dtype).eps * size
     return arriving.masked_fill_(noise[..., None], 0)
+
+
+def ask_weights(
+    flow: Flow, recurrence: ReplayRecurrence | GraphRecurrence, trace: Trace, trained: Mapping[int, str]
+) -> None:
+    """Request the gradients of the weights that the loop reads, by which sums over steps are checked."""
+    read = flow.twins.used(trained.keys())
+    recurrence.weights = partial(dict, {trained[id(one)]: one for one in read})
+    trace.parameter_gradients.ask(trace.want_gradient, read)
+    trace.parameter_gradients.ask_made(trace.want_gradient, read)
