@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sample_models.base import Sample, Training, seeded
 from sample_models.state_space import DeepStateSpace, bound_loss
-from sample_models.sunspots_kalman import draw, tens
+from sample_models.sunspots_kalman import draw, examples
 
 SAMPLE = {
     "name": "sunspots-deep",
@@ -24,9 +24,8 @@ def build() -> Sample:
     """Two hidden numbers, LSTMs of 16 units, untrained."""
     with seeded():
         model = DeepStateSpace(observed=1, latent=2, hidden=16, least=0.5)
-    years = tens().numpy()
     return Sample(
         model=model, name="sunspots-deep", kind="vectors", width=1, loss=bound_loss,
         training=Training(draw, rate=5e-3, steps=1600),
-        examples={"1700 to 2008": years, "the last 100 years": years[-100:], "1750 to 1850": years[50:151]},
+        examples=examples(),
     )  # fmt: skip

@@ -7,6 +7,7 @@ years of large maxima than a linear Gaussian model allows for. Source of the num
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -44,11 +45,16 @@ def start() -> dict[str, Tensor]:
     }  # fmt: skip
 
 
+def examples() -> dict[str, np.ndarray]:
+    """The whole series, and parts of it."""
+    years = tens().numpy()
+    return {"1700 to 2008": years, "the last 100 years": years[-100:], "1750 to 1850": years[50:151]}
+
+
 def build() -> Sample:
     """Two hidden numbers, untrained."""
-    years = tens().numpy()
     return Sample(
         model=LinearGaussian(start(), "ABdD"), name="sunspots-kalman", kind="vectors", width=1, loss=filter_loss,
         training=Training(draw, rate=1e-2, steps=1600),
-        examples={"1700 to 2008": years, "the last 100 years": years[-100:], "1750 to 1850": years[50:151]},
+        examples=examples(),
     )  # fmt: skip

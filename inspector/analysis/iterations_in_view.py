@@ -14,13 +14,11 @@ AROUND, LONG = 20, 120
 """Iterations or steps that are shown on both sides of those of a finding, and from how many not all are shown."""
 
 
-def iterations_around(
-    view: View, channel: Channel, frame: int, wanted: Sequence[int], around: int = AROUND, long: int = LONG
-) -> tuple[int, int] | None:
+def iterations_around(view: View, channel: Channel, frame: int, wanted: Sequence[int]) -> tuple[int, int] | None:
     """The first and last one in view: those that are wanted, with so many recorded ones on both sides.
 
     None where all are to be seen: nothing is wanted, it was not recorded, that would be half of all, or there are no
-    more than `long`. Raises CaptureError.
+    more than LONG. Raises CaptureError.
     """
     if not wanted or ITERATION_DOMAIN not in channel.dims:
         return None
@@ -32,7 +30,7 @@ def iterations_around(
     inside = [one for one in wanted if len(known) and known[0] <= one <= known[-1]]
     if not inside:
         return None
-    first = max(0, int(np.searchsorted(known, min(inside))) - around)
-    last = min(len(known) - 1, int(np.searchsorted(known, max(inside))) + around)
-    part = len(known) > long and last - first < len(known) // 2
+    first = max(0, int(np.searchsorted(known, min(inside))) - AROUND)
+    last = min(len(known) - 1, int(np.searchsorted(known, max(inside))) + AROUND)
+    part = len(known) > LONG and last - first < len(known) // 2
     return (int(known[first]), int(known[last])) if part else None

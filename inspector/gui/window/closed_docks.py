@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from PySide6.QtCore import QEvent, QObject
-from PySide6.QtGui import QAction
+from PySide6.QtCore import QEvent, QObject, Signal
 from PySide6.QtWidgets import QDockWidget
 
+from inspector.gui.window.dock_title import REOPEN
 from inspector.gui.window.docks import Docking
-
-KEY = "Ctrl+Shift+T"
-"""As browsers have it for a closed tab."""
 
 
 class ClosedDocks(QObject):
-    """Which docks were closed, by their button or in the menu, the last one last.
+    """Which docks were closed, by their button or in the menu, the last one last; `there` says whether there is one.
 
     A dock that is hidden because another one fills the window gets no close event, so it is not one of them. Qt keeps
     the place of a hidden dock, in its tabs or as a window of its own.
     """
 
-    def __init__(self, docking: Docking, say: Callable[[str], None], action: QAction) -> None:
+    there = Signal(bool)
+
+    def __init__(self, docking: Docking, say: Callable[[str], None]) -> None:
         super().__init__(docking.window)
         self._docking, self._say = docking, say
-        self._action = action
-        """Enabled while there is one."""
         self._closed: list[str] = []
-        self._keys = {dock: key for key, dock in docking.docks.items()}
+        self._keys: dict[QDockWidget, str] = {}
+
+    def watch(self, docks: Mapping[str, QDockWidget]) -> None:
+        """All docks, once they are there."""
+        self._keys = {dock: key for key, dock in docks.items()}
         for dock in self._keys:
             dock.installEventFilter(self)
 
@@ -43,8 +44,8 @@ class ClosedDocks(QObject):
         key = self._keys[dock]
         self._closed = [one for one in self._closed if one != key] + [key] * closed
         if closed:
-            self._say(f"{dock.windowTitle()} is closed; {KEY} brings it back.")
-        self._action.setEnabled(bool(self._closed))
+            self._say(f"{dock.windowTitle()} is closed; {REOPEN} brings it back.")
+        self.there.emit(bool(self._closed))
 
     def reopen(self) -> None:
         """Show the dock that was closed last where it was, in front."""
@@ -53,4 +54,4 @@ class ClosedDocks(QObject):
             if self._docking.docks[key].isHidden():
                 self._docking.show_panel(key)
                 break
-        self._action.setEnabled(bool(self._closed))
+        self.there.emit(bool(self._closed))

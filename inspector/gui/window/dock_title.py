@@ -17,6 +17,8 @@ SIDE, SHARP = 14, 2
 NARROWEST = 120
 """Pixels of width that a bar has at least."""
 BESIDE = QPoint(36, 36)
+REOPEN = "Ctrl+Shift+T"
+"""As browsers have it for a closed tab."""
 ENLARGE, RESTORE = "Enlarge this panel (F9)", "Show all panels again (F9)"
 
 
@@ -50,7 +52,7 @@ class DockBar(QWidget):
         if enlarge is not None:
             self._add("enlarge", ENLARGE, enlarge)
         self._add("float", "Float", self.float)
-        self._add("close", "Close; Ctrl+Shift+T shows it again", dock.close)
+        self._add("close", f"Close; {REOPEN} shows it again", dock.close)
         self._draw()
 
     def _add(self, kind: str, name: str, do: Do) -> None:

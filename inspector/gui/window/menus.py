@@ -17,7 +17,8 @@ from inspector.gui.dialogs.dialogs import NAME, show_keys
 from inspector.gui.state.followed_log import as_log
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.window.asking import Asking
-from inspector.gui.window.closed_docks import KEY, ClosedDocks
+from inspector.gui.window.closed_docks import ClosedDocks
+from inspector.gui.window.dock_title import REOPEN
 from inspector.gui.window.figure_export import FigureExport
 from inspector.gui.window.model_opening import OpenDialog
 from inspector.gui.window.named import show_palette
@@ -58,7 +59,7 @@ NEXT_PANEL = "The next panel comes to the front, also one behind others in its t
 FIND = "A panel, an action, a sample, a checkpoint, a quantity, a setting, or text of the sequence"
 ERROR_FILES = "The folder of files that errors of the window left: what to send"
 PREFERENCES = "Theme, font size, threads, device, where runs are kept, what is computed"
-REOPEN = "What was closed last, where it was"
+CLOSED = "What was closed last, where it was"
 ENLARGE = "One panel gets the room of all, or all again"
 
 
@@ -70,8 +71,7 @@ class Menus:
         self.cancel = QAction(window)
         self.panels, self.windows = QMenu("&Panels", window), QMenu("&Window", window)
         self.layouts, self.exporting = NamedLayouts(window), FigureExport(window)
-        self.reopen = QAction(window)
-        self.closed: ClosedDocks | None = None
+        self.closed = ClosedDocks(window.docking, window.say)
 
     def add(
         self, menu: QMenu, text: str, do: Callable[[], object], key: QKeySequence | Standard | str = "", says: str = ""
@@ -193,15 +193,12 @@ class Menus:
             menu, "Panel &before", lambda: stops.turn(-1), "Ctrl+Shift+Tab", NEXT_PANEL.replace("next", "previous")
         )
         menu.addSeparator()
-        self.reopen = self.add(menu, "Reopen &closed panel", self._reopen, KEY, REOPEN)
-        self.reopen.setEnabled(False)
+        reopen = self.add(menu, "Reopen &closed panel", self.closed.reopen, REOPEN, CLOSED)
+        reopen.setEnabled(False)
+        self.closed.there.connect(reopen.setEnabled)
         self.add(menu, "&Reset layout", self.window.docking.reset)
         menu.addMenu(self.layouts.menu)
         menu.addSeparator()
-
-    def _reopen(self) -> None:
-        if self.closed is not None:
-            self.closed.reopen()
 
     def help(self) -> None:
         """Keys, and the palette of all actions."""
@@ -241,7 +238,7 @@ def add_panel_menus(window: Asking, menus: Menus) -> None:
             lambda shown, key=key: window.docking.show_panel(key) if shown else None
         )  # else it is hidden
         menus.windows.addAction(action)
-    menus.closed = ClosedDocks(window.docking, window.say, menus.reopen)
+    menus.closed.watch(window.docks)
 
 
 def _of_panel(window: Asking, key: str, do: Callable[[str, Panel], None]) -> None:
