@@ -17,7 +17,7 @@ from inspector.records import Channel
 Array = npt.NDArray[Any]
 COST = "attention_cost"
 REDUNDANCY, PAIRS = "attention/redundancy", ("head", "other")
-COSTS = (("part",), ("part", "length"), ("length",))
+COSTS = (("part",), ("part", "length"), ("statistic", "length"))
 FIRST = ("attention/head_type_score", "attention/importance")
 """Signals whose numbers stand before the others."""
 HEADS, MOST_ALIKE, DIVERGENCE = "heads", "most alike", "divergence from it"
@@ -99,7 +99,7 @@ def table_of_cost(view: View, frame: int, channels: Sequence[Channel]) -> Table:
     lines = []
     for one in channels:
         values = with_nan(view.array(one.name, frame)).astype(np.float64)
-        parts = one.labels.get("part", ()) if one.dims == ("part", "length") else ("",)
+        parts = one.labels.get(one.dims[0], ()) if len(one.dims) == 2 else ("",)
         for part, row in zip(parts, np.atleast_2d(values), strict=False):
             name = f"{one.place}, {part}" if part else one.place
             lines.append(Line(name, one.place, None, tuple(float(value) for value in row)))

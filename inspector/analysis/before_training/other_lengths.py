@@ -17,6 +17,11 @@ LINEAR = 0.8
 """Every step costs something, so time that grows with a smaller exponent is not yet that of the steps."""
 CALLING = " Most of the time of steps this short is that of calling operations, whatever the length: expect more of it."
 
+SHRINKING = (
+    " Its time is not estimated: more steps took less time than fewer, because other programs ran meanwhile or because "
+    "calling operations takes most of it. Measure again, with more steps."
+)
+
 
 def lengths_verdict(read: Readings) -> Iterator[Verdict]:
     """At most one sentence, of the channel of `trial/other_lengths`."""
@@ -34,18 +39,25 @@ def lengths_verdict(read: Readings) -> Iterator[Verdict]:
     )
     if table.shape[1] > 1:
         far = round(FURTHER * own)
-        times, sizes = further(table[0], table[[2, 3]], far), square(table[0], table[4], far)
-        # other programs make steps longer and never shorter: the shortest ones tell how time grows
-        grows = [_exponents(table[0], values) for values in (table[2], table[4])]
-        said += (
-            f" With {counted(far, 'step', ',')}, if it goes on as from {table[0, 0]:.0f} to {table[0, -1]:.0f}: "
-            f"{_seconds(times[0])} to {_seconds(times[1])}, {bytes_text(sizes)} (between these lengths time grows as "
-            f"T^{grows[0]}, memory as T^{grows[1]}; the memory of {far:,} is that of a polynomial through the longest "
-            "three)."
-        )
-        if exponents(table[0], table[2])[1] < LINEAR:
-            said += CALLING
+        said += _at(table, far)
     yield Verdict("other lengths", "fact", said, float(seconds), name)
+
+
+def _at(table: Numbers, far: int) -> str:
+    """What a step of training takes at `far` steps, as a sentence; its time where that grew with the length."""
+    # other programs make steps longer and never shorter: the shortest ones tell how time grows
+    (least, most), sizes = exponents(table[0], table[2]), square(table[0], table[4], far)
+    memory = _exponents(table[0], table[4])
+    said = f" With {counted(far, 'step', ',')}, if it goes on as from {table[0, 0]:.0f} to {table[0, -1]:.0f}: "
+    polynomial = f"the memory of {far:,} is that of a polynomial through the longest three"
+    if least < 0:
+        return f"{said}{bytes_text(sizes)} (memory grows as T^{memory} between these lengths; {polynomial}).{SHRINKING}"
+    times = further(table[0], table[[2, 3]], far)
+    said += (
+        f"{_seconds(times[0])} to {_seconds(times[1])}, {bytes_text(sizes)} (between these lengths time grows as "
+        f"T^{_exponents(table[0], table[2])}, memory as T^{memory}; {polynomial})."
+    )
+    return said + CALLING if most < LINEAR else said
 
 
 def exponents(steps: Numbers, values: Numbers) -> tuple[float, float]:

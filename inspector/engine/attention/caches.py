@@ -57,10 +57,36 @@ def joined_calls(selected: SelectedSample, attentions: list[Attention]) -> list[
         if len(runs) < len(calls):
             return [one for run in runs for one in _as_cache(selected, run)]
     same = {(call.rows.heads, call.rows.queries) for call in calls} == {(calls[0].rows.heads, 1)}
+    if same and _are_layers(selected, calls):
+        return attentions
     growing = all(after.rows.keys == before.rows.keys + 1 for before, after in itertools.pairwise(calls))
     if same and (growing or len({call.rows.keys for call in calls}) == 1):
         return [_as_one(calls, f"one row of each of {len(calls)} calls", calls[-1].rows.keys, "position", None)]
     return attentions
+
+
+def _are_layers(selected: SelectedSample, calls: list[_Call]) -> bool:
+    """Whether calls of one query each are those of layers in one module, which have keys of their own, and not the
+    rows of a decoder, whose calls have the keys of one source or of a window that moves over it.
+
+    Where a model computes its softmax itself no keys are known: calls of one key over an input of one step are taken
+    for layers. Counter-examples: such a decoder of several steps over a source of one; layers of several keys.
+    """
+    if any(call.attention.weights is not None for call in calls):
+        return selected.padded == 1 and all(call.rows.keys == 1 for call in calls)
+    return not any(_share_keys(before, after) for before, after in itertools.pairwise(calls))
+
+
+def _share_keys(before: _Call, after: _Call) -> bool:
+    """Whether a key of the later call is, up to rounding, at the same place of the earlier one or at the next."""
+    old, new = (call.attention.key for call in (before, after))
+    size = float(old.abs().max()) if old.numel() else 0.0
+    for a, b in ((old, new), (old[..., 1:, :], new)):
+        many = min(a.shape[-2], b.shape[-2])
+        same = (a[..., :many, :] - b[..., :many, :]).abs() <= 16 * torch.finfo(old.dtype).eps * size
+        if bool(same.all(-1).any()):
+            return True
+    return False
 
 
 def _of_one_source(calls: list[_Call]) -> list[_Call]:

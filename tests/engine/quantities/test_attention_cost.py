@@ -12,6 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import inspector
 from inspector.engine.analyses.attention.attention_cost import PARTS, Shape, foreseen, part_of, told
+from inspector.engine.analyses.attention.attention_time import Rates, between, measured_rates
 from inspector.records import Channel, Log
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -37,7 +38,32 @@ def test_operations_are_those_that_torch_counts(way: str) -> None:
     assert maps == HEADS * STEPS * STEPS * 8
     assert rows == (2 * STEPS * WIDTH + 2 * STEPS * groups * WIDTH // HEADS) * 8
     seconds = sink.array(f"{place(0)}:attention/seconds")
-    assert (seconds > 0).all() and seconds[2] / seconds[1] == pytest.approx(flops[:, 2].sum() / flops[:, 1].sum())
+    assert (seconds > 0).all() and seconds[0, 0] == seconds[1, 0] and (seconds[0] <= seconds[1]).all()
+    proportion = seconds[0, 0] * flops.sum(0) / flops[:, 0].sum()
+    assert (seconds[0] <= proportion * (1 + 1e-12)).all() and (proportion <= seconds[1] * (1 + 1e-12)).all()
+
+
+def test_time_at_other_lengths_is_between_calling_and_multiplying() -> None:
+    shape = Shape(heads=4, groups=2, width=32, key=8, value=8, out=32)
+    rates = Rates(projection=1e-9, fused=2e-9, written=5e-9)
+    lengths = [(100, 100), (10, 10), (1000, 1000)]
+    least, most = between(shape, 3e-3, lengths, rates).tolist()
+    assert least[0] == most[0] == 3e-3
+    # by hand, for T queries and keys: Q 2·32·32 T, K and V 2·32·16 T each, O 2·32·32 T; scores and sums 2·32 T² each
+    own, square = 6144 * 100, 128 * 100**2
+    for at, steps in ((1, 10), (2, 1000)):
+        rows, pairs = 6144 * steps, 128 * steps**2
+        known = (
+            3e-3 * (rows + pairs) / (own + square),
+            max(0.0, 3e-3 + (rows - own) * 1e-9 + (pairs - square) * 2e-9),
+            max(0.0, 3e-3 + (rows - own) * 1e-9 + (pairs - square) * 5e-9),
+        )
+        assert least[at] == pytest.approx(min(known)) and most[at] == pytest.approx(max(known))
+
+
+def test_products_are_measured_on_this_machine() -> None:
+    rates = measured_rates(Shape(heads=2, groups=2, width=16, key=8, value=8, out=16), torch.ones(1))
+    assert 0 < rates.projection < 1e-6 and 0 < rates.fused < 1e-6 and 0 < rates.written < 1e-6
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -59,7 +59,7 @@ TOLD = {
     r"attention/parameters": ("attention_cost", "1", "sequential", None, "part"),
     r"attention/flops": ("attention_cost", "1", "log", None, "part length"),
     r"attention/memory": ("attention_cost", "byte", "log", None, "part length"),
-    r"attention/seconds": ("attention_cost", "s", "log", None, "length"),
+    r"attention/seconds": ("attention_cost", "s", "log", None, "statistic length"),
     rf"bptt/{PARAMETER}": ("bptt", "nat", "log", None, "step source"),
     rf"bptt/{PARAMETER}/lag": ("bptt", "nat", "log", None, "statistic lag"),
     r"[hc]": ("state", "1", "diverging", None, "step unit"),

@@ -133,17 +133,28 @@ def test_memory_further_on_is_that_of_squares_and_lines_together() -> None:
     assert square(steps, np.full(4, 7.0), 640) == 7
 
 
-@pytest.mark.parametrize(("power", "said"), [(0.3, True), (1.0, False), (2.0, False)])
-def test_time_that_hardly_grows_is_said_to_be_that_of_calling(power: float, said: bool) -> None:
-    steps = np.array([4.0, 8.0, 16.0, 32.0])
-    numbers = np.stack([steps, *[0.01 * steps**power] * 3, steps])
+def sentence(steps: np.ndarray, seconds: np.ndarray) -> str:
+    numbers = np.stack([steps, *[seconds] * 3, steps])
     read = SimpleNamespace(
         array=lambda _: numbers,
         channel=lambda _: "",
         scalar={"other_lengths/steps": 16.0, "other_lengths/fixed": 0.0}.get,
     )
     (verdict,) = lengths_verdict(read)  # type: ignore[arg-type]
-    assert ("calling operations" in verdict.sentence) == said
+    return verdict.sentence
+
+
+@pytest.mark.parametrize(("power", "said"), [(0.3, True), (1.0, False), (2.0, False)])
+def test_time_that_hardly_grows_is_said_to_be_that_of_calling(power: float, said: bool) -> None:
+    steps = np.array([4.0, 8.0, 16.0, 32.0])
+    assert ("calling operations" in sentence(steps, 0.01 * steps**power)) == said
+
+
+def test_time_that_shrinks_is_not_estimated() -> None:
+    steps = np.array([4.0, 8.0, 16.0, 32.0])
+    said = sentence(steps, np.array([1.0, 2.0, 4.0, 3.9]))
+    assert "not estimated" in said and "T^-" not in said and "time grows" not in said
+    assert f"With 160 steps, if it goes on as from 4 to 32: {bytes_text(160.0)} (memory grows as T^1.0" in said
 
 
 def test_the_sentence_tells_the_memory_that_ten_times_the_steps_take() -> None:
@@ -151,4 +162,4 @@ def test_the_sentence_tells_the_memory_that_ten_times_the_steps_take() -> None:
         (verdict,) = trials(capture, only="other lengths")
         steps, *_, kept = table(longer)
     (own,) = kept[steps == 160]
-    assert f" {bytes_text(own)} (between these lengths" in verdict.sentence
+    assert f" {bytes_text(own)} (" in verdict.sentence

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import torch
 
 from inspector.engine.analyses.attention.attended import values_again
@@ -17,6 +15,7 @@ from inspector.engine.analyses.attention.attention_cost import (
     parameters,
     told,
 )
+from inspector.engine.analyses.attention.attention_time import TIMES, between, measured_rates, shortest
 from inspector.engine.analyses.attention.head_maps import known, with_heads
 from inspector.engine.analyses.module_calls import ModuleCall, module_calls
 from inspector.engine.analyses.rerun import undisturbed
@@ -30,8 +29,6 @@ from inspector.records.catalogue import ATTENTION
 
 NAME = "attention/cost"
 OTHERS = (256, 1024, 4096, 16384)
-TIMES = 3
-"""Calls of which the shortest is taken: anything else on the machine makes a call longer, nothing makes it shorter."""
 NUMBERS = Describe(
     kind="attention_cost", title="parameters of attention", formula="numbers of each part, by the names of its layers",
     method="counted", compare="separate",
@@ -47,8 +44,10 @@ MEMORY = Describe(
 )  # fmt: skip
 TIME = Describe(
     kind="attention_cost", unit="s", title="time of attention", scale="log", compare="separate",
-    formula="the module called again on what it was given; at other lengths in proportion to the multiplications",
-    method=f"measured at this length, the shortest of {TIMES} calls without gradients; estimated at the others",
+    formula="the module called again on what it was given; at other lengths in proportion to the multiplications, or "
+    "what more of them take on this machine besides",
+    method=f"measured at this length, the shortest of {TIMES} calls without gradients; estimated at the others, with "
+    "products of these widths that were measured: the least and the most of three estimates",
 )  # fmt: skip
 
 
@@ -61,8 +60,8 @@ TIME = Describe(
 )  # fmt: skip
 def cost(trace: Trace, emit: Emitter) -> None:
     """Write, of every attention, `PLACE:attention/parameters` (part,), `…/flops` and `…/memory` (part, length) and
-    `…/seconds` (length,). Lengths: that of this run, then 256 to 16,384 for queries and keys alike. What can be
-    foreseen from the model alone is said before it runs."""
+    `…/seconds` (statistic, length). Lengths: that of this run, then 256 to 16,384 for queries and keys alike. What can
+    be foreseen from the model alone is said before it runs."""
     if not trace.attentions:
         return
     try:
@@ -130,18 +129,16 @@ def _write(trace: Trace, emit: Emitter, attention: Attention, call: ModuleCall) 
             labels={**labels, "part": names},
         )  # fmt: skip
         emit.array(channel, values)
-    total = flops.sum(0)
-    seconds = _seconds(trace, call) * total / total[0]
-    channel = TIME.channel(f"{place}:attention/seconds", ("length",), (len(lengths),), "float64", labels=labels)
+    like = next(one for one in (call.result, attention.weights, attention.query) if one is not None)
+    seconds = between(shape, _seconds(trace, call, like.device), lengths, measured_rates(shape, like))
+    channel = TIME.channel(
+        f"{place}:attention/seconds", ("statistic", "length"), tuple(seconds.shape), "float64",
+        labels={**labels, "statistic": ("from", "to")},
+    )  # fmt: skip
     emit.array(channel, seconds)
 
 
-def _seconds(trace: Trace, call: ModuleCall) -> float:
+def _seconds(trace: Trace, call: ModuleCall, device: torch.device) -> float:
     """Of one call of the module for one sequence."""
-    taken = []
     with undisturbed(trace.subject.model, trace.seed), torch.no_grad():
-        for _ in range(TIMES):
-            began = time.perf_counter()
-            call.again()
-            taken.append(time.perf_counter() - began)
-    return min(taken) / trace.batch.size
+        return shortest(call.again, device) / trace.batch.size

@@ -10,6 +10,7 @@ from itertools import chain, pairwise
 from types import FrameType
 
 from inspector.engine.recurrent.traced.loops.bytecode import Span, begins, loops_of, within_a_round
+from inspector.engine.recurrent.traced.loops.loop import FEWEST
 from inspector.engine.recurrent.traced.loops.repeats_within import by_calls, one_of_each
 from inspector.engine.recurrent.traced.record.op_table import Table
 
@@ -114,7 +115,7 @@ def _are_iterations(operations: Operations, found: list[int], starts: list[int],
     groups = [bisect_right(found, n) for n in starts]
     rounds = Counter(groups)
     if max(rounds.values()) > 1:
-        firsts = one_of_each(operations.table, operations.ops, keys, starts, groups)
+        firsts = one_of_each(operations.table, operations.ops, keys, starts, groups, FEWEST)
         if len(firsts) > len(rounds):
             return False
     held = Counter(chain.from_iterable(set(keys[a:b]) for a, b in pairwise([*found, last])))

@@ -11,10 +11,12 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
-from inspector.engine.recurrent.traced.loops.loop import FEWEST
 from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.operator_traits import Kind
 from inspector.engine.recurrent.traced.record.values import Numbers
+
+FEWEST_CALLS = 2
+"""Calls that each do the same for several values: two are enough to see that no value of a call needs another."""
 
 
 def one_of_each_call(table: Table, ops: Sequence[int], keys: Sequence[int], starts: list[int], level: int) -> list[int]:
@@ -30,18 +32,19 @@ def one_of_each_call(table: Table, ops: Sequence[int], keys: Sequence[int], star
         frame = below[table.where[ops[q]]]
         same = frame is not None and all(below[table.where[ops[n]]] is frame for n in range(p, q))
         groups.append(groups[-1] + (not same))
-    return one_of_each(table, ops, keys, starts, groups)
+    return one_of_each(table, ops, keys, starts, groups, fewest=FEWEST_CALLS)
 
 
 def one_of_each(
-    table: Table, ops: Sequence[int], keys: Sequence[int], starts: list[int], groups: Sequence[int]
+    table: Table, ops: Sequence[int], keys: Sequence[int], starts: list[int], groups: Sequence[int], fewest: int
 ) -> list[int]:
-    """The first of these beginnings in each group; all of them where one repeat in a group depends on another.
+    """The first of these beginnings in each group; all of them where one repeat in a group depends on another, or
+    there are not `fewest` groups.
 
     `groups`: ascending, for each of `starts`.
     """
     together = [[start for _, start in own] for _, own in groupby(zip(groups, starts, strict=True), lambda one: one[0])]
-    if len(together) < FEWEST or len(together) == len(starts):
+    if len(together) < fewest or len(together) == len(starts):
         return starts
     stops = [own[0] for own in together[1:]] + [len(ops)]
     if any(_depend(table, ops, keys, own, stop) for own, stop in zip(together, stops, strict=True) if len(own) > 1):
