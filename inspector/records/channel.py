@@ -30,7 +30,7 @@ KINDS = (
     "output", "unit", "health", "parameter", "path", "mask", "memory", "opener", "influence", "depth",
     "spectrum", "lyapunov", "trajectory", "fixed_point", "bptt", "truncation", "clipping",
     "training", "coordinate", "sequences", "state_derivative", "series", "histogram", "spike",
-    "operations", "fingerprint", "structure", "trial", "decoding", "latent", "innovation", "occupancy",
+    "operations", "fingerprint", "structure", "trial", "decoding", "latent", "innovation", "occupancy", "latent_use",
 )  # fmt: skip
 """Known kinds. A kind determines which plot fits; a new kind needs a new panel, a new name does not.
 

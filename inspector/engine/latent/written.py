@@ -106,12 +106,12 @@ def _shifted(table: Table, n: int, noise: Tensor) -> Drawn | None:
         if len(results) != 1:
             continue
         if name == "addcmul" and len(tensors) == 3 and any(one is noise for one in tensors[1:]):
-            return _checked(Drawn(m, tensors[0], _other(tensors[1:], noise), results[0]), noise)
+            return checked(Drawn(m, tensors[0], _other(tensors[1:], noise), results[0]), noise)
         if scaled is None and name in TIMES and len(tensors) == 2 and any(one is noise for one in tensors):
             scaled, deviation = results[0], _other(tensors, noise)
         elif scaled is not None and name in PLUS and len(tensors) == 2 and any(one is scaled for one in tensors):
             assert deviation is not None
-            return _checked(Drawn(m, _other(tensors, scaled), deviation, results[0]), noise)
+            return checked(Drawn(m, _other(tensors, scaled), deviation, results[0]), noise)
     return None
 
 
@@ -119,7 +119,7 @@ def _other(pair: tuple[Tensor, ...], one: Tensor) -> Tensor:
     return pair[1] if pair[0] is one else pair[0]
 
 
-def _checked(drawn: Drawn, noise: Tensor) -> Drawn | None:
+def checked(drawn: Drawn, noise: Tensor) -> Drawn | None:
     """The same where all have one shape, σ is not negative, and z = μ + σ ε where ε was not overwritten."""
     mean, deviation, sample = drawn.mean.detach(), drawn.deviation.detach(), drawn.sample.detach()
     if not mean.shape == deviation.shape == sample.shape or not sample.dim() or not sample.is_floating_point():

@@ -19,9 +19,9 @@ LONGEST = 24
 class StateRows(pg.GraphicsWidget):  # type: ignore[misc]
     """Plain text in columns; of more rows than there is room for the first ones, and how many more there are."""
 
-    def __init__(self, theme: Theme = LIGHT) -> None:
+    def __init__(self, theme: Theme = LIGHT, longest: int = LONGEST) -> None:
         super().__init__()
-        self.theme = theme
+        self.theme, self.longest = theme, longest
         self.headings: Sequence[str] = ()
         self.rows: list[list[str]] = []
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -48,4 +48,4 @@ class StateRows(pg.GraphicsWidget):  # type: ignore[misc]
         rows = self.rows
         if len(rows) > room:
             rows = [*rows[: room - 1], [f"{len(rows) - room + 1} more", *[""] * (len(self.headings) - 1)]]
-        paint_lines(painter, area, [self.headings, *rows], self.theme, longest=LONGEST)
+        paint_lines(painter, area, [self.headings, *rows], self.theme, longest=self.longest)
