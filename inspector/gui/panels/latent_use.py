@@ -118,6 +118,9 @@ class LatentUse(Panel):
                 for name, own in (("active", on), ("not active", ~on))
             ]
             self.unit_lines.show(shown, self.units.vb.width())
+            top = float(np.nanmax(kl, initial=0.0, where=np.isfinite(kl)))
+            self.units.vb.setYRange(0, 1.15 * top or 1.0, padding=0)
+            self.units.vb.setXRange(-0.5, max(1, len(kl)) - 0.5, padding=0)
             self.units.set_title(f"KL by unit, mean over {self.scalar('sequences'):.0f} sequences")
         if loss is not None:
             self.loss_lines.show(self._by_source(loss), self.loss.vb.width())

@@ -139,10 +139,10 @@ def _draws(trace: Trace) -> list[Tensor]:
 
 def _number(draws: list[Tensor], line: Line, trace: Trace) -> int | None:
     """Which of the draws gave the sample of a line, of the sequence that is shown."""
-    wanted, batch = line.values.reshape(-1).cpu(), trace.batch
+    wanted, batch = line.values.reshape(-1).double().cpu(), trace.batch
     for number, drawn in enumerate(draws):
         try:
-            own = rows_of(drawn, batch.size, "z")[batch.look_at].cpu()
+            own = rows_of(drawn, batch.size, "z")[batch.look_at].double().cpu()
         except Unsupported:
             continue
         if own.shape == wanted.shape and torch.allclose(own, wanted, equal_nan=True):

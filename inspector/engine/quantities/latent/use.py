@@ -45,8 +45,8 @@ NOT_FINITE = "μ or σ of {} has NaN or infinities, or σ is 0, so nothing can b
 )  # fmt: skip
 def use(trace: Trace, emit: Emitter) -> None:
     """Write `place:latent/VARIABLE/use/…`: `units` (unit, statistic), KL and variance of the mean over sequences;
-    scalars `kl`, `mutual_information`, `most_information`, `active_units`, `sequences`; `loss` (step, source) with other
-    z and `loss/own`, `others`, `prior`, the means; `gradient` (step, source), `share` (step,); `texts`, ids by row.
+    scalars `kl`, `mutual_information`, `most_information`, `active_units`, `sequences`; `loss` (step, source) with
+    other z and `loss/own`, `others`, `prior`, the means; `gradient` (step, source), `share` (step,); `texts`, ids by row.
     """
     try:
         found = list(latent_calls(trace, emit.refuse))
@@ -183,8 +183,8 @@ class _Use:
         z = torch.cat((z, self._prior(told, PRIORS)))
         ids = written(self.calls, z, way, steps, many.inputs[at, : way.ahead].cpu())
         rows = torch.cat((self._read(at, steps), ids[: len(BETWEEN)], self._read(other, steps), ids[len(BETWEEN) :]))
-        names = ("read", *(f"from μ, {part:.0%} on the way" for part in BETWEEN), "another that was read",
-                 *(f"from the prior, {n + 1}" for n in range(PRIORS)))  # fmt: skip
+        between = ("μ(x)", *(f"{100 * part:.0f} % of the way" for part in BETWEEN[1:-1]), "μ(x′)")
+        names = ("read: x", *between, "read: x′", *(f"prior, {n + 1}" for n in range(PRIORS)))
         self._channel(
             "texts", ("number", "position"), rows, title="written from z", value_domain=VOCABULARY_DOMAIN,
             formula="the likeliest token at each step, from z = (1 − w) μ(x) + w μ(x′) and from z ~ N(0, 1)",
