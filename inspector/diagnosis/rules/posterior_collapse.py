@@ -11,8 +11,9 @@ from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust, scalar
 from inspector.records import Channel, Finding
 
 CURES = (
-    "Let so many nats of each unit cost nothing (free bits), and leave out a part of what the decoder is told (word "
-    "dropout); count the divergence slowly more from 0 on (KL annealing); give z to the decoder at every step."
+    "See that divergence and reconstruction are both of a sequence, or both of a step. Let so many nats of each unit "
+    "cost nothing (free bits), and leave out a part of what the decoder is told (word dropout); count the divergence "
+    "slowly more from 0 on (KL annealing)."
 )
 CODE = "loss = reconstruction + divergence.clamp(min=0.5).sum(-1)"
 

@@ -46,7 +46,7 @@ NOT_FINITE = "μ or σ of {} has NaN or infinities, or σ is 0, so nothing can b
 def use(trace: Trace, emit: Emitter) -> None:
     """Write `place:latent/VARIABLE/use/…`: `units` (unit, statistic), KL and variance of the mean over sequences;
     scalars `kl`, `mutual_information`, `most_information`, `active_units`, `sequences`; `loss` (step, source) with
-    other z and `loss/own`, `others`, `prior`, the means; `gradient` (step, source), `share` (step,); `texts`, ids by row.
+    other z and `loss/own`, `others`, `prior`, means; `gradient` (step, source), `share` (step,); `texts`, ids by row.
     """
     try:
         found = list(latent_calls(trace, emit.refuse))
