@@ -45,7 +45,8 @@ def missed(output: Any, batch: Any) -> Tensor:
 def draw(many: int) -> Tensor:
     """(b, t): a symbol, and how many further the next one is."""
     first, further = torch.randint(0, SYMBOLS, (2, many, 1))
-    return (first + further * torch.arange(STEPS)) % SYMBOLS
+    ids: Tensor = (first + further * torch.arange(STEPS)) % SYMBOLS
+    return ids
 
 
 def train(version: str, seed: int, folder: Path) -> float:

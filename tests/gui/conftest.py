@@ -301,6 +301,19 @@ def put_latent(put: Put, writer: Writer, steps: int, units: int, nan: bool) -> N
         "rnn.l0:states/tokens", "occupancy", ("state", "rank"), random.integers(0, 4, (3, 2)), value_domain="vocabulary"
     )
     write("rnn.l0:states/token_shares", "occupancy", ("state", "rank"), random.random((3, 2)))
+    use, wide = "rnn.l0:latent/z/use", ("its own z", "z of other sequences", "z from the prior")
+    write(f"{use}/units", "latent_use", ("unit", "statistic"), random.random((units, 2)),
+          labels={"statistic": ("KL", "variance of the mean")})  # fmt: skip
+    write(
+        f"{use}/loss", "latent_use", ("step", "source"), random.random((steps, 3)), unit="nat", labels={"source": wide}
+    )
+    write(f"{use}/gradient", "latent_use", ("step", "source"), random.random((steps, 2)),
+          labels={"source": ("through z", "own path")})  # fmt: skip
+    write(f"{use}/share", "latent_use", ("step",), random.random(steps))
+    write(f"{use}/texts", "latent_use", ("number", "position"), random.integers(-1, 4, (3, 5)),
+          value_domain="vocabulary", labels={"number": ("read: x", "μ(x)", "prior, 1")})  # fmt: skip
+    for end, value in (("kl", 3.0), ("mutual_information", 1.5), ("most_information", 4.0), ("active_units", 2.0)):
+        writer.write(Scalar(f"{use}/{end}", 0, value))
 
 
 def put_bptt(put: Put, writer: Writer, size: int) -> None:

@@ -107,4 +107,36 @@ HIDDEN = Case(
     },
     named="latents, hidden states",
 )  # fmt: skip
-CASES = (VARIABLES, INNOVATIONS, HIDDEN)
+USE, USED = f"{P}:latent/z/use", np.array([[0.5, 0.25], [0.125, 0.001]])
+COSTS, SHARE = random.uniform(0.1, 3, (STEPS, 3)).round(3), random.uniform(0.1, 0.9, STEPS).round(3)
+SOURCES = ("its own z", "z of other sequences", "z from the prior")
+USE_OF_Z = Case(
+    "latents",
+    (
+        TOKENS,
+        channel(f"{USE}/units", "latent_use", ("unit", "statistic"), USED,
+                labels={"statistic": ("KL", "variance of the mean")}),
+        channel(f"{USE}/loss", "latent_use", ("step", "source"), COSTS, title="−ln p", unit="nat", labels={"source": SOURCES}),
+        channel(f"{USE}/share", "latent_use", ("step",), SHARE, title="share through z"),
+        *(Scalar(f"{USE}/{name}", 0, value) for name, value in
+          {"sequences": 3.0, "kl": 0.625, "mutual_information": 0.5, "most_information": 1.0986, "active_units": 1.0}.items()),
+    ),
+    place=P,
+    at={"step": 4},
+    mark=(("sheet.units", 1, 0.1),),
+    axes={"sheet.units": ("nat", "unit"), "sheet.loss": ("nat", "step"), "sheet.share": ("share", "step")},
+    ticks={"sheet.loss.step_axis": tuple("abcdefg")},
+    titles={"sheet.units": "KL by unit, mean over 3 sequences", "sheet.loss": "what a wrong z costs", "sheet.share": "through z"},
+    curves=(
+        ("sheet.loss_lines.legend", "its own z", STEP, COSTS[:, 0]), ("sheet.loss_lines.legend", "z from the prior", STEP, COSTS[:, 2]),
+        ("sheet.share_lines.legend", "share through z", STEP, SHARE),
+    ),
+    told=(
+        (f"KL [1]  {P}", "0.125"), (f"variance of the mean [1]  {P}", "0.001"),
+        *((f"−ln p, {name} [4]  {P}", f"{COSTS[4, n]:g} nat") for n, name in enumerate(SOURCES)),
+        (f"share through z [4]  {P}", f"{SHARE[4]:g}"),
+    ),
+    named="latents, use of z",
+    saved={f"{USE}/units": USED, f"{USE}/loss": COSTS, f"{USE}/share": SHARE},
+)  # fmt: skip
+CASES = (VARIABLES, INNOVATIONS, HIDDEN, USE_OF_Z)

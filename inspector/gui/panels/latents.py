@@ -10,6 +10,7 @@ from inspector.gui.panel.base import Panel, set_options
 from inspector.gui.panel.latent.hidden_states import POSTERIOR, HiddenStates
 from inspector.gui.panel.latent.innovations import Innovations
 from inspector.gui.panel.latent.sheet import Sheet
+from inspector.gui.panel.latent.use import UseOfZ
 from inspector.gui.panel.latent.variables import Variables
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
@@ -17,21 +18,22 @@ from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
-SHEETS: tuple[type[Sheet], ...] = (Variables, HiddenStates, Innovations)
+SHEETS: tuple[type[Sheet], ...] = (Variables, UseOfZ, HiddenStates, Innovations)
 
 
 @PANELS.register("latents")
 class Latents(Panel):
-    """Channels of the kinds "latent", "occupancy" and "innovation", one view at a time."""
+    """Channels of the kinds "latent", "latent_use", "occupancy" and "innovation", one view at a time."""
 
     tab_order, tab_row = 63, "upper"
     key, title = "latents", "Latents"
     hint = (
         "Hidden variables: means with 95 % bands, samples, KL and ln p by step; innovations of a Kalman filter; "
-        "discrete states with the Viterbi path. Needs a model that uses torch.distributions, draws z = μ + σ ε, or "
-        "says what its hidden states are."
+        "discrete states with the Viterbi path; how much of z a decoder uses, on request. Needs a model that uses "
+        "torch.distributions, draws z = μ + σ ε, or says what its hidden states are."
     )
     shows = ("latent/distributions", "latent/kalman", "latent/hidden_markov")
+    extra = ("latent/use",)
     needs_height = 340
 
     @classmethod

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.analysis.latent.use import ACTIVE, use_verdict
-from inspector.gui.panel.base import Panel, measured, number
+from inspector.gui.panel.base import measured, number
 from inspector.gui.panel.channel_choice import offer
 from inspector.gui.panel.exact import exact
 from inspector.gui.panel.labelled import row_of, scalar_of
-from inspector.gui.panel.registry import PANELS
+from inspector.gui.panel.latent.sheet import Sheet
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.filled_lines import Filled, FilledLines
 from inspector.gui.widgets.plain_text import token
@@ -30,58 +30,44 @@ LONGEST = 48
 """Letters of a text that make its column wider."""
 
 
-@PANELS.register("latent_use")
-class LatentUse(Panel):
+class UseOfZ(Sheet):
     """Channels of kind "latent_use": `units`, `loss`, `gradient`, `share` and `texts` of a variable."""
 
-    tab_order, tab_row = 64, "upper"
-    key, title = "latent_use", "Use of z"
-    hint = (
-        "How much of a hidden variable is used: KL by unit, active units, mutual information; the loss with other z; "
-        "gradients through z and past it; texts from z between two sequences and from the prior. Needs a model that "
-        "draws one vector z = μ + σ ε for each sequence, and several sequences."
-    )
-    extra = ("latent/use",)
-    needs_height = 420
+    title = "use of z"
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
         """All that is said of the use of a variable."""
         return channel.kind == "latent_use" and channel.dims in (UNITS, BY_SOURCE, BY_STEP, TEXTS)
 
-    def concerns(self, name: str) -> bool:
-        """What could not be computed."""
-        return ":latent" in name and "/use" in name
-
     def build(self) -> None:
         """KL by unit, losses and the share of the gradient above each other; texts at the right; a summary."""
         self.which = self.add_choice("Variable", "Hidden variable")
-        self.units = StepPlot(None, self.theme, label="nat", bottom="unit")
-        self.loss = StepPlot(self.steps, self.theme, label="nat")
-        self.share = StepPlot(self.steps, self.theme, label="share")
-        self.unit_lines = FilledLines(self.units, self.theme, 2)
-        self.loss_lines = FilledLines(self.loss, self.theme, 3)
-        self.share_lines = FilledLines(self.share, self.theme, 1)
-        self.texts, self.summary = StateRows(self.theme, LONGEST), SummaryText(self.theme)
+        self.units = StepPlot(None, self.panel.theme, label="nat", bottom="unit")
+        self.loss = StepPlot(self.panel.steps, self.panel.theme, label="nat")
+        self.share = StepPlot(self.panel.steps, self.panel.theme, label="share")
+        self.unit_lines = FilledLines(self.units, self.panel.theme, 2)
+        self.loss_lines = FilledLines(self.loss, self.panel.theme, 3)
+        self.share_lines = FilledLines(self.share, self.panel.theme, 1)
+        self.texts, self.summary = StateRows(self.panel.theme, LONGEST), SummaryText(self.panel.theme)
         for row, plot in enumerate((self.units, self.loss, self.share)):
             self.figure.addItem(plot, row=row, col=0)
         self.figure.addItem(self.texts, row=0, col=1, rowspan=3)
         self.figure.addItem(self.summary, row=3, col=0, colspan=2)
-        grid = self.figure.ci.layout
+        grid = self.figure.layout
         for column, weight in ((0, 5), (1, 4)):
             grid.setColumnStretchFactor(column, weight)
             grid.setColumnPreferredWidth(column, 100 * weight)
         self.plots = [self.units, self.loss, self.share]
-        self.steps.changed.connect(self._in_view)
+        self.panel.steps.changed.connect(self._in_view)
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
-        super().set_theme(theme)
         for part in (self.unit_lines, self.loss_lines, self.share_lines, self.texts, self.summary):
             part.set_theme(theme)
 
     def _in_view(self, _low: float, _high: float) -> None:
-        if self.state == "figure" and not self.over.on:
+        if self.drawn:
             self._draw()
 
     def bases(self) -> dict[str, str]:
@@ -100,7 +86,7 @@ class LatentUse(Panel):
         """The variable that is chosen."""
         offer(self.which, self.bases())
         for plot in (self.loss, self.share):
-            plot.step_axis.set_names(self.step_names())
+            plot.step_axis.set_names(self.panel.step_names())
         self._draw()
         self.texts.set_rows(("text", "z"), self.rows())
         self.summary.set_text(self.sentence())
@@ -131,7 +117,6 @@ class LatentUse(Panel):
             self.share.vb.setYRange(-0.04, 1.04, padding=0)
 
     def _whole(self, channel: Channel) -> Array:
-        assert self.capture is not None
         found: Array = drawable(self.capture.array(channel.name, self.frame)).astype(np.float64)
         return found
 
@@ -143,14 +128,14 @@ class LatentUse(Panel):
     def scalar(self, name: str) -> float:
         """A number written beside the units."""
         units = self.of("units")
-        if units is None or self.capture is None:
+        if units is None:
             return math.nan
         return scalar_of(self.capture, f"{self.which.currentData()}/{name}", units.name, self.frame)
 
     def sentence(self) -> str:
         """What the numbers together say."""
         units = self.of("units")
-        if units is None or self.capture is None:
+        if units is None:
             return ""
         count = self.capture.extent(units.name, self.frame)[0]
         names = ("kl", "mutual_information", "most_information", "active_units")
@@ -162,7 +147,7 @@ class LatentUse(Panel):
     def rows(self) -> list[list[str]]:
         """Each text, and what it was written from."""
         channel = self.of("texts")
-        if channel is None or self.capture is None:
+        if channel is None:
             return []
         names = self.capture.labels(channel.value_domain, self.frame)
         ids = np.ma.filled(self.capture.array(channel.name, self.frame), -1)
@@ -182,9 +167,9 @@ class LatentUse(Panel):
     def pointed(self, plot: Any, x: float, y: float) -> None:
         """The cursor goes to the step under the mouse; among units the one under it is marked."""
         if plot is self.units:
-            self.marked.set(plot, max(0, round(x)), float(max(0, round(x))))
+            self.panel.marked.set(plot, max(0, round(x)), float(max(0, round(x))))
         else:
-            self.looking.move(step=max(0, round(x)))
+            self.panel.looking.move(step=max(0, round(x)))
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """The unit that is marked; losses, gradients and the share at the step."""
@@ -195,9 +180,9 @@ class LatentUse(Panel):
 
     def _at_unit(self) -> list[tuple[str, str]]:
         units = self.of("units")
-        if units is None or self.capture is None:
+        if units is None:
             return []
-        at = self.marked.at(self.units, self.capture.extent(units.name, self.frame)[0])
+        at = self.panel.marked.at(self.units, self.capture.extent(units.name, self.frame)[0])
         if at is None:
             return []
         values = exact(self.capture, units.name, self.frame, (slice(at, at + 1), slice(None)))[0]
@@ -206,12 +191,7 @@ class LatentUse(Panel):
 
     def _at_step(self, name: str, position: Position) -> list[tuple[str, str]]:
         channel, step = self.of(name), position.step
-        if (
-            channel is None
-            or self.capture is None
-            or step is None
-            or step >= self.capture.extent(channel.name, self.frame)[0]
-        ):
+        if channel is None or step is None or step >= self.capture.extent(channel.name, self.frame)[0]:
             return []
         cut = (slice(step, step + 1), *(slice(None) for _ in channel.dims[1:]))
         values = np.atleast_1d(exact(self.capture, channel.name, self.frame, cut).reshape(-1))
@@ -224,7 +204,6 @@ class LatentUse(Panel):
 
     def data(self) -> dict[str, Array]:
         """Every channel of the variable, whole."""
-        assert self.capture is not None
         base = f"{self.which.currentData() or ''}/"
         own = [channel for channel in self.channels() if channel.name.startswith(base)]
         return {channel.name: self.capture.array(channel.name, self.frame) for channel in own}
