@@ -20,5 +20,5 @@ SAMPLE = {
 
 
 def build() -> Sample:
-    """40 units on each side, untrained."""
+    """36 units on each side, untrained."""
     return vae_sample("numerals-vae-annealed", forward=annealed(waits=800, rises=1200))

@@ -21,5 +21,5 @@ SAMPLE = {
 
 
 def build() -> Sample:
-    """40 units on each side, untrained."""
+    """36 units on each side, untrained."""
     return vae_sample("numerals-vae-free-bits", dropped=0.5, free=1.5)

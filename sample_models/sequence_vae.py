@@ -130,9 +130,9 @@ def terms(model: SequenceVae, batch: Plain) -> Mapping[str, float]:
 def vae_sample(
     name: str, *, dropped: float = 0.0, free: float = 0.0, forward: Callable[[nn.Module, Plain], Bound] | None = None
 ) -> Sample:
-    """40 units on each side, eight hidden numbers, untrained, on numbers in words."""
+    """36 units on each side, eight hidden numbers, untrained, on numbers in words."""
     with seeded():
-        model = SequenceVae(embedded=16, hidden=40, latent=8, dropped=dropped)
+        model = SequenceVae(embedded=16, hidden=36, latent=8, dropped=dropped)
     probe = batch_of(range(1, 1000, 7))
     return Sample(
         model=model, name=name, kind="tokens", vocabulary=ALPHABET, encode=encode, forward=with_lengths,
