@@ -117,7 +117,18 @@ def _weights_alone(subject: str) -> Path | None:
     if is_a_folder(path):
         held = _checkpoints_in(path)
         return path if _loader_of_folder(path) is not None else path / held[0] if len(held) == 1 else None
-    return path if path.suffix.lower() in _suffixes() else None
+    return path if path.suffix.lower() in _suffixes() or _begins_as_checkpoint(path) else None
+
+
+def _begins_as_checkpoint(path: Path) -> bool:
+    """Whether a file that is not called like a checkpoint, nor like code, is one by its first bytes."""
+    if path.suffix.lower() == ".py" or by_name(path) is not None:
+        return False
+    try:
+        loader_of(path)
+    except InputError:
+        return False
+    return True
 
 
 def _sample_checkpoint(sample: Sample, wanted: str) -> Path | None:
@@ -184,6 +195,8 @@ def _unknown(subject: str) -> str:
     if is_a_folder(subject):
         return _folder(Path(subject))
     names = ", ".join(sample.name for sample in list_samples()) or "none installed"
+    if suffix in _suffixes():
+        return f"There is no file {subject}; a checkpoint holds weights: name the model too, file.py:callable."
     foreign = by_name(Path(subject))
     if foreign is not None:
         return f"{subject} is {foreign.what}, which cannot be opened; give file.py:callable and a state dict."

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from inspector.engine.contracts import State
+from inspector.engine.contracts import REBUILDING, State
 from inspector.engine.errors import InputError
 from inspector.engine.model.subject import Subject, adopt
 from inspector.engine.opening.hugging_face.heads import next_token_loss
@@ -31,16 +31,23 @@ def open_weights(state: State, path: Path, arguments: Mapping[str, Any]) -> tupl
 
     Raises InputError where it has no recurrent layers, or `arguments` ask for what is not there.
     """
-    tensors = {name: _plain(tensor) for name, tensor in state.tensors.items()}
-    stacks, problems = find_stacks(tensors)
+    tensors = _of_one_type(state.tensors)
+    hints = state.meta.get(REBUILDING, {})
+    not_run = hints.get("not_run", {})
+    usable = {name: one for name, one in tensors.items() if name.rpartition(".")[0] not in not_run}
+    stacks, problems = find_stacks(usable)
+    problems += hints.get("remarks", ())
+    problems += [f"{why}; from there on nothing is run." for why in sorted({*not_run.values()})]
     if not stacks:
         why = f" {problems[0]}" if problems else ""
         raise InputError(
             f"{path.name} holds weights, not the model, and no recurrent layers of torch's by name (rnn.weight_ih_l0 "
             f"…), which could be rebuilt.{why} Name the model too, for example file.py:callable with --checkpoint "
-            f"{path.name}."
+            f"{path}."
         )
-    plan = make_plan(tensors, stacks, arguments)
+    if "nonlinearity" in hints:
+        arguments = {"nonlinearity": hints["nonlinearity"], **arguments}
+    plan = make_plan(usable, stacks, arguments)
     model = rebuilt(plan, tensors)
     missing = [name for name, one in model.named_parameters() if one.is_meta]
     if missing:
@@ -56,7 +63,7 @@ def open_weights(state: State, path: Path, arguments: Mapping[str, Any]) -> tupl
         subject.kind = "vectors"
         subject.width = plan.before.columns if plan.before is not None else plan.stacks[0].width
     subject = adopt(subject)
-    subject.rebuilt = _told(plan, tensors, path, problems)
+    subject.rebuilt = _told(plan, tensors, path, problems, hints.get("guessed", ()))
     report = CheckpointReport(
         path=str(path), layout=state.layout, matched=len(tensors), total=len(tensors), fits=True, step=state.step,
         others=state.others, rebuilt=subject.rebuilt,
@@ -68,13 +75,20 @@ def _itself(output: Tensor) -> Tensor:
     return output
 
 
-def _plain(tensor: Tensor) -> Tensor:
-    """Half precision as single, in which torch's recurrent layers run on every processor."""
-    half = tensor.dtype in (torch.float16, torch.bfloat16)
-    return tensor.detach().float() if half else tensor.detach().clone()
+def _of_one_type(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Copies of all tensors, floating ones of one type: double precision if one of them is, else single, in which
+    torch's recurrent layers run on every processor."""
+    double = any(tensor.dtype == torch.float64 for tensor in tensors.values())
+    wide = torch.float64 if double else torch.float32
+    return {
+        name: tensor.detach().to(wide if tensor.is_floating_point() else tensor.dtype, copy=True)
+        for name, tensor in tensors.items()
+    }  # fmt: skip
 
 
-def _told(plan: Plan, tensors: Mapping[str, Tensor], path: Path, problems: list[str]) -> str:
+def _told(
+    plan: Plan, tensors: Mapping[str, Tensor], path: Path, problems: Sequence[str], guessed: Sequence[str]
+) -> str:
     used = plan.modules
     unused = [
         name for name in tensors
@@ -85,6 +99,7 @@ def _told(plan: Plan, tensors: Mapping[str, Tensor], path: Path, problems: list[
         first = ", ".join(unused[:4]) + (" …" if len(unused) > 4 else "")
         said = f" Not run: {counted(len(unused), 'tensor')} ({first})."
     more = [f"{plan.nonlinearity} as the nonlinearity"] if any(one.kind == "RNN" for one in plan.stacks) else []
+    more += guessed
     more += ["next tokens as the task"] if plan.next_token else []
     return " ".join([
         GUESSED.format(
