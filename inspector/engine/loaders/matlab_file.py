@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
-from typing import Any
+
+from torch import Tensor
 
 from inspector.engine.contracts import State
 from inspector.engine.errors import InputError
-from inspector.engine.model.named_arrays import as_tensor, needed, require_room
+from inspector.engine.model.matlab_child import own_file, read_matlab
+from inspector.engine.model.named_arrays import as_tensor, most_bytes
+from inspector.engine.model.npy import read_npy
 from inspector.engine.registries import LOADERS
-
-SIZES = {"double": 8, "single": 4, "int64": 8, "uint64": 8, "int32": 4, "uint32": 4, "int16": 2, "uint16": 2}
-"""Bytes of a number, by MATLAB's name of its type; others have one."""
 
 
 class MatlabFile:
@@ -28,26 +29,19 @@ class MatlabFile:
 
     def load(self, path: Path) -> State:
         """All arrays of numbers. Raises InputError for a damaged file, or without scipy."""
-        io: Any = needed(path, "a MATLAB file", "scipy.io")
-        try:
-            listed = io.whosmat(str(path))
-            require_room(path, (_bytes(shape, kind) for _, shape, kind in listed))
-            plain = [name for name, _, kind in listed if kind in SIZES or kind in ("int8", "uint8", "logical")]
-            found = io.loadmat(str(path), variable_names=plain, chars_as_strings=False)
-        except InputError:
-            raise
-        except Exception as problem:  # noqa: BLE001 - scipy raises many kinds for damaged files
-            said = " ".join(str(problem).split()).rstrip(".") or type(problem).__name__
-            raise InputError(f"{path.name} is damaged or no MATLAB file: {said}.") from None
-        tensors = {name: as_tensor(found[name]) for name in plain if name in found}
-        return State({name: one for name, one in tensors.items() if one is not None}, "MATLAB arrays")
-
-
-def _bytes(shape: tuple[int, ...], kind: str) -> int:
-    count = SIZES.get(kind, 1)
-    for size in shape:
-        count *= max(0, int(size))
-    return count
+        tensors: dict[str, Tensor] = {}
+        with own_file() as target:
+            names = read_matlab(path, target)
+            with zipfile.ZipFile(target.name) as archive:
+                for number, name in enumerate(names):
+                    member = archive.getinfo(f"a{number}.npy")
+                    with archive.open(member) as stream:
+                        found = as_tensor(read_npy(stream, member.file_size, most_bytes(path)))
+                    if found is not None:
+                        tensors[name] = found
+        if not tensors:
+            raise InputError(f"{path.name} holds no arrays of numbers.")
+        return State(tensors, "MATLAB arrays")
 
 
 LOADERS.register("matlab")(MatlabFile())

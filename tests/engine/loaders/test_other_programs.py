@@ -253,3 +253,11 @@ def test_damaged_files_and_missing_libraries_are_told(tmp_path: Path, monkeypatc
 def test_a_state_dict_of_torch_is_still_one(tmp_path: Path) -> None:
     torch.save(nn.GRU(W, U).state_dict(), tmp_path / "w.pt")
     assert set(read(tmp_path / "w.pt")) == set(nn.GRU(W, U).state_dict())
+
+
+def test_a_reader_that_dies_takes_nothing_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """scipy's reader ends its process at some damaged files."""
+    scipy.io.savemat(tmp_path / "w.mat", {"a": np.ones((2, 2))})
+    monkeypatch.setattr("inspector.engine.model.matlab_child.SCRIPT", "import os; os.kill(os.getpid(), 9)")
+    with pytest.raises(InputError, match="scipy's reader ended at it"):
+        read(tmp_path / "w.mat")
