@@ -22,7 +22,7 @@ STEPS = 64
 """Of the example of random tokens."""
 GUESSED = (
     "No model was given: this one is rebuilt from the names and shapes of {file}, as far as these tell. It runs {told}."
-    "{unused} Guessed: that they follow one another like this{more}. Change it with the arguments {arguments}."
+    "{unused} Guessed: that they follow one another like this, with nothing between{more}. Change it with the arguments {arguments}."
 )
 
 
