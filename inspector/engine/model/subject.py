@@ -90,6 +90,8 @@ class Subject:
     """True where the kind is "tokens" only because the model has an embedding, which may be one of distances."""
     checkpoint: str = ""
     """The file that the weights are from; the training log beside it (history.json) is read."""
+    rebuilt: str = ""
+    """Of a model that was made from a file of weights alone: what it is, and what of that is a guess."""
     set_to_eval: tuple[str, ...] = ()
     """The modules with dropout or batch norm that were in training mode when the model was opened by name."""
 
@@ -186,7 +188,7 @@ class Subject:
         return any(place == name or place.startswith((f"{name}.", f"{name}#")) for name in modules if name)
 
 
-NOT_GIVEN = ("reads", "set_to_eval")
+NOT_GIVEN = ("reads", "rebuilt", "set_to_eval")
 """Fields that are set here, never taken from a user's object."""
 
 
