@@ -16,6 +16,7 @@ from inspector.gui.panel.labelled import row_of, scalar_of
 from inspector.gui.panel.latent.sheet import Sheet
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.filled_lines import Filled, FilledLines
+from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.plain_text import token
 from inspector.gui.widgets.source import drawable
 from inspector.gui.widgets.state_rows import StateRows
@@ -26,6 +27,7 @@ from inspector.records import Channel
 
 Array = npt.NDArray[Any]
 UNITS, BY_SOURCE, BY_STEP, TEXTS = ("unit", "statistic"), ("step", "source"), ("step",), ("number", "position")
+WIDEST = 16_000.0
 LONGEST = 48
 """Letters of a text that make its column wider."""
 
@@ -54,10 +56,6 @@ class UseOfZ(Sheet):
             self.figure.addItem(plot, row=row, col=0)
         self.figure.addItem(self.texts, row=0, col=1, rowspan=3)
         self.figure.addItem(self.summary, row=3, col=0, colspan=2)
-        grid = self.figure.layout
-        for column, weight in ((0, 5), (1, 4)):
-            grid.setColumnStretchFactor(column, weight)
-            grid.setColumnPreferredWidth(column, 100 * weight)
         self.plots = [self.units, self.loss, self.share]
         self.panel.steps.changed.connect(self._in_view)
 
@@ -88,8 +86,18 @@ class UseOfZ(Sheet):
         for plot in (self.loss, self.share):
             plot.step_axis.set_names(self.panel.step_names())
         self._draw()
-        self.texts.set_rows(("text", "z"), self.rows())
+        rows = self.rows()
+        self.texts.set_rows(("text", "z"), rows)
+        self._give_room(texts=bool(rows))
         self.summary.set_text(self.sentence())
+
+    def _give_room(self, *, texts: bool) -> None:
+        """Texts beside the plots, or all the width for these."""
+        grid = self.figure.layout
+        for column, weight in ((0, 5), (1, 4 if texts else 0)):
+            grid.setColumnStretchFactor(column, weight)
+            grid.setColumnPreferredWidth(column, 100 * weight)
+        grid.setColumnMaximumWidth(1, WIDEST if texts else 0)
 
     def _draw(self) -> None:
         units, loss, share = self.of("units"), self.of("loss"), self.of("share")
@@ -111,10 +119,12 @@ class UseOfZ(Sheet):
         if loss is not None:
             self.loss_lines.show(self._by_source(loss), self.loss.vb.width())
             self.loss.set_title(f"{loss.title}: what a wrong z costs")
+            self.loss.mark_gaps(gaps_of(self.capture, loss.name, self.frame, y=None))
         if share is not None:
             self.share_lines.show([Filled(share.title, self._whole(share))], self.share.vb.width())
             self.share.set_title("share of the gradient at what was read that comes through z")
             self.share.vb.setYRange(-0.04, 1.04, padding=0)
+            self.share.mark_gaps(gaps_of(self.capture, share.name, self.frame, y=None))
 
     def _whole(self, channel: Channel) -> Array:
         found: Array = drawable(self.capture.array(channel.name, self.frame)).astype(np.float64)
