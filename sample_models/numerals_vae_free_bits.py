@@ -2,7 +2,7 @@
 told.
 
 1.5 nats of each hidden number cost nothing (Kingma et al. 2016), and in training half of the characters before are
-not told (Bowman et al. 2016). It writes nearly every number again from z, and of z between two numbers, or drawn from
+not told (Bowman et al. 2016). It writes nine of ten numbers again from z, and of z between two numbers, or drawn from
 the prior, other numbers.
 """
 
