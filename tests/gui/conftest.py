@@ -305,10 +305,15 @@ def put_latent(put: Put, writer: Writer, steps: int, units: int, nan: bool) -> N
     write(f"{use}/units", "latent_use", ("unit", "statistic"), random.random((units, 2)),
           labels={"statistic": ("KL", "variance of the mean")})  # fmt: skip
     write(
-        f"{use}/loss", "latent_use", ("step", "source"), random.random((steps, 3)), unit="nat", labels={"source": wide}
+        f"{use}/loss",
+        "latent_use",
+        ("step", "statistic"),
+        random.random((steps, 3)),
+        unit="nat",
+        labels={"statistic": wide},
     )
-    write(f"{use}/gradient", "latent_use", ("step", "source"), random.random((steps, 2)),
-          labels={"source": ("through z", "own path")})  # fmt: skip
+    write(f"{use}/gradient", "latent_use", ("step", "statistic"), random.random((steps, 2)),
+          labels={"statistic": ("through z", "own path")})  # fmt: skip
     write(f"{use}/share", "latent_use", ("step",), random.random(steps))
     write(f"{use}/texts", "latent_use", ("number", "position"), random.integers(-1, 4, (3, 5)),
           value_domain="vocabulary", labels={"number": ("read: x", "μ(x)", "prior, 1")})  # fmt: skip

@@ -31,7 +31,7 @@ ACCEPTED = {
     "lags": {("lag", "lag"), *(("map", " ".join(dims)) for dims in DIMS if len(dims) == 2)},
     "latents": {
         ("occupancy", "step"),
-        *(("latent_use", dims) for dims in ("step", "unit statistic")),
+        *(("latent_use", dims) for dims in ("step", "step statistic", "unit statistic")),
         *(("latent", dims) for dims in ("step", "unit", "step unit", "unit statistic")),
         *(("innovation", dims) for dims in ("step", "step unit", "step component")),
     },

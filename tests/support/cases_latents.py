@@ -116,7 +116,7 @@ USE_OF_Z = Case(
         TOKENS,
         channel(f"{USE}/units", "latent_use", ("unit", "statistic"), USED,
                 labels={"statistic": ("KL", "variance of the mean")}),
-        channel(f"{USE}/loss", "latent_use", ("step", "source"), COSTS, title="−ln p", unit="nat", labels={"source": SOURCES}),
+        channel(f"{USE}/loss", "latent_use", ("step", "statistic"), COSTS, title="−ln p", unit="nat", labels={"statistic": SOURCES}),
         channel(f"{USE}/share", "latent_use", ("step",), SHARE, title="share through z"),
         *(Scalar(f"{USE}/{name}", 0, value) for name, value in
           {"sequences": 3.0, "kl": 0.625, "mutual_information": 0.5, "most_information": 1.0986, "active_units": 1.0}.items()),

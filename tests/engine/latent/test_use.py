@@ -133,6 +133,15 @@ def test_losses_with_other_z_are_those_of_the_decoder(seen: tuple[Small, Kept]) 
     np.testing.assert_allclose(found[:, 0], losses[0], rtol=1e-9)
     np.testing.assert_allclose(found[:, 1], losses[1:].mean(0), rtol=1e-9)
     assert found.shape == (4, 3) and sink.channel(f"{BASE}/loss").unit == "nat"
+    with torch.no_grad():
+        sums = [
+            -sum(float(model.decode(z[None], model.embedding(shifted(torch.tensor([row]))))[0].log_softmax(-1)[t, i])
+                 for t, i in enumerate(row))
+            for z, row in zip(drawn, DATA, strict=True)
+        ]  # fmt: skip
+    terms = dict(zip(sink.channel(f"{BASE}/terms").labels["statistic"], sink.array(f"{BASE}/terms"), strict=True))
+    assert terms["loss, its own z"] == pytest.approx(sum(sums) / 3) and terms["KL"] == sink.scalar(f"{BASE}/kl")
+    assert sink.scalar(f"{BASE}/loss/own") == pytest.approx(sum(sums) / sum(map(len, DATA)))
     assert sink.scalar(f"{BASE}/loss/others") != pytest.approx(sink.scalar(f"{BASE}/loss/own"), rel=1e-3)
 
 
@@ -172,7 +181,7 @@ def test_texts_are_written_one_token_after_the_other(seen: tuple[Small, Kept]) -
 def test_a_sample_of_a_distribution_is_found_as_one_drawn_by_hand(seen: tuple[Small, Kept]) -> None:
     sink = observed(Small(by_distribution))
     own = {name.rpartition("/use/")[2]: sink.array(name) for name in sink.names() if "/use/" in name}
-    assert own.keys() == {"units", "loss", "gradient", "share", "texts"}
+    assert own.keys() == {"units", "loss", "gradient", "share", "texts", "terms"}
     for name, values in own.items():
         np.testing.assert_array_equal(values, seen[1].array(f"{BASE}/{name}"), err_msg=name)
 

@@ -45,8 +45,9 @@ NOT_FINITE = "μ or σ of {} has NaN or infinities, or σ is 0, so nothing can b
 )  # fmt: skip
 def use(trace: Trace, emit: Emitter) -> None:
     """Write `place:latent/VARIABLE/use/…`: `units` (unit, statistic), KL and variance of the mean over sequences;
-    scalars `kl`, `mutual_information`, `most_information`, `active_units`, `sequences`; `loss` (step, source) with
-    other z and `loss/own`, `others`, `prior`, means; `gradient` (step, source), `share` (step,); `texts`, ids by row.
+    scalars `kl`, `mutual_information`, `most_information`, `active_units`, `sequences`, `loss/own`, `others`, `prior`;
+    `terms` (statistic,) of a sequence; `loss` (step, statistic) with other z; `gradient` (step, statistic) and `share`
+    (step,); `texts`, ids by row.
     """
     try:
         found = list(latent_calls(trace, emit.refuse))
@@ -71,6 +72,7 @@ class _Use:
         self.variable, self.calls, self.many, self.emit = variable, calls, many, emit
         self.base = f"{variable.place}:latent/{variable.name}/use"
         self.shown = selected(many, [many.look_at], _targets(many, [many.look_at]))
+        self.terms: dict[str, float] = {}
         self.random = torch.Generator().manual_seed(calls.trace.seed)
 
     def write(self) -> None:
@@ -89,6 +91,7 @@ class _Use:
         except Unsupported as reason:
             way, why = None, str(reason)
         self._part("loss", lambda: self._losses(told, way))
+        self._terms(way)
         if way is None:
             for part in ("gradient", "texts"):
                 self.emit.refuse(f"{self.base}/{part}", why)
@@ -124,14 +127,25 @@ class _Use:
             labels={"statistic": UNITS},
         )  # fmt: skip
         n = len(told.mean)
+        shared = information.mutual_information(told.mean, told.deviation)
+        self.terms = {"KL": float(divergence.sum()), "mutual information": shared}
         for name, value in {
             "kl": float(divergence.sum()),
-            "mutual_information": information.mutual_information(told.mean, told.deviation),
+            "mutual_information": shared,
             "most_information": float(torch.tensor(float(n), dtype=torch.float64).log()),
             "active_units": float((variance > information.ACTIVE).sum()),
             "sequences": float(n),
         }.items():
             self.emit.scalar(f"{self.base}/{name}", value)
+
+    def _terms(self, way: Reconstruction | None) -> None:
+        """The sums and means above, all in nats a sequence: what is drawn over training."""
+        what = "the reconstruction, " if way is not None else "with the divergence, "
+        self._channel(
+            "terms", ("statistic",), torch.tensor(list(self.terms.values()), dtype=torch.float64), unit="nat",
+            title="terms of a sequence", labels={"statistic": tuple(self.terms)},
+            formula=f"means over sequences; losses: {what}summed over the steps of each",
+        )  # fmt: skip
 
     def _prior(self, told: Told, count: int) -> Tensor:
         return torch.randn((count, told.sample.shape[1]), generator=self.random, dtype=torch.float64)
@@ -148,13 +162,14 @@ class _Use:
         by_step = torch.stack([part.nanmean(0) for part in parts], 1)
         what = "−ln p(xₜ | z, earlier x)" if way is not None else "loss of the step, its divergence included"
         self._channel(
-            "loss", ("step", "source"), by_step, unit="nat", title=what, labels={"source": SOURCES},
+            "loss", ("step", "statistic"), by_step, unit="nat", title=what, labels={"statistic": SOURCES},
             formula=f"{what}, with its own z, and the means with {len(others)} z of other sequences and of the prior",
         )  # fmt: skip
         rolled = told.sample.roll(1, 0)
-        for name, other in zip(MEANS, (told.sample, rolled, self._prior(told, n)), strict=True):
-            mean = self._of(self.calls.with_z(self.many, other), way, self.many).nanmean()
-            self.emit.scalar(f"{self.base}/loss/{name}", float(mean))
+        for name, told_as, other in zip(MEANS, SOURCES, (told.sample, rolled, self._prior(told, n)), strict=True):
+            values = self._of(self.calls.with_z(self.many, other), way, self.many)
+            self.emit.scalar(f"{self.base}/loss/{name}", float(values.nanmean()))
+            self.terms["loss, " + told_as] = float(values.nansum(1).mean())
 
     @staticmethod
     def _of(told: Told, way: Reconstruction | None, batch: Batch) -> Tensor:
@@ -165,9 +180,10 @@ class _Use:
     def _gradient(self, way: Reconstruction) -> None:
         paths = paths_of(self.calls, self.shown, way)
         formula = "‖(∂z/∂x)ᵀ ∂L_t/∂z‖ and ‖∂L_t/∂x, z fixed‖ at the embedded tokens x, L_t = −ln p(x_t | z, earlier x)"
+        norms = torch.stack((paths.by_z, paths.own), 1)[: self.shown.length]
         self._channel(
-            "gradient", ("step", "source"), torch.stack((paths.by_z, paths.own), 1)[: self.shown.length], scale="log",
-            title="gradient of each step's loss", formula=formula, labels={"source": PATHS},
+            "gradient", ("step", "statistic"), norms, scale="log",
+            title="gradient of each step's loss", formula=formula, labels={"statistic": PATHS},
         )  # fmt: skip
         self._channel(
             "share", ("step",), paths.share[: self.shown.length], title="share through z", limits=(0.0, 1.0),

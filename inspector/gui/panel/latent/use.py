@@ -26,21 +26,27 @@ from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
-UNITS, BY_SOURCE, BY_STEP, TEXTS = ("unit", "statistic"), ("step", "source"), ("step",), ("number", "position")
+UNITS, BY_SOURCE, BY_STEP, TEXTS, TERMS = (
+    ("unit", "statistic"),
+    ("step", "statistic"),
+    ("step",),
+    ("number", "position"),
+    ("statistic",),
+)
 WIDEST = 16_000.0
 LONGEST = 48
 """Letters of a text that make its column wider."""
 
 
 class UseOfZ(Sheet):
-    """Channels of kind "latent_use": `units`, `loss`, `gradient`, `share` and `texts` of a variable."""
+    """Channels of kind "latent_use": `units`, `loss`, `gradient`, `share`, `texts` and `terms` of a variable."""
 
     title = "use of z"
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
         """All that is said of the use of a variable."""
-        return channel.kind == "latent_use" and channel.dims in (UNITS, BY_SOURCE, BY_STEP, TEXTS)
+        return channel.kind == "latent_use" and channel.dims in (UNITS, BY_SOURCE, BY_STEP, TEXTS, TERMS)
 
     def build(self) -> None:
         """KL by unit, losses and the share of the gradient above each other; texts at the right; a summary."""
@@ -132,7 +138,7 @@ class UseOfZ(Sheet):
 
     def _by_source(self, channel: Channel) -> list[Filled]:
         table = self._whole(channel)
-        names = channel.labels.get("source", ())
+        names = channel.labels.get("statistic", ())
         return [Filled(name, table[:, n]) for n, name in enumerate(names)]
 
     def scalar(self, name: str) -> float:
@@ -205,7 +211,7 @@ class UseOfZ(Sheet):
             return []
         cut = (slice(step, step + 1), *(slice(None) for _ in channel.dims[1:]))
         values = np.atleast_1d(exact(self.capture, channel.name, self.frame, cut).reshape(-1))
-        names = channel.labels.get("source", (channel.title,))
+        names = channel.labels.get("statistic", (channel.title,))
         about = f"{channel.title}, " if len(channel.dims) > 1 else ""
         return [
             (f"{about}{one} [{step}]  {channel.place}", measured(value, channel.unit))
