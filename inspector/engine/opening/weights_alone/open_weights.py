@@ -13,16 +13,18 @@ from inspector.engine.contracts import REBUILDING, State
 from inspector.engine.errors import InputError
 from inspector.engine.model.subject import Subject, adopt
 from inspector.engine.opening.hugging_face.heads import next_token_loss
+from inspector.engine.opening.weights_alone.keras_cells import stacks_of
 from inspector.engine.opening.weights_alone.plan import ARGUMENTS, Plan, make_plan
 from inspector.engine.opening.weights_alone.rebuilt_model import rebuilt
-from inspector.engine.opening.weights_alone.stacks import find_stacks
+from inspector.engine.opening.weights_alone.stacks import Stack, find_stacks
 from inspector.records import CheckpointReport, counted
 
 STEPS = 64
 """Of the example of random tokens."""
 GUESSED = (
     "No model was given: this one is rebuilt from the names and shapes of {file}, as far as these tell. It runs {told}."
-    "{unused} Guessed: that they follow one another like this, with nothing between{more}. Change it with the arguments {arguments}."
+    "{unused} Guessed: that they follow one another like this, with nothing between{more}. Change it with the "
+    "arguments {arguments}."
 )
 
 
@@ -36,6 +38,7 @@ def open_weights(state: State, path: Path, arguments: Mapping[str, Any]) -> tupl
     not_run = hints.get("not_run", {})
     usable = {name: one for name, one in tensors.items() if name.rpartition(".")[0] not in not_run}
     stacks, problems = find_stacks(usable)
+    stacks = in_order([*stacks, *stacks_of(hints.get("cells", {}), usable)], usable)
     problems += hints.get("remarks", ())
     problems += [f"{why}; from there on nothing is run." for why in sorted({*not_run.values()})]
     if not stacks:
@@ -69,6 +72,12 @@ def open_weights(state: State, path: Path, arguments: Mapping[str, Any]) -> tupl
         others=state.others, rebuilt=subject.rebuilt,
     )  # fmt: skip
     return subject, report
+
+
+def in_order(stacks: Sequence[Stack], tensors: Mapping[str, Tensor]) -> list[Stack]:
+    """Stacks as their first tensors lie in the file."""
+    at = {name: number for number, name in enumerate(tensors)}
+    return sorted(stacks, key=lambda stack: min(at[name] for name in stack.names))
 
 
 def _itself(output: Tensor) -> Tensor:
