@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from inspector.engine.contracts import REBUILDING, State
 from inspector.engine.errors import InputError
@@ -55,7 +55,18 @@ def open_weights(state: State, path: Path, arguments: Mapping[str, Any]) -> tupl
     missing = [name for name, one in model.named_parameters() if one.is_meta]
     if missing:
         raise InputError(f"{path.name} has no tensor {missing[0]}, which its shapes call for.")
-    subject = Subject(model=model, name=path.name, next_token=plan.next_token)
+    subject = _subject(model, plan, path.name)
+    subject.rebuilt = _told(plan, tensors, path, problems, hints.get("guessed", ()))
+    report = CheckpointReport(
+        path=str(path), layout=state.layout, matched=len(tensors), total=len(tensors), fits=True, step=state.step,
+        others=state.others, rebuilt=subject.rebuilt,
+    )  # fmt: skip
+    return subject, report
+
+
+def _subject(model: nn.Module, plan: Plan, name: str) -> Subject:
+    """What the model reads, with an example, and its loss where its task is known."""
+    subject = Subject(model=model, name=name, next_token=plan.next_token)
     if plan.next_token:
         subject.loss, subject.logits = next_token_loss, _itself
     if plan.embedding is not None:
@@ -65,13 +76,7 @@ def open_weights(state: State, path: Path, arguments: Mapping[str, Any]) -> tupl
     else:
         subject.kind = "vectors"
         subject.width = plan.before.columns if plan.before is not None else plan.stacks[0].width
-    subject = adopt(subject)
-    subject.rebuilt = _told(plan, tensors, path, problems, hints.get("guessed", ()))
-    report = CheckpointReport(
-        path=str(path), layout=state.layout, matched=len(tensors), total=len(tensors), fits=True, step=state.step,
-        others=state.others, rebuilt=subject.rebuilt,
-    )  # fmt: skip
-    return subject, report
+    return adopt(subject)
 
 
 def in_order(stacks: Sequence[Stack], tensors: Mapping[str, Tensor]) -> list[Stack]:
