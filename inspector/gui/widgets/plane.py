@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyqtgraph as pg
 
 from inspector.gui.widgets.axes import ValueAxis, style_axis
+from inspector.gui.widgets.bare_plot import BarePlot
 from inspector.gui.widgets.plain_text import tooltip
 from inspector.gui.widgets.theme import LAST, Theme, colour_table
 from inspector.gui.widgets.title import title_from_left
@@ -24,14 +25,14 @@ WAY_COLOURS = "CET-I1"
 SIZE = {"dot": 7, "path": 5, "mark": 13, "cursor": 15}
 
 
-class Plane(pg.PlotItem):  # type: ignore[misc]
+class Plane(BarePlot):
     """Points (x, y) on linear axes. With `circle`, the unit circle is drawn and both axes have the same scale."""
 
     steps = None
 
     def __init__(self, theme: Theme, *, circle: bool = False, labels: tuple[str, str] = ("", "")) -> None:
         axes = {side: ValueAxis(side) for side in ("left", "bottom")}
-        super().__init__(viewBox=View(both=True), axisItems=axes, enableMenu=False)
+        super().__init__(viewBox=View(both=True), axisItems=axes)
         self.theme, self.labels = theme, labels
         title_from_left(self)
         self.hideButtons()
