@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from PySide6.QtCore import QTimer
+
 from inspector.gui.panel.key_moves import KeyMoves
 
 
@@ -12,6 +14,8 @@ class DrawnWhenSeen(KeyMoves):
     """Always, where no window says otherwise."""
     stale = False
     """Whether something has changed since it was drawn."""
+    _in_turn = False
+    """Whether it is on screen, and drawn after the events that have come."""
 
     def redraw(self) -> None:
         """Draw the capture as it is now; clears `stale`."""
@@ -26,8 +30,15 @@ class DrawnWhenSeen(KeyMoves):
 
     def say_on_screen(self, on_screen: bool) -> None:
         """It has come on screen, or is behind others: steps in view and cursor may move until it is seen again."""
+        self._in_turn = False
         before, self.on_screen = self.on_screen, on_screen
         if not on_screen:
             self.stale |= before
         elif self.stale:
             self.redraw()
+
+    def draw_in_turn(self) -> None:
+        """It has just been made and is on screen: it is drawn after the events that have come, since making it took
+        as long as a window may answer nothing."""
+        self._in_turn, self.on_screen = True, False
+        QTimer.singleShot(0, self, lambda: self.say_on_screen(True) if self._in_turn else None)

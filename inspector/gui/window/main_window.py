@@ -99,7 +99,7 @@ class Window(Asking):
         self.comparing.beside.say_on_screen(key, seen)
         if not seen:
             return
-        self.panels.get(key)
+        self.panels.make(key)
         self.say_what_remains()
         self.comparing.show_beside()
 
@@ -124,6 +124,9 @@ class Window(Asking):
                 panel.know(self.session.catalog.quantities, self.session.catalog.cures)
             panel.say_computed(self.has_computed(panel.extra))
             if self.panels.source is not None:
+                if panel.on_screen:
+                    panel.stack.blank()
+                    panel.draw_in_turn()
                 panel.set_capture(self.panels.source)
             return panel
         except Exception as fault:  # noqa: BLE001 - a failure of one panel must not affect the window
