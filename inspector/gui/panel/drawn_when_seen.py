@@ -6,6 +6,9 @@ from PySide6.QtCore import QTimer
 
 from inspector.gui.panel.key_moves import KeyMoves
 
+TURN_MS = 1
+"""With 0 Qt would post an event, which comes before those of keys, mouse and timers."""
+
 
 class DrawnWhenSeen(KeyMoves):
     """`on_screen` is told by the window: Qt moves docks behind others out of it, and still calls them visible."""
@@ -41,4 +44,4 @@ class DrawnWhenSeen(KeyMoves):
         """It has just been made and is on screen: it is drawn after the events that have come, since making it took
         as long as a window may answer nothing."""
         self._in_turn, self.on_screen = True, False
-        QTimer.singleShot(0, self, lambda: self.say_on_screen(True) if self._in_turn else None)
+        QTimer.singleShot(TURN_MS, self, lambda: self.say_on_screen(True) if self._in_turn else None)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
+from PySide6.QtGui import QBrush
 
 from inspector.gui.widgets.axes import ValueAxis, style_axis
 from inspector.gui.widgets.bare_plot import BarePlot
@@ -23,6 +25,12 @@ NEAR = 1.5
 WAY_COLOURS = "CET-I1"
 """Equally bright colours, so that first and last steps are visible on light and dark backgrounds alike."""
 SIZE = {"dot": 7, "path": 5, "mark": 13, "cursor": 15}
+
+
+@cache
+def _way_brushes() -> list[QBrush]:
+    """One brush for each colour of a way: pyqtgraph draws a symbol anew for each brush, be its colour as it may."""
+    return [pg.mkBrush(*(int(c) >> shift & 255 for shift in (16, 8, 0))) for c in colour_table(WAY_COLOURS)]
 
 
 class Plane(BarePlot):
@@ -94,9 +102,8 @@ class Plane(BarePlot):
         index = np.arange(0, len(x), stride)
         self.path.setData(x[index], y[index])
         index = index[np.isfinite(x[index]) & np.isfinite(y[index])]
-        table = colour_table(WAY_COLOURS)
-        colours = table[(index * (LAST / max(1, len(x) - 1))).astype(int)]
-        brushes = [pg.mkBrush(*(int(c) >> shift & 255 for shift in (16, 8, 0))) for c in colours]
+        known = _way_brushes()
+        brushes = [known[at] for at in (index * (LAST / max(1, len(x) - 1))).astype(int)]
         self.dots.setData(x=x[index], y=y[index], size=SIZE["path"], pen=None, brush=brushes)
         self._way = (index, x[index], y[index])
         self._fit(x[index], y[index])

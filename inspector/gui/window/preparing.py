@@ -14,7 +14,8 @@ from inspector.gui.state.aside import giving_way
 LOOK_MS = 10
 NEEDED_SOON = (
     "inspector.gui.export.figure_files", "inspector.gui.panel.remaining", "inspector.gui.runtime.exception_hooks",
-    "inspector.gui.runtime.gc_timer", "inspector.gui.window.cursor_readout", "inspector.gui.window.steps_without", "numpy.ma",
+    "inspector.gui.runtime.gc_timer", "inspector.gui.window.cursor_readout", "inspector.gui.window.steps_without",
+    "numpy.ma",
 )  # fmt: skip
 """What is used as soon as panels are shown; read from a disk that is busy it would hold the window up for a second."""
 OVER = object()
