@@ -41,7 +41,7 @@ def retained(gate: Array, span: int, *, high: bool = True) -> Array:
 
 def _in_span(values: Array, span: int, dtype: type = np.float64) -> Array:
     """Sums of the last `span` rows, from row span − 1 on; of flags how many are True."""
-    total = np.zeros((len(values) + 1, values.shape[1]), dtype)
+    total: Array = np.zeros((len(values) + 1, values.shape[1]), dtype)
     np.cumsum(values, axis=0, dtype=dtype, out=total[1:])
     found: Array = total[span:] - total[:-span]
     return found

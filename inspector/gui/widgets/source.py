@@ -211,9 +211,10 @@ def spaced(
     An overview would not show them: its cells are NaN where any of their steps is.
     """
     first, stop = -(-cut[0] // every) * every, cut[1]
-    cut, extent = slice(first, max(first, stop)), capture.extent(name, frame)
+    within, extent = slice(first, max(first, stop)), capture.extent(name, frame)
     small = math.prod(extent) <= SMALL_NUMBERS  # an array is kept and grows with the run: a block is read anew
-    rows = with_nan(capture.array(name, frame)[cut] if small else capture.block(name, frame, (cut,)))[::every]
+    found = capture.array(name, frame)[within] if small else capture.block(name, frame, (within,))
+    rows = with_nan(found)[::every]
     factor = max(1, -(-len(rows) // cells))
     steps = first + every * factor * np.arange(-(-len(rows) // factor))
     return steps.astype(np.float64), reduce_rows(rows, factor, np.minimum), reduce_rows(rows, factor, np.maximum)

@@ -145,6 +145,8 @@ class Window(Asking):
         self.log.add(changes.lines, changes.begun)
         if changes.another_capture:
             self.new_capture()
+            if changes.opened:
+                self.show_overview()
             self.searches.appeared()
             remember_run(self)
         elif changes.channels:

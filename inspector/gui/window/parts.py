@@ -121,6 +121,11 @@ class Parts(QMainWindow):
         """List samples, recorded trainings and recent files."""
         self.opener.fill(list_samples(), self.settings.recent(), list_trainings())
 
+    def list_recent(self, path: str) -> None:
+        """List one more recent file, before the others."""
+        self.settings.add_recent(str(Path(path).absolute()))
+        self.opener.show_recent(self.settings.recent())
+
     # -- messages
 
     def show_state(self) -> None:
