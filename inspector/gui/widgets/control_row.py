@@ -49,6 +49,7 @@ class ControlRow(QWidget):
         """Controls that were added after `settle` come after the others, before those at the right."""
         for widget in later:
             self.first.removeWidget(widget)
+        for widget in later:
             self.first.insertWidget(self.first.count() - 1 - len(self._right), widget)
         self._group(later)
         self._shown = None
