@@ -42,6 +42,13 @@ def test_it_needs_qt_alone() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_widgets_are_described_before_there_is_any(qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise Qt crashes as the program ends, where an interface was asked for before."""
+    told: list[str] = []
+    monkeypatch.setattr(first_frame, "describe_widgets", lambda: told.append("described"))
+    assert first_frame.the_application() is qapp and told == ["described"]
+
+
 @pytest.mark.usefixtures("alone")
 def test_it_is_seen_while_modules_are_imported_and_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken_to_import.py").write_text("raise ValueError('not here')")

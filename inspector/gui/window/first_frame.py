@@ -19,6 +19,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from inspector.gui.runtime.display import has_display
 from inspector.gui.state.settings import Settings
+from inspector.gui.widgets.described import describe_widgets
 from inspector.gui.widgets.theme import DARK, LIGHT, Theme, system_theme
 
 WIDTH, HEIGHT, ICON = 360, 132, 56
@@ -48,11 +49,13 @@ def wanted_theme(settings: Settings) -> Theme:
 
 
 def the_application() -> QApplication:
-    """Qt's application, made where it is not there yet."""
+    """Qt's application, made where it is not there yet. Widgets are described before there is any: Qt ends the factory
+    of interfaces and the interfaces in the opposite order in which they began, and one of Python's outlives neither."""
     application = QApplication.instance() or QApplication(["inspector"])
     assert isinstance(application, QApplication)
     application.setApplicationName("inspector")
     application.setStyle("Fusion")
+    describe_widgets()
     return application
 
 
