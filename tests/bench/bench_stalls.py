@@ -60,6 +60,7 @@ import gc; gc.disable()
 import inspector.gui.app as app
 from inspector.gui.window.preparing import Preparing
 from inspector.records import InputSpec
+from PySide6.QtWidgets import QDialog
 window = app.make_window(); window.welcome.open(); window.show(); application.processEvents(); frame.close()
 painted = time.monotonic() - began
 timer = QTimer(interval=5); timer.timeout.connect(beat); last[:] = time.monotonic(), time.thread_time(); timer.start()
@@ -100,7 +101,7 @@ for name in ("Dark", "Light"):
 phase[0] = "palette, preferences, open dialog"
 wanted = ("Find anything", "Preferences", "Open model")
 for action in [one for one in window.menu_actions if one.text().replace("&", "").startswith(wanted)]:
-    QTimer.singleShot(400, lambda: [box.close() for box in application.topLevelWidgets() if box is not window])
+    QTimer.singleShot(400, lambda: [box.close() for box in window.findChildren(QDialog) if box.isVisible()])
     action.trigger(); rest(0.6)
 phase[0] = "capture of 100,000 steps"
 window.docking.show_panel("states"); rest(0.5)

@@ -40,8 +40,8 @@ class DrawnWhenSeen(KeyMoves):
         elif self.stale:
             self.redraw()
 
-    def draw_in_turn(self) -> None:
-        """It has just been made and is on screen: it is drawn after the events that have come, since making it took
-        as long as a window may answer nothing."""
+    def draw_in_turn(self, place: int = 0) -> None:
+        """It is on screen, and what it shows next is drawn after the events that have come, since what was done before
+        took as long as a window may answer nothing; with several panels one after the other."""
         self._in_turn, self.on_screen = True, False
-        QTimer.singleShot(TURN_MS, self, lambda: self.say_on_screen(True) if self._in_turn else None)
+        QTimer.singleShot(TURN_MS + place, self, lambda: self.say_on_screen(True) if self._in_turn else None)

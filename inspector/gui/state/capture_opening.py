@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from pathlib import Path
 from typing import cast
 
-from inspector.capture import Capture, CaptureError, LogView, open_capture
+import numpy as np
+
+from inspector.capture import Capture, CaptureError, LogView, TooLargeError, open_capture
 from inspector.capture.layout import INDEX
 from inspector.gui.state.aside import giving_way
 from inspector.gui.state.followed_log import LogOpening
+from inspector.records import STEP_DOMAIN
 
 LONG_INDEX, LARGE_PACK = 300_000, 20_000_000
 """Bytes of an index (5,000 pages have as many), and of a packed capture, above which reading it holds the window up."""
+
+LOOK_SECONDS, FIRST = 1.0, ("state", "gate", "output", "gradient")
+"""How long pages are read before a capture is shown at most, and of which kinds of channels first."""
 
 
 def takes_long(path: Path) -> bool:
@@ -33,10 +41,22 @@ class CaptureOpening(LogOpening):
         """What was opened, once it was."""
         return cast("Capture | None", self.view)
 
+    def _look(self, capture: Capture) -> None:
+        """Read what panels look at first, a whole channel in few cells: that reads and checks all its pages."""
+        end = time.monotonic() + LOOK_SECONDS
+        known = [channel for channel in capture.channels.values() if channel.dims[:1] == (STEP_DOMAIN,)]
+        for channel in sorted(known, key=lambda one: FIRST.index(one.kind) if one.kind in FIRST else len(FIRST)):
+            if self.cancelled or time.monotonic() > end:
+                return
+            if 1 <= len(channel.dims) <= 2 and np.dtype(channel.dtype).kind == "f":
+                with contextlib.suppress(TooLargeError):
+                    capture.overview(channel.name)
+
     def _open(self) -> None:
         try:
             with giving_way():
                 capture = open_capture(self.path)
+                self._look(capture)
         except CaptureError as problem:
             self.problem = str(problem)
         except Exception as fault:  # noqa: BLE001 - a thread that ends without a word would leave the window waiting

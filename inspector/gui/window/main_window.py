@@ -144,9 +144,7 @@ class Window(Asking):
         self.damage.show_capture(self.session.capture)
         self.log.add(changes.lines, changes.begun)
         if changes.another_capture:
-            self.new_capture()
-            if changes.opened:
-                self.show_overview()
+            (self._take_in_turns if changes.opened else self.new_capture)()
             self.searches.appeared()
             remember_run(self)
         elif changes.channels:
@@ -173,6 +171,13 @@ class Window(Asking):
         self._answer(changes)
         self.open_at.go()
         self.sessions.tick()
+
+    def _take_in_turns(self) -> None:
+        """A large capture was opened: its panels are drawn one after the other, with events between them."""
+        for place, panel in enumerate(panel for panel in self.panels.made.values() if panel.on_screen):
+            panel.draw_in_turn(place)
+        self.new_capture()
+        self.show_overview()
 
     def _know(self, catalog: Catalog | None) -> None:
         """Offer the entries of the worker's catalogue, once it has arrived."""
