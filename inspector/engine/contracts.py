@@ -40,6 +40,11 @@ MAX_STEP = 10**15
 """Larger numbers, which a file may contain, are not training steps."""
 
 
+REBUILDING = "rebuilding"
+"""The key of a State's `meta` with hints for rebuilding a model from weights alone: `not_run`, {name of a module: why
+it and what follows is not run}; `remarks`, sentences; `guessed`, what else is a guess; `nonlinearity`."""
+
+
 @dataclass(slots=True)
 class State:
     """What a checkpoint file contains, as found: tensors by name, the layout that was recognised, the training step."""

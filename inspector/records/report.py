@@ -61,7 +61,7 @@ def lines(report: CheckpointReport, *, whole: bool = False) -> list[str]:
         found = [_named(m) for m in report.mismatches if m.problem == problem]
         if found:
             told.append(f"{problem}: {_listed(found, most)}")
-    return told
+    return [*told, _plain(report.rebuilt, 2_000)] if report.rebuilt else told
 
 
 def line(report: CheckpointReport) -> str:

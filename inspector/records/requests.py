@@ -145,6 +145,7 @@ class CheckpointReport:
     `fits` is False when tensors are missing, unexpected or of another shape: loading then needs the user's
     confirmation. `folded`: weights that were parametrised in the file; `others`: dicts of tensors that were
     not chosen. `sha256`: of the bytes that were read, as `sha256sum` prints it; of several files, of what it prints.
+    `rebuilt`: where no model was given, what was made of the file, and what of that is a guess.
     """
 
     path: str
@@ -158,6 +159,7 @@ class CheckpointReport:
     folded: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     sha256: str = ""
+    rebuilt: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

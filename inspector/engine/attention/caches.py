@@ -69,17 +69,20 @@ def _are_layers(selected: SelectedSample, calls: list[_Call]) -> bool:
     """Whether calls of one query each are those of layers in one module, which have keys of their own, and not the
     rows of a decoder, whose calls have the keys of one source or of a window that moves over it.
 
-    Where a model computes its softmax itself no keys are known: calls of one key over an input of one step are taken
-    for layers. Counter-examples: such a decoder of several steps over a source of one; layers of several keys.
+    As many calls as steps are rows whatever their keys are (a memory that is written in each). Counter-examples: as
+    many layers as steps; a memory that is written in each step of a decoder with another number of them.
     """
-    if any(call.attention.weights is not None for call in calls):
-        return selected.padded == 1 and all(call.rows.keys == 1 for call in calls)
+    if len(calls) in (selected.padded, selected.length) or len({call.rows.keys for call in calls}) > 1:
+        return False
     return not any(_share_keys(before, after) for before, after in itertools.pairwise(calls))
 
 
 def _share_keys(before: _Call, after: _Call) -> bool:
-    """Whether a key of the later call is, up to rounding, at the same place of the earlier one or at the next."""
-    old, new = (call.attention.key for call in (before, after))
+    """Whether a key (or, where keys are not known, a value) of the later call is, up to rounding, at the same place of
+    the earlier one or at the next. True where neither is known."""
+    old, new = (_keys_or_values(call.attention) for call in (before, after))
+    if old is None or new is None:
+        return True
     size = float(old.abs().max()) if old.numel() else 0.0
     for a, b in ((old, new), (old[..., 1:, :], new)):
         many = min(a.shape[-2], b.shape[-2])
@@ -87,6 +90,13 @@ def _share_keys(before: _Call, after: _Call) -> bool:
         if bool(same.all(-1).any()):
             return True
     return False
+
+
+def _keys_or_values(attention: Attention) -> Tensor | None:
+    """(…, k, d), or (k, 1) of the sums of values."""
+    if attention.weights is None:
+        return attention.key
+    return None if attention.value_sums is None else attention.value_sums[:, None]
 
 
 def _of_one_source(calls: list[_Call]) -> list[_Call]:

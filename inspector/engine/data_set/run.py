@@ -18,7 +18,7 @@ from inspector.engine.data_set.table import SequenceTable
 from inspector.engine.errors import CancelledError, InputError, ModelError, Unsupported
 from inspector.engine.model.joining import joined, most_together, shape_key
 from inspector.engine.model.subject import Batch, Subject, to_device
-from inspector.engine.model.training_mode import said_of_mode
+from inspector.engine.model.training_mode import said_first
 from inspector.engine.pipeline import RunOptions
 from inspector.engine.registries import PROBES
 from inspector.engine.sources import Item, items, total_of
@@ -53,7 +53,7 @@ class _Runner:
     ) -> None:
         self.subject, self.spec, self.options, self.device = subject, spec, options, device
         sink.write(frame)
-        for said in said_of_mode(subject):
+        for said in said_first(subject):
             sink.write(said)
         self.sink = sink
         self.emit = Emitter(sink, frame.index)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 import zipfile
 import zlib
 from io import TextIOWrapper
@@ -12,7 +11,6 @@ from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib import format as npy
 
 from inspector.capture.regular import open_regular
 from inspector.engine.errors import InputError
@@ -27,6 +25,7 @@ from inspector.engine.model.batching import (
     pad,
     regular_file,
 )
+from inspector.engine.model.npy import MAGIC, read_npy
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.registries import INPUTS
 from inspector.records import InputSpec, Option
@@ -46,7 +45,7 @@ class Numbers:
     title = "Numbers from a file"
     summary = "Numbers from .npy, .npz or .csv."
     suffixes = (".npy", ".npz", ".csv")
-    magic = (npy.MAGIC_PREFIX,)
+    magic = (MAGIC,)
     options = (
         MORE_FILES,
         Option(name="key", type="text", default="", help="Which array of an .npz with several."),
@@ -88,8 +87,8 @@ def read_numbers(path: Path, key: str) -> npt.NDArray[Any]:
             file.seek(0)
             if head.startswith(b"PK\x03\x04"):
                 array = _npz(file, key)
-            elif head == npy.MAGIC_PREFIX:
-                array = _npy(file, path.stat().st_size)
+            elif head == MAGIC:
+                array = read_npy(file, path.stat().st_size, MAX_FILE)
             elif path.suffix.lower() == ".csv":
                 array = _csv(regular_file(str(path), MAX_TEXT))
             else:
@@ -106,23 +105,6 @@ def read_numbers(path: Path, key: str) -> npt.NDArray[Any]:
     return array
 
 
-def _npy(stream: IO[bytes], size: int) -> npt.NDArray[Any]:
-    """One array of at most `size` bytes: what the header claims is checked before memory is allocated for it."""
-    version = npy.read_magic(stream)
-    readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-    if version not in readers:
-        raise ValueError(f"it is of version {version[0]}.{version[1]} of the format; expected 1.0 or 2.0")
-    shape, _, dtype = readers[version](stream)
-    if dtype.hasobject:
-        raise ValueError("it holds Python objects, which are never unpickled; expected numbers")
-    claimed = math.prod(shape) * dtype.itemsize
-    if claimed > size - stream.tell() or claimed > MAX_FILE:
-        raise ValueError(f"its header claims {claimed:,} bytes, the file has {size - stream.tell():,}")
-    stream.seek(0)
-    array: npt.NDArray[Any] = npy.read_array(stream, allow_pickle=False)
-    return array
-
-
 def _npz(file: IO[bytes], key: str) -> npt.NDArray[Any]:
     with zipfile.ZipFile(file) as archive:
         names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
@@ -132,7 +114,7 @@ def _npz(file: IO[bytes], key: str) -> npt.NDArray[Any]:
         if chosen not in names:
             raise ValueError(f"it holds {', '.join(names[:10]) or 'no arrays'}, not {chosen!r}")
         with archive.open(f"{chosen}.npy") as stream:
-            return _npy(stream, min(MAX_FILE, archive.getinfo(f"{chosen}.npy").file_size))
+            return read_npy(stream, archive.getinfo(f"{chosen}.npy").file_size, MAX_FILE)
 
 
 def _csv(path: Path) -> npt.NDArray[Any]:

@@ -17,7 +17,7 @@ from torch import Tensor
 from inspector.capture.regular import NotRegularError, in_words, path_of, regular_stat
 from inspector.engine.errors import InputError, model_error
 from inspector.engine.model.batch import INPUT, SEQUENCES, Batch, NamedInput
-from inspector.engine.model.subject import Subject
+from inspector.engine.model.subject import Subject, guess_again
 from inspector.engine.wording import a_class, text_of
 from inspector.records import STEP_DOMAIN, InputSpec, Option, counted
 
@@ -40,6 +40,8 @@ def of_value(subject: Subject, value: Any, *, allow_nonfinite: bool = False) -> 
     if isinstance(value, str):
         return encode_text(subject, value)
     tensor = tensor_of(value)
+    if subject.kind_guessed:
+        guess_again(subject, tensor)
     if subject.kind == "tokens":
         return check_ids(subject, tensor)
     if subject.kind not in (*SEQUENCES, None):

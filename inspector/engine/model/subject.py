@@ -86,8 +86,12 @@ class Subject:
     """True where the width was not declared: it is that of the first layer, which may not be the model's input."""
     guessed_from: str = ""
     """The layer whose width that is, by name and class."""
+    kind_guessed: bool = False
+    """True where the kind is "tokens" only because the model has an embedding, which may be one of distances."""
     checkpoint: str = ""
     """The file that the weights are from; the training log beside it (history.json) is read."""
+    rebuilt: str = ""
+    """Of a model that was made from a file of weights alone: what it is, and what of that is a guess."""
     set_to_eval: tuple[str, ...] = ()
     """The modules with dropout or batch norm that were in training mode when the model was opened by name."""
 
@@ -108,7 +112,7 @@ class Subject:
         return replace(
             self, name=f"{name} of {self.name}", kind=declared.kind, vocabulary=declared.vocabulary,
             encode=declared.encode, width=width, guessed=declared.width is None, frames=declared.frames,
-            examples={}, inputs={}, reads=declared,
+            examples={}, inputs={}, reads=declared, kind_guessed=False,
         )  # fmt: skip
 
     def placed(self, batch: Batch) -> Batch:
@@ -184,7 +188,7 @@ class Subject:
         return any(place == name or place.startswith((f"{name}.", f"{name}#")) for name in modules if name)
 
 
-NOT_GIVEN = ("reads", "set_to_eval")
+NOT_GIVEN = ("reads", "rebuilt", "set_to_eval")
 """Fields that are set here, never taken from a user's object."""
 
 
@@ -248,14 +252,31 @@ def _settle_kind(subject: Subject) -> None:
     embedding = next((m for m in subject.model.modules() if isinstance(m, nn.Embedding)), None)
     if subject.kind is None:
         subject.kind = "tokens" if subject.vocabulary is not None or embedding is not None else "vectors"
+        subject.kind_guessed = subject.kind == "tokens" and subject.vocabulary is None
     if subject.kind == "vectors" and subject.width is None:
         subject.width, subject.guessed_from = _first_width(subject.model)
         subject.guessed = subject.width is not None and sequence_family(subject.model) is None
 
 
-def _first_width(model: nn.Module) -> tuple[int | None, str]:
-    """The input width of the first module that has one, in the order of their definition, and its name and class."""
+def guess_again(subject: Subject, given: Tensor) -> None:
+    """Take a model with an embedding for one of vectors where these are given and a layer that reads as many numbers is
+    defined before the embedding, which is then of something else (distances, a second input); and back for ids.
+
+    Counter-example: a layer of the model's end that is defined first. The model then says what it cannot read.
+    """
+    width, _ = _first_width(subject.model, until=nn.Embedding)
+    if subject.kind == "tokens" and given.dim() == 2 and given.is_floating_point() and given.shape[1] == width:
+        subject.kind, subject.width = "vectors", width
+    elif subject.kind == "vectors" and given.dim() == 1 and not given.is_floating_point():
+        subject.kind, subject.width = "tokens", None
+
+
+def _first_width(model: nn.Module, until: type[nn.Module] | None = None) -> tuple[int | None, str]:
+    """The input width of the first module that has one, in the order of their definition, and its name and class; none
+    from the first module of a class on."""
     for name, module in model.named_modules():
+        if until is not None and isinstance(module, until):
+            break
         for attribute in ("input_size", "in_features", "d_model", "embed_dim"):
             width = getattr(module, attribute, None)
             if isinstance(width, int):

@@ -1,4 +1,5 @@
-"""Which mode a model runs in, said where its numbers depend on it: dropout and batch norm in training mode."""
+"""What is said of a model at the beginning of its runs: that it was rebuilt, and which mode it runs in where its
+numbers depend on that (dropout and batch norm in training mode)."""
 
 from __future__ import annotations
 
@@ -33,6 +34,12 @@ def depends(part: nn.Module) -> bool:
     if isinstance(part, nn.RNNBase):
         return part.dropout > 0 and part.num_layers > 1
     return isinstance(part, _BatchNorm) or (isinstance(part, nn.MultiheadAttention) and part.dropout > 0)
+
+
+def said_first(subject: Subject) -> list[Log]:
+    """The first lines of the log of a run."""
+    rebuilt = [Log(subject.rebuilt, "warning", "engine")] if subject.rebuilt else []
+    return rebuilt + said_of_mode(subject)
 
 
 def said_of_mode(subject: Subject) -> list[Log]:

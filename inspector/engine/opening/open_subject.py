@@ -32,6 +32,7 @@ from inspector.engine.opening.hugging_face.description import is_model_folder
 from inspector.engine.opening.hugging_face.folder_subject import open_folder
 from inspector.engine.opening.refused_formats import by_content, by_name
 from inspector.engine.opening.user_code import UserCode
+from inspector.engine.opening.weights_alone.open_weights import open_weights
 from inspector.engine.registries import LOADERS
 from inspector.engine.wording import a_class
 from inspector.records import CheckpointReport, Load, Place, counted
@@ -58,8 +59,14 @@ def open_subject(load: Load, code: UserCode | None = None) -> Opened:
     torch.manual_seed(load.seed)
     sample, wanted = _sample(load)
     folder = _model_folder(load.subject) if sample is None else None
+    alone = _weights_alone(load.subject) if sample is None and folder is None else None
     own: CheckpointReport | None = None
-    if folder is not None:
+    if alone is not None:
+        state, sha256 = read_and_hashed(alone, read_checkpoint)
+        subject, own = open_weights(state, alone, load.arguments)
+        own, folder = replace(own, sha256=sha256), alone
+        path, title = path_of(load.checkpoint) if load.checkpoint else None, subject.name
+    elif folder is not None:
         subject, own = open_folder(folder, load.arguments, load.device)
         path, title = path_of(load.checkpoint) if load.checkpoint else None, subject.name
     elif sample is not None:
@@ -100,6 +107,28 @@ def _model_folder(subject: str) -> Path | None:
     """The folder of Hugging Face's that a subject names; None where it names something else."""
     path = path_of(subject)
     return path if subject and is_a_folder(path) and is_model_folder(path) else None
+
+
+def _weights_alone(subject: str) -> Path | None:
+    """The checkpoint that a subject names, or the only one in a folder; None where it names something else."""
+    path = path_of(subject)
+    if not subject or not os.path.lexists(path):
+        return None
+    if is_a_folder(path):
+        held = _checkpoints_in(path)
+        return path if _loader_of_folder(path) is not None else path / held[0] if len(held) == 1 else None
+    return path if path.suffix.lower() in _suffixes() or _begins_as_checkpoint(path) else None
+
+
+def _begins_as_checkpoint(path: Path) -> bool:
+    """Whether a file that is not called like a checkpoint, nor like code, is one by its first bytes."""
+    if path.suffix.lower() == ".py" or by_name(path) is not None:
+        return False
+    try:
+        loader_of(path)
+    except InputError:
+        return False
+    return True
 
 
 def _sample_checkpoint(sample: Sample, wanted: str) -> Path | None:
@@ -167,11 +196,7 @@ def _unknown(subject: str) -> str:
         return _folder(Path(subject))
     names = ", ".join(sample.name for sample in list_samples()) or "none installed"
     if suffix in _suffixes():
-        held = _held(read_checkpoint(path_of(subject))) if os.path.lexists(subject) else ""
-        return (
-            f"{subject} is a checkpoint: it holds weights, not the model{held}. Name the model too, for example "
-            f"file.py:callable with --checkpoint {Path(subject).name}."
-        )
+        return f"There is no file {subject}; a checkpoint holds weights: name the model too, file.py:callable."
     foreign = by_name(Path(subject))
     if foreign is not None:
         return f"{subject} is {foreign.what}, which cannot be opened; give file.py:callable and a state dict."
@@ -200,14 +225,6 @@ def _checkpoints_in(path: Path) -> list[str]:
 
 def _few(names: Sequence[str], most: int = 6) -> str:
     return ", ".join(names[:most]) + (" …" if len(names) > most else "")
-
-
-def _held(state: State) -> str:
-    """What a checkpoint contains, as a short text."""
-    count = sum(tensor.numel() for tensor in state.tensors.values())
-    first = ", ".join(f"{name[:60]} {tuple(tensor.shape)}" for name, tensor in list(state.tensors.items())[:3])
-    more = " …" if len(state.tensors) > 3 else ""
-    return f" ({counted(len(state.tensors), 'tensor')}, {count:,} numbers, {state.layout}: {first}{more})"
 
 
 def _import_sample(sample: Sample, code: UserCode | None) -> ModuleType:

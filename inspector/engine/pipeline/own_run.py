@@ -19,7 +19,7 @@ from inspector.engine.analyses.attention.keys_again import name_sources
 from inspector.engine.errors import CancelledError, InputError, ModelError, model_error
 from inspector.engine.hooks.isolation import unchanged
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.model.training_mode import said_of_mode
+from inspector.engine.model.training_mode import said_first
 from inspector.engine.pipeline.analyse import analyse, chosen_quantities
 from inspector.engine.pipeline.frames import begin_frame
 from inspector.engine.pipeline.kept_trace import KeptTrace
@@ -54,7 +54,7 @@ def perform(
     moment = frame if frame is not None else Frame(index=0, label=batch.title)
     emit = begin_frame(subject, batch, sink, options, moment)
     if moment.index == 0:  # the frames after it are of the same model
-        for said in said_of_mode(subject):
+        for said in said_first(subject):
             sink.write(said)
     trace = Trace(
         subject, batch, only_looked_at=options.only_selected, places=dict(options.places or {}), editor=options.editor,

@@ -60,6 +60,8 @@ class Attention:
         heads: what the heads pass on, where the run keeps it (`Trace.passing_on`).
         products: of each call whose rows these are, what its scores are made of, where the model computed the weights
             and the run keeps it (`Trace.products`); why that is not known.
+        value_sums: (k,) the sum of the numbers of each value, of one query of attention that the model computed itself:
+            calls with other values are told apart by it.
         source_asked: False where nothing has shown yet whether keys, as many as queries, are of the same sequence.
         call: which call of its module it is, from 0; order: its number among the attentions of the run, as they ran.
     """
@@ -87,6 +89,7 @@ class Attention:
     highest: Tensor | None = None
     heads: Heads | None = None
     products: list[Products] | str = ""
+    value_sums: Tensor | None = None
     source_asked: bool = True
     call: int = 0
     order: int = 0

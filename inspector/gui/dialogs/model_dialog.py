@@ -58,6 +58,7 @@ class OpenModelDialog(QDialog):
         completer = QCompleter(self._names, self)
         completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
         self.subject.setCompleter(completer)
+        self.subject.setPlaceholderText("without one it is rebuilt from the checkpoint, as far as its names tell")
         self.subject.textChanged.connect(self._offer)
         self.subject.returnPressed.connect(self._accept)  # the list of completions keeps Enter from the dialog
         self.problem, self.details, self.more = plain_label(""), QPlainTextEdit(), QToolButton()
@@ -137,9 +138,10 @@ class OpenModelDialog(QDialog):
 
     def load(self) -> Load:
         """The request that the fields describe."""
+        subject, checkpoint = self.subject.text().strip(), self.checkpoint.text().strip()
         return Load(
-            subject=self.subject.text().strip(), arguments=json.loads(self.arguments.text() or "{}"),
-            checkpoint=self.checkpoint.text().strip(), device=self.device.currentText(),
+            subject=subject or checkpoint, arguments=json.loads(self.arguments.text() or "{}"),
+            checkpoint=checkpoint if subject else "", device=self.device.currentText(),
         )  # fmt: skip
 
     @Slot()
@@ -149,7 +151,7 @@ class OpenModelDialog(QDialog):
         where, name = _parts(self.subject.text())
         if where.endswith(".py") and not name and (only := lone(where)):
             self.subject.setText(f"{where}:{only}")
-        wrong = wrong_with(self.subject.text(), self.arguments.text())
+        wrong = wrong_with(self.subject.text(), self.arguments.text(), self.checkpoint.text())
         if wrong:
             self.say(wrong)
         else:
@@ -197,8 +199,9 @@ class OpenModelDialog(QDialog):
             self.checkpoint.setText(path)
 
 
-def wrong_with(subject: str, arguments: str) -> str:
-    """What is wrong with a model and its arguments as they were typed, as one line, or ""."""
+def wrong_with(subject: str, arguments: str, checkpoint: str = "") -> str:
+    """What is wrong with a model and its arguments as they were typed, as one line, or "". Without a model it is
+    rebuilt from the checkpoint's names and shapes."""
     try:
         good = isinstance(json.loads(arguments or "{}"), dict)
     except ValueError:
@@ -206,6 +209,8 @@ def wrong_with(subject: str, arguments: str) -> str:
     if not good:
         return 'The arguments are not a JSON object; expected for example {"hidden": 64}.'
     text = subject.strip()
+    if not text and checkpoint.strip():
+        return ""
     where, name = _parts(text)
     if name or find_sample(text) is not None or (text and is_of_transformers(text)):
         return ""

@@ -26,10 +26,11 @@ from inspector.records import Channel, DecodedTree
 
 Array = npt.NDArray[Any]
 HYPOTHESES, EVERYTHING = "hypotheses", "everything tried"
-MOST_TEXTS, MOST_LINES, MOST_LETTERS = 400, 6, 70
-"""Tokens up to which each is written, hypotheses that are listed, and letters of the text of each."""
-ROW, DRIFT, ELSE, TALLEST, LETTER = 14, 240, 130, 8000, 7
-"""Pixels of a row of the tree, of the drift, of what else there is, of everything at most, and of a letter."""
+MOST_TEXTS, MOST_LINES, FEW_LINES, MOST_LETTERS = 400, 6, 3, 70
+"""Tokens up to which each is written; hypotheses that are listed, those in a low panel, letters of the text of each."""
+ROW, WRITTEN_ROW, DRIFT, ELSE, TALLEST, LETTER = 14, 26, 240, 130, 8000, 7
+"""Pixels of a row of the tree, of one with its tokens above it, of the drift, of what else there is, of everything at
+most, and of a letter."""
 BY_SEQUENCE = ("statistic", "sequence")
 TREE, NEWEST = 0, -1
 """The frame that has the tree; the drift stands in that of the best hypothesis."""
@@ -79,7 +80,7 @@ class Decoding(Panel):
         self.dots = {name: pg.ScatterPlotItem(size=8, pen=None) for name in KINDS}
         for dots in self.dots.values():
             self.branches.addItem(dots)
-        self.legend = Legend(self.branches, list(self.dots.values()), list(self.dots), self.theme)
+        self.legend = Legend(self.branches, theme=self.theme)
         self._written: dict[tuple[Any, ...], pg.TextItem] = {}
         """(position in the tree, text, colour, anchor) → what is drawn."""
         self.figure.addItem(self.branches, row=1, col=0)
@@ -121,9 +122,10 @@ class Decoding(Panel):
             lines = list(hypothesis_lines(self.tree, MOST_LETTERS)) if self.tree is not None else []
         except CaptureError as problem:  # damaged, or still being written
             self.tree, lines = None, [str(problem)]
-        more = [f"and {len(lines) - MOST_LINES} more"] if len(lines) > MOST_LINES else []
+        most = MOST_LINES if self.height() > self.needs_height else FEW_LINES
+        more = [f"and {len(lines) - most} more"] if len(lines) > most else []
         several = [self._several(one) for one in self.channels() if one.dims == BY_SEQUENCE]
-        self.told.set_text("\n".join([*lines[:MOST_LINES], *more, *several]))
+        self.told.set_text("\n".join([*lines[:most], *more, *several]))
         if self.tree is not None:
             self._draw_tree(self.tree)
         self._draw_drift([channel for channel in self.channels() if channel.dims == ("step",)])
@@ -140,9 +142,7 @@ class Decoding(Panel):
         pairs = [(parent, at) for at, parent in enumerate(parents) if parent >= 0]
         order = np.array(pairs, int).reshape(-1)
         self.lines.setData(self.across[order], self.height_of[order])
-        for name, fates in KINDS.items():
-            own = [at for at, node in enumerate(self.nodes) if tree.tokens[node].fate in fates]
-            self.dots[name].setData(x=self.across[own], y=self.height_of[own])
+        self._draw_dots(tree)
         self._write(tree)
         asked = tree.decode
         at = f", token {self.until.value()} of {max(depths, default=0)}" if self.until.value() else ""
@@ -151,7 +151,20 @@ class Decoding(Panel):
         self.branches.set_title(f"{asked.how}, width {asked.width}{at}{going}: {counted}")
         self.branches.vb.setXRange(0.5, max(2.0, max(depths, default=1) + 0.7), padding=0)
         self.branches.vb.setYRange(float(self.height_of.min(initial=0.0)) - 0.7, 0.9, padding=0)
-        self.figure.setMinimumHeight(round(min(TALLEST, ELSE + DRIFT + ROW * (1 - self.height_of.min(initial=0.0)))))
+        row = WRITTEN_ROW if self._written and not self._all else ROW
+        self.figure.setMinimumHeight(round(min(TALLEST, ELSE + DRIFT + row * (1 - self.height_of.min(initial=0.0)))))
+
+    def _draw_dots(self, tree: DecodedTree) -> None:
+        """The tokens by what became of them; the legend names what there is."""
+        shown = []
+        for name, fates in KINDS.items():
+            own = [at for at, node in enumerate(self.nodes) if tree.tokens[node].fate in fates]
+            self.dots[name].setData(x=self.across[own], y=self.height_of[own])
+            shown += [name] if own else []
+        if [name for _, name in self.legend.entries] != shown:
+            self.legend.clear()
+            for name in shown:
+                self.legend.addItem(self.dots[name], name)
 
     def reset(self) -> None:
         """Another search is shown to its end."""

@@ -161,7 +161,7 @@ class Asking(Showing):
         elif suffix == ".py":
             self.models.ask(path)
         elif kind == "checkpoint":
-            self.models.ask(self.session.subject or self.settings.text("subject"), path)
+            self.models.for_checkpoint(path, self.session.subject or self.settings.text("subject"))
         elif self.session.catalog is None and is_there(path):
             self._wait_to_open(path)
         else:
@@ -180,7 +180,7 @@ class Asking(Showing):
                 self.session.note(Log(f"{Path(path).name} {ALSO_CHECKPOINTS}"))
             self.open_log(path)
         elif weights and len(weights) == 1 and not is_of_transformers(path):
-            self.models.ask(self.session.subject or self.settings.text("subject"), weights[0])
+            self.models.for_checkpoint(weights[0], self.session.subject or self.settings.text("subject"))
         elif weights and is_of_transformers(path):
             self.session.open_subject(Load(subject=path))
             self.show_state()

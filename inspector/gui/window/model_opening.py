@@ -35,6 +35,8 @@ class ModelOpening(QObject):
         self.offered = Offered()
         self.dialog: OpenModelDialog | None = None
         self._asked: Load | None = None
+        self._alone: Load | None = None
+        """A checkpoint that is opened without a model."""
         self.preferred: Callable[[], str] = lambda: "cpu"
         """The device that is chosen until the user chooses another one."""
         self.then: InputSpec | None = None
@@ -58,6 +60,15 @@ class ModelOpening(QObject):
         self.dialog.say(why)
         self.dialog.open()
 
+    def for_checkpoint(self, path: str, subject: str) -> None:
+        """Ask for which model a checkpoint is, `subject` or another one; where there is none, or that is a checkpoint
+        itself, the model is rebuilt from the names and shapes of its tensors."""
+        if subject and self.offered.kind_of(subject) != "checkpoint":
+            self.ask(subject, path)
+        else:
+            self.then, self._alone = None, Load(subject=path, device=self.preferred())
+            self.opened(self._alone)
+
     def _kept_fields(self) -> dict[str, str]:
         """The fields as they were at the end of the last window."""
         try:
@@ -79,6 +90,10 @@ class ModelOpening(QObject):
     def came_back(self, changes: Changes) -> bool:
         """Whether the model that could not be opened is the dialog's: then it shows why, above the same fields."""
         failure, load = changes.failure, changes.not_opened
+        if failure is not None and load is not None and self._alone is not None and load.subject == self._alone.subject:
+            self._alone = None
+            self.ask("", load.subject, why=failure.message)
+            return True
         if failure is None or load is None or self._asked is None or self.dialog is None:
             return False
         if replace(load, generation=0, partial=False) != self._asked:

@@ -40,16 +40,17 @@ class Layers(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Six steps that attend to one source, whose keys are computed again in each, through torch's kernel."""
+    """Six steps that attend to one source, whose keys are computed again in each."""
 
-    def __init__(self) -> None:
+    def __init__(self, attend) -> None:  # type: ignore[no-untyped-def]
         super().__init__()
+        self.attend = attend
         self.query, self.key, self.step = nn.Linear(D, D), nn.Linear(D, D), nn.GRUCell(D, D)
 
     def forward(self, x: Tensor) -> Tensor:
         h, rows = x.mean(1), []
         for _ in range(6):
-            seen = fused(self.query(h)[:, None, None], self.key(x)[:, None], x[:, None])
+            seen = self.attend(self.query(h)[:, None, None], self.key(x)[:, None], x[:, None])
             h = self.step(seen[:, 0, 0], h)
             rows.append(h)
         return torch.stack(rows, 1)
@@ -67,11 +68,36 @@ def test_layers_over_one_step(attend: object) -> None:
     assert maps(Layers(attend, pooling=False), 1) == [(HEADS, 1, 1)] * 2
 
 
-def test_layers_that_pool() -> None:
+@pytest.mark.parametrize("attend", [fused, by_hand])
+def test_layers_that_pool(attend: object) -> None:
     torch.manual_seed(0)
-    assert maps(Layers(fused, pooling=True), 5) == [(HEADS, 1, 5)] * 2
+    assert maps(Layers(attend, pooling=True), 5) == [(HEADS, 1, 5)] * 2
 
 
-def test_a_decoder_is_one_map() -> None:
+@pytest.mark.parametrize("attend", [fused, by_hand])
+@pytest.mark.parametrize("steps", [1, 5])
+def test_a_decoder_is_one_map(attend: object, steps: int) -> None:
     torch.manual_seed(0)
-    assert maps(Decoder(), 5) == [(1, 6, 5)]
+    assert maps(Decoder(attend), steps) == [(1, 6, steps)]
+
+
+class Written(nn.Module):
+    """A memory that is written in each step, read by its content: rows of one map, although no value stays."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.key, self.add = nn.Linear(D, D), nn.Linear(D, D)
+        self.memory = nn.Parameter(torch.randn(1, 4, D))
+
+    def forward(self, x: Tensor) -> Tensor:
+        memory, rows = self.memory + 0 * x[:, :1], []
+        for step in x.unbind(1):
+            weights = torch.softmax((memory @ self.key(step)[..., None])[..., 0], -1)
+            rows.append((weights[..., None] * memory).sum(1))
+            memory = memory + torch.tanh(self.add(step))[:, None]
+        return torch.stack(rows, 1)
+
+
+def test_a_memory_that_is_written_is_one_map() -> None:
+    torch.manual_seed(0)
+    assert (1, 5, 4) in maps(Written(), 5)  # and what its memory adds up to, as a scan

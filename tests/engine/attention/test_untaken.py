@@ -57,17 +57,13 @@ class Several(nn.Module):
 
     def of_positions(self, x: Tensor) -> Tensor:
         scores = x @ x.mT
-        if self.way == "scaled":
-            return (torch.softmax(scores, -1) * x.mean(-1)[:, None]) @ x
         if self.way == "heads mixed":
-            return (
-                torch.einsum("bhqk,h->bqk", torch.softmax(torch.stack([scores, 2 * scores], 1), -1), self.scores[:2])
-                @ x
-            )
+            heads = torch.stack([(n + 1) * scores for n in range(D)], -1).softmax(2)
+            return torch.as_tensor(self.gate(heads)[..., 0] @ x)
         return torch.softmax(scores, -1).mT @ x
 
 
-OTHERS = ("fixed", "gate", "another axis", "scaled", "heads mixed")
+OTHERS = ("fixed", "gate", "another axis", "heads mixed")
 """Those without the softmax of the gate."""
 
 REASONS = {
@@ -82,8 +78,7 @@ REASONS = {
     "soft embedding": judging.PARAMETERS,
     "one by one": judging.PIECES,
     "another axis": judging.ELSEWHERE,
-    "scaled": judging.SCALED,
-    "heads mixed": judging.ELSEWHERE,
+    "heads mixed": judging.LAYER,
 }
 
 

@@ -47,12 +47,43 @@ def after(x: Tensor) -> Tensor:
     return (powers @ x) / (1 + powers.sum(-1, keepdim=True))
 
 
+MIX = nn.Parameter(torch.tensor([[0.7, -0.2], [0.4, 1.5]], dtype=torch.float64), requires_grad=False)
+
+
+def two(x: Tensor) -> Tensor:
+    """(b, h, q, k) causal weights of two heads."""
+    return torch.stack([scores(x), -2 * scores(x)], 1).masked_fill(~MAY, -math.inf).softmax(-1)
+
+
+def mixed(x: Tensor) -> Tensor:
+    """(g, q, k) the weights of each head times a number for each other head, added."""
+    first, second = plain_softmax(own(x), MAY), plain_softmax(-2 * own(x), MAY)
+    return torch.stack([first * float(MIX[0, g]) + second * float(MIX[1, g]) for g in range(2)])
+
+
+def near(x: Tensor) -> Tensor:
+    """(b, k) a window around a position that depends on the sequence (Luong et al. 2015, local-p attention)."""
+    at = T * torch.sigmoid(x.mean((1, 2)))
+    return torch.exp(-((torch.arange(T).double() - at[:, None]) ** 2) / 2)
+
+
 Ways = dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]]
 SHOWN: Ways = {
     "softmax one": (lambda x: (scores(x).exp() / (1 + scores(x).exp().sum(-1, keepdim=True))) @ x, one_more),
     "softmax one, stable": (lambda x: torch.einsum("bqk,bkd->bqd", stable(scores(x)), x), one_more),
     "softmax one, multiply and sum": (lambda x: (stable(scores(x))[..., None] * x[:, None]).sum(2), one_more),
     "softmax one, divided afterwards": (after, one_more),
+    "heads mixed": (
+        lambda x: (torch.einsum("bhqk,hg->bgqk", two(x), MIX) @ x[:, None]).sum(1), mixed
+    ),
+    "times a window": (
+        lambda x: (scores(x).softmax(-1) * near(x)[:, None].expand(-1, T, -1)) @ x,
+        lambda x: (plain_softmax(own(x)) * near(x)[SAMPLE])[None],
+    ),
+    "times a window, multiply and sum": (
+        lambda x: ((scores(x).softmax(-1) * near(x)[:, None].expand(-1, T, -1))[..., None] * x[:, None]).sum(2),
+        lambda x: (plain_softmax(own(x)) * near(x)[SAMPLE])[None],
+    ),
     "softmax one, masked": (
         lambda x: stable(scores(x).masked_fill(~MAY, -math.inf)) @ x, lambda x: one_more(x, MAY)
     ),

@@ -278,6 +278,7 @@ class ByHand(WeightedSums):
                     self.facts.pass_on(source, out, after)
                 elif weights:
                     self._multiplies(known, left, right, out)
+                    self._scaled(known, source, other, out)
 
     def _of_scores(self, known: Facts, source: Tensor, other: Any, out: Tensor) -> None:
         """A product of scores, or of weights made of them, with a decay, a mask, one over a sum; or values."""
@@ -304,12 +305,27 @@ class ByHand(WeightedSums):
             if isinstance(piece, Tensor) and isinstance(value, Tensor):
                 self.pieces.product(piece, value, out)
 
+    def _scaled(self, known: Facts, source: Tensor, other: Tensor, out: Tensor) -> None:
+        """A softmax times as many other numbers (a window around a position, Luong et al. 2015, equation 10) may still
+        be weights of what is summed next; that of a gate is not."""
+        first, factor = known.origin, self.facts.of(other)
+        weighs = factor is not None and factor.origin is not None
+        if first is None or first.kind != "softmax" or source.shape != out.shape or weighs:
+            return
+        origin = Origin(
+            "scaled", first.place, first.module, tuple(out.shape), first.axis, first.features, first.fixed,
+            parts=(first,),
+        )  # fmt: skip
+        self.facts.note(out, Facts(masked=known.masked, origin=origin))
+
     def layer(self, args: Args, kwargs: Kwargs, out: Any) -> None:
         """A linear layer: its last axis has a weight of its own for each position."""
         weight = kwargs.get("weight", args[1] if len(args) > 1 else None)
         if isinstance(out, Tensor) and out.dim():
             known = self.facts.of(args[0]) if args else None
             ends = None if known is None else known.ends
+            if known is not None and known.origin is not None:
+                known.origin.reason = known.origin.reason or judging.LAYER
             scored = self._additive(out, weight) if isinstance(weight, Tensor) else None
             given = self.facts.given(args[0]) if args else 0
             self.facts.note(

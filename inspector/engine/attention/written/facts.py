@@ -26,14 +26,15 @@ class Origin:
     """One call whose result may be weights, and what became of it.
 
     Attributes:
-        kind: "softmax", "sigmoid" or "" (weights that were found by their values).
+        kind: "softmax", "scaled" (that multiplied by other numbers), "mixed" (over heads), "sigmoid", … or "" (found by
+            their values).
         shape: of the result; axis: over which it is normalised.
         features: the axis is the output of a layer with a weight for each of its positions.
         fixed: the scores are parameters.
         taken: it was attention.
         reason: why it is not, as far as is known.
         masked: of indices of keys, (…, k) which keys were masked in the scores.
-        parts: of a sum or difference of several softmaxes, those.
+        parts: of several softmaxes put together, or one that was multiplied or mixed, those.
         scores: what the softmax was given, with its graph; only where products are kept.
     """
 

@@ -17,6 +17,8 @@ KINDS = {
     "exp": "exp of the scores, divided by the model",
     "scores": "computed from the scores without a softmax",
     "several": "several softmaxes added or subtracted",
+    "mixed": "heads of a softmax mixed by a matrix",
+    "scaled": "a softmax multiplied by other numbers",
     "": "recognised by its values: each row sums to 1",
 }
 """By the kind of their origin."""
@@ -25,7 +27,7 @@ KINDS = {
 def how_computed(layout: Layout, known: Facts, origin: Origin, weights: Tensor) -> str:
     """How a map came about, for the method of what is computed from it; "" where there is nothing to say."""
     kind = KINDS.get(origin.kind, "")
-    if origin.kind in ("exp", "scores", "several"):
+    if origin.kind in ("exp", "scores", "several", "scaled", "mixed"):
         kind += "" if judging.sums_to_one(weights) else ": rows need not sum to 1"
         kind += ", weights may be below 0" if bool((weights < 0).any()) else ""
     keys = (

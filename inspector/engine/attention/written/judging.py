@@ -31,6 +31,7 @@ LAYERS = "it weighs the results of layers with different weights: a mixture"
 OUTPUTS = "its scores are the outputs of one layer, with a weight for each: a mixture or a router"
 ELSEWHERE = "its result is summed over another axis than the one over which it is normalised"
 PIECES = "its weights are taken one by one (by an index), so its sum is not seen as one"
+LAYER = "a layer reads it, which mixes its heads or reads probabilities: what it makes of it is not followed"
 SCALED = "it multiplies other numbers, and these products are not summed over that axis as weights of values"
 
 TOLERANCE, AT_LEAST = 4.0, 1e-5
@@ -69,6 +70,15 @@ def _over_another_axis(origin: Origin, contraction: Contraction, roles: Roles) -
     left = contraction.left
     same = tuple(left.tensor.shape) == tuple(origin.shape) and len(left.axes) == left.tensor.dim()
     return same and left.axes[origin.axis] not in roles.keys
+
+
+def over_others(origin: Origin, contraction: Contraction, roles: Roles) -> bool:
+    """Whether a softmax that was multiplied by other numbers, or mixed, is summed over something else than its own
+    axis."""
+    keys = math.prod(map(contraction.left.size, roles.keys))
+    return origin.kind in ("scaled", "mixed") and (
+        keys != origin.shape[origin.axis] or _over_another_axis(origin, contraction, roles)
+    )
 
 
 def is_parameter(tensor: object) -> bool:

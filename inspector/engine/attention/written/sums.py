@@ -13,7 +13,6 @@ from torch import Tensor
 from inspector.engine.attention.calls import from_weights
 from inspector.engine.attention.key_source import SELF
 from inspector.engine.attention.projections import Projections
-from inspector.engine.attention.put_together import of_keys
 from inspector.engine.attention.selected_sample import SelectedSample
 from inspector.engine.attention.written import judging, linear, masking, picked, scores
 from inspector.engine.attention.written.contraction import (
@@ -30,10 +29,12 @@ from inspector.engine.attention.written.facts import Facts, FactTable, Origin
 from inspector.engine.attention.written.how_computed import how_computed
 from inspector.engine.attention.written.layout import Layout, lay_out
 from inspector.engine.attention.written.linear import LinearAttention
+from inspector.engine.attention.written.mixed_heads import note_mixed
 from inspector.engine.attention.written.own_keys import OWN_KEY, with_own_keys
 from inspector.engine.attention.written.pieces import Pieces
 from inspector.engine.attention.written.product_nodes import Operands
 from inspector.engine.attention.written.products import products_behind
+from inspector.engine.attention.written.value_ends import ends_of_values
 from inspector.engine.attention.written.whose_keys import WhoseKeys
 from inspector.engine.attention.written.windows import WHOLE, place_of, windows_of
 from inspector.engine.errors import Unsupported
@@ -203,7 +204,11 @@ class WeightedSums:
             left = Operand(contraction.left.tensor.to(contraction.out.tensor.dtype), contraction.left.axes)
             contraction = replace(contraction, left=left)
         origin = known.origin or self._by_values(contraction, roles) or self._by_scores(contraction, roles)
-        if origin is None or (origin.kind == "exp" and origin.reason):
+        if (
+            origin is None
+            or (origin.kind == "exp" and origin.reason)
+            or judging.over_others(origin, contraction, roles)
+        ):
             return False
         known = self.facts.of(contraction.left.tensor.detach()) or NOTHING
         if origin.kind in ("sigmoid", "hard"):
@@ -212,6 +217,8 @@ class WeightedSums:
         reason = judging.verdict(self.selected, origin, contraction, roles, known, values)
         if reason:
             origin.take(reason)
+            if reason == judging.ELSEWHERE:
+                note_mixed(self.facts, contraction, known, origin)
             return False
         if origin.taken:  # other values with the same weights
             if id(origin) in self.by_origin:
@@ -330,8 +337,10 @@ class WeightedSums:
             source=self.keys.of_weights(layout.contraction.left.tensor) if _is_square(part) else None,
         )  # fmt: skip
         seen = place.put(seen)
-        seen.ends = self._ends(layout) if shown is layout else None
+        seen.ends = ends_of_values(self.selected, self.facts, layout, self.of_itself) if shown is layout else None
         seen.check = whole.check()
+        if shown is layout and part.shape[-2] == 1:
+            seen.value_sums = layout.values().detach().double().sum((0, 2))
         if own_keys is not None:
             seen.keys_from = OWN_KEY
         if self.selected.passing_on and shown is not layout:
@@ -355,19 +364,6 @@ class WeightedSums:
             self.by_origin[id(origin)] = seen
             self.projections.expect(seen, layout.passed_on(self.result), self.result)
 
-    def _ends(self, layout: Layout) -> KeyEnds | None:
-        """What the values were put together from; the first and last ones themselves where that was not seen."""
-        known = self.facts.of(layout.contraction.right.tensor)
-        if known is not None and known.ends is not None:
-            return None if any(one is known.ends for one in self.of_itself) else known.ends
-        right = layout.contraction.right
-        axes = [axis for axis in right.axes if axis not in layout.roles.keys]
-        if len(layout.roles.keys) != 1 or (layout.batch and layout.batch not in axes):
-            return None
-        batch = layout.batch if layout.batch in axes else ""
-        ordered = right.ordered(batch + layout.roles.keys + "".join(axis for axis in axes if axis != batch))
-        return of_keys(self.selected, ordered, 1 if batch else 0) if batch or self.selected.batch == 1 else None
-
     def _allow(self, part: Tensor) -> None:
         """Count the bytes of a map. Raises Unsupported where there are too many."""
         size = part.numel() * part.element_size()
@@ -384,7 +380,9 @@ class WeightedSums:
 
     def _normalised(self, tensor: object) -> bool:
         known = self.facts.of(tensor)
-        return known is not None and (known.made or known.origin is not None)
+        return known is not None and (
+            known.made or (known.origin is not None and known.origin.kind not in ("scaled", "mixed"))
+        )
 
     def _any(self, *tensors: object) -> bool:
         return any(self._weighs(tensor) for tensor in tensors)

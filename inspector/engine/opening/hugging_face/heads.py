@@ -120,7 +120,8 @@ def no_scores(output: Any) -> Tensor | None:
 def next_token_loss(output: Any, batch: Batch) -> Tensor:
     """(b, t): −ln p of the token that follows each step, NaN at the last one and at padding."""
     following = batch.inputs[:, 1:]
-    losses = cross_entropy(output.logits[:, :-1].float().transpose(1, 2), following, reduction="none")
+    logits = output if isinstance(output, Tensor) else output.logits
+    losses = cross_entropy(logits[:, :-1].float().transpose(1, 2), following, reduction="none")
     return pad(losses.masked_fill(~batch.mask()[:, 1:], torch.nan), (0, 1), value=torch.nan)
 
 

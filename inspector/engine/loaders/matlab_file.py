@@ -1,0 +1,47 @@
+"""Arrays of MATLAB by name: .mat up to version 7, by scipy. Cells, structures and text are left out."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+from torch import Tensor
+
+from inspector.engine.contracts import State
+from inspector.engine.errors import InputError
+from inspector.engine.model.matlab_child import own_file, read_matlab
+from inspector.engine.model.named_arrays import as_tensor, most_bytes
+from inspector.engine.model.npy import read_npy
+from inspector.engine.registries import LOADERS
+
+
+class MatlabFile:
+    """Arrays as MATLAB's save and scipy.io.savemat write them; every one has two axes at least."""
+
+    title = "MATLAB"
+    summary = "Arrays by name in .mat up to version 7 (extra [formats])."
+    suffixes = (".mat",)
+    magic = (b"MATLAB 5.0",)
+
+    def sniff(self, path: Path, head: bytes) -> bool:
+        """The text at the beginning of version 5 to 7."""
+        return head.startswith(self.magic)
+
+    def load(self, path: Path) -> State:
+        """All arrays of numbers. Raises InputError for a damaged file, or without scipy."""
+        tensors: dict[str, Tensor] = {}
+        with own_file() as target:
+            names = read_matlab(path, target)
+            with zipfile.ZipFile(target.name) as archive:
+                for number, name in enumerate(names):
+                    member = archive.getinfo(f"a{number}.npy")
+                    with archive.open(member) as stream:
+                        found = as_tensor(read_npy(stream, member.file_size, most_bytes(path)))
+                    if found is not None:
+                        tensors[name] = found
+        if not tensors:
+            raise InputError(f"{path.name} holds no arrays of numbers.")
+        return State(tensors, "MATLAB arrays")
+
+
+LOADERS.register("matlab")(MatlabFile())

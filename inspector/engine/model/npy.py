@@ -1,0 +1,28 @@
+"""One array in numpy's own format, whose header is checked before memory is allocated for what it claims."""
+
+from __future__ import annotations
+
+import math
+from typing import IO, Any
+
+import numpy.typing as npt
+from numpy.lib import format as npy
+
+MAGIC = npy.MAGIC_PREFIX
+
+
+def read_npy(stream: IO[bytes], size: int, most: int) -> npt.NDArray[Any]:
+    """One array of at most `size` bytes (of its file) and `most`. Raises ValueError; nothing is unpickled."""
+    version = npy.read_magic(stream)
+    readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    if version not in readers:
+        raise ValueError(f"it is of version {version[0]}.{version[1]} of the format; expected 1.0 or 2.0")
+    shape, _, dtype = readers[version](stream)
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects, which are never unpickled; expected numbers")
+    claimed = math.prod(shape) * dtype.itemsize
+    if claimed > size - stream.tell() or claimed > most:
+        raise ValueError(f"its header claims {claimed:,} bytes, the file has {size - stream.tell():,}")
+    stream.seek(0)
+    array: npt.NDArray[Any] = npy.read_array(stream, allow_pickle=False)
+    return array
