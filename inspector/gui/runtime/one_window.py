@@ -13,6 +13,7 @@ import json
 import os
 import stat
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -56,7 +57,9 @@ def like_this(python: str | None) -> Like:
 
 def folder() -> Path | None:
     """Where windows are listed, made where it is not there; None where it is not this user's alone."""
-    where = Path(platformdirs.user_runtime_dir("inspector", appauthor=False))
+    with warnings.catch_warnings():  # without XDG_RUNTIME_DIR it says which other folder it takes
+        warnings.simplefilter("ignore")
+        where = Path(platformdirs.user_runtime_dir("inspector", appauthor=False))
     try:
         where.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = where.lstat()
