@@ -189,7 +189,7 @@ def test_only_so_much_is_checked_unless_asked_for(damaged: Path, monkeypatch: py
         (["run", "char-gru", "--text", "Alice", "--edit", "rnn.l0:gate/nose=0"], 2, "no 'gate/nose'; there are h"),
         (["run", "char-gru", "--text", "Alice", "--edit", "input=ï@2"], 2, "'ï'"),
         (["run", "no.such.module:Model"], 2, "no module"),
-        (["run", "weights.pt"], 2, "holds weights, not the model"),
+        (["run", "weights.pt"], 2, "There is no file weights.pt; a checkpoint holds weights"),
         (["list", "missing.inspect"], 2, "no capture"),
         (["export", "missing.inspect", "--channel", "x", "--to", "x.npy"], 2, "no capture"),
         (["export", "missing.inspect", "--to", "x.npy"], 2, "what to export"),
