@@ -133,6 +133,14 @@ def test_weights_that_exist_as_a_tensor_are_a_map(way: str) -> None:
     assert not [text for text in seen.logged() if "not taken" in text]
 
 
+def test_a_map_that_is_no_softmax_is_not_called_one() -> None:
+    seen = ran(Written(lambda x: scores(x).sigmoid() @ x).eval(), inputs())
+    channel = seen.sink.channel("inner:attention")
+    assert "softmax" not in channel.formula
+    assert not channel.source
+    assert "sigmoid" in channel.method
+
+
 def test_a_masked_key_is_masked() -> None:
     x = inputs()
     for way in (
