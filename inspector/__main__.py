@@ -11,9 +11,20 @@ def main() -> int:
     here = Path.cwd()
     if not sys.flags.safe_path and Path(sys.path[0]) == here != Path(__file__).parents[1]:
         del sys.path[0]
+    if len(sys.argv) == 1:
+        _show_at_once()
     from inspector.cli import main as command
 
     return command()
+
+
+def _show_at_once() -> None:
+    """The window is wanted: its card is shown before the commands are imported, where Qt can be."""
+    try:
+        from inspector.gui.window.first_frame import import_behind_it
+    except ImportError:
+        return  # the command says what is missing
+    import_behind_it()
 
 
 if __name__ == "__main__":

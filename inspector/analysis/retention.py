@@ -26,21 +26,24 @@ def retained(gate: Array, span: int, *, high: bool = True) -> Array:
     out = np.full(kept.shape, -np.inf)
     if len(kept) < span:
         return out
+    if kept.min(initial=1.0) > 0 and kept.max(initial=1.0) < np.inf:  # as of every gate that saturates nowhere
+        out[span - 1 :] = _in_span(np.log(kept), span)
+        np.exp(out[span - 1 :], out=out[span - 1 :])
+        return out
     nothing, unknown = kept == 0, ~np.isfinite(kept)
-    logs = np.log(np.where(nothing | unknown, 1.0, np.abs(kept)))
-    total = np.cumsum(np.vstack((np.zeros((1, kept.shape[1])), logs)), axis=0)
-    result = np.exp(total[span:] - total[:-span])
-    result[_count_in_span(kept < 0, span) % 2 == 1] *= -1
-    result[_count_in_span(nothing, span) > 0] = 0
-    result[_count_in_span(unknown, span) > 0] = np.nan
+    result = np.exp(_in_span(np.log(np.where(nothing | unknown, 1.0, np.abs(kept))), span))
+    result[_in_span(kept < 0, span, np.int32) % 2 == 1] *= -1
+    result[_in_span(nothing, span, np.int32) > 0] = 0
+    result[_in_span(unknown, span, np.int32) > 0] = np.nan
     out[span - 1 :] = result
     return out
 
 
-def _count_in_span(flags: Array, span: int) -> Array:
-    """How many of the last `span` rows are True, from row span − 1 on."""
-    count = np.cumsum(np.vstack((np.zeros((1, flags.shape[1]), np.int32), flags.astype(np.int32))), axis=0)
-    found: Array = count[span:] - count[:-span]
+def _in_span(values: Array, span: int, dtype: type = np.float64) -> Array:
+    """Sums of the last `span` rows, from row span − 1 on; of flags how many are True."""
+    total: Array = np.zeros((len(values) + 1, values.shape[1]), dtype)
+    np.cumsum(values, axis=0, dtype=dtype, out=total[1:])
+    found: Array = total[span:] - total[:-span]
     return found
 
 

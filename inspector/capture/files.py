@@ -43,6 +43,8 @@ class GuardedFile:
         self._file: FileIO | None = None
         self._known: Signature | None = None
         self._suspected: Signature | None = None
+        self._seen = 0
+        """Bytes that it had at least once since it was opened; reading finds out where it has fewer now."""
         self._lock = threading.Lock()
         self._finished = False
 
@@ -80,9 +82,11 @@ class GuardedFile:
         return self._file
 
     def holds(self, end: int) -> bool:
-        """Whether the file has this many bytes now."""
+        """Whether the file has this many bytes, or had when it was asked before."""
         file = self._open()
-        enough = file is not None and os.fstat(file.fileno()).st_size >= end
+        if file is not None and self._seen < end:
+            self._seen = os.fstat(file.fileno()).st_size
+        enough = file is not None and self._seen >= end
         if self._finished:
             self._let_go()
         return enough
@@ -145,7 +149,7 @@ class GuardedFile:
     def _let_go(self) -> None:
         if self._file is not None:
             self._file.close()
-            self._file = None
+            self._file, self._seen = None, 0
 
     def __del__(self) -> None:
         """A capture that was not closed leaves no file open."""

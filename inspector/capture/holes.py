@@ -55,8 +55,12 @@ def holes_of(bounds: Box, pages: Sequence[PageRow], is_bad: Callable[[PageRow], 
     if np.prod([len(own) - 1 for own in edges], dtype=object) > MOST_CELLS:
         return Holes((), tuple(box for box, mark in inside if mark == DAMAGED))
     grid = np.full([len(own) - 1 for own in edges], KNOWN if filled else MISSING, np.uint8)
-    for box, mark in inside:
-        grid[tuple(slice(*np.searchsorted(own, sides)) for own, sides in zip(edges, box, strict=True))] = mark
+    corners = np.array([box for box, _ in inside], np.int64).reshape(len(inside), len(bounds), 2)
+    cells = (
+        np.stack([np.searchsorted(own, corners[:, axis]) for axis, own in enumerate(edges)], 1) if edges else corners
+    )
+    for sides, (_, mark) in zip(cells.tolist(), inside, strict=True):
+        grid[tuple(slice(first, stop) for first, stop in sides)] = mark
     return Holes(tuple(_boxes(grid == MISSING, edges)), tuple(_boxes(grid == DAMAGED, edges)))
 
 
@@ -72,12 +76,22 @@ def _boxes(marked: npt.NDArray[np.bool_], edges: Sequence[npt.NDArray[Any]]) -> 
     if not marked.ndim:
         return [()]
     rows = marked.reshape(len(marked), -1)
+    if rows.shape[1] == 1:  # as of pages that span every axis but the first
+        return _runs(rows[:, 0], edges)
     changes = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1)) + 1
     found: list[Box] = []
     for first, stop in pairwise((0, *changes.tolist(), len(rows))):
         side = (int(edges[0][first]), int(edges[0][stop]))
         found += [(side, *rest) for rest in _boxes(marked[first], edges[1:])]
     return found
+
+
+def _runs(marked: npt.NDArray[np.bool_], edges: Sequence[npt.NDArray[Any]]) -> list[Box]:
+    """The marked parts where only the first axis is divided."""
+    rest = tuple((int(own[0]), int(own[-1])) for own in edges[1:])
+    turns = np.flatnonzero(np.diff(marked, prepend=False, append=False))
+    sides = edges[0][turns].tolist()
+    return [((first, stop), *rest) for first, stop in zip(sides[::2], sides[1::2], strict=True)]
 
 
 def inside(box: Box, bounds: Box) -> tuple[slice, ...] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from inspector.capture.layout import MAX_ELEMENTS, MAX_JSON, CaptureError, elements
@@ -48,12 +49,13 @@ def read_record(text: Any, kind: type[Any], where: str) -> Any:
 def read_page(row: tuple[Any, ...], itemsize: int, ndim: int) -> PageRow:
     """A page row whose numbers are consistent with each other and with its channel. Raises CaptureError."""
     numbers = (*row[:6], row[8])
-    if not all(type(number) is int and 0 <= number < 2**62 for number in numbers):
+    if set(map(type, numbers)) != {int} or min(numbers) < 0 or max(numbers) >= 2**62:
         raise CaptureError(f"Page {row[0]!r} has a damaged row.")
     start, shape = _ints(row[6]), _ints(row[7])
-    if len(shape) != ndim or len(start) != ndim or elements(shape) * itemsize != row[5]:
+    count = elements(shape)
+    if len(shape) != ndim or len(start) != ndim or count * itemsize != row[5]:
         raise CaptureError(f"Page {row[0]} has {row[5]} bytes, which does not fit its shape {shape}.")
-    if any(s + n > MAX_ELEMENTS for s, n in zip(start, shape, strict=True)) or elements(shape) > MAX_ELEMENTS:
+    if any(s + n > MAX_ELEMENTS for s, n in zip(start, shape, strict=True)) or count > MAX_ELEMENTS:
         raise CaptureError(f"Page {row[0]} lies beyond any array.")
     return PageRow(row[0], row[1], row[2], row[3], row[4], row[5], start, shape, row[8])
 
@@ -61,6 +63,12 @@ def read_page(row: tuple[Any, ...], itemsize: int, ndim: int) -> PageRow:
 def _ints(text: Any) -> tuple[int, ...]:
     if not isinstance(text, str) or len(text) > 200:
         raise CaptureError("A page has a damaged shape.")
+    return _ints_of(text)
+
+
+@lru_cache(maxsize=1 << 16)
+def _ints_of(text: str) -> tuple[int, ...]:
+    """Pages of all channels begin at the same steps, so that most texts come many times."""
     try:
         values = json.loads(text)
     except (ValueError, RecursionError):

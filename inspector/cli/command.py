@@ -73,6 +73,10 @@ def cli(ctx: click.Context, python: str | None, new_window: bool, debug: bool) -
 
 
 def _window(paths: list[str], python: str | None, at: ViewAt | None = None, *, new: bool = True) -> int:
+    from inspector.gui.window.first_frame import import_behind_it
+
+    if new or not paths:  # else a window that is open may take them
+        import_behind_it()
     from inspector.gui.app import run
 
     return run(paths, python=python, at=at or ViewAt(), new_window=new)

@@ -26,6 +26,9 @@ def demo(python: str | None, debug: bool) -> None:
     from inspector.gui.runtime.display import has_display
 
     if has_display() and _qt_starts():
+        from inspector.gui.window.first_frame import import_behind_it
+
+        import_behind_it()
         from inspector.gui.app import run as run_window
 
         raise SystemExit(run_window([], demo=True, python=python))

@@ -42,7 +42,8 @@ MAX_STEP = 10**15
 
 REBUILDING = "rebuilding"
 """The key of a State's `meta` with hints for rebuilding a model from weights alone: `not_run`, {name of a module: why
-it and what follows is not run}; `remarks`, sentences; `guessed`, what else is a guess; `nonlinearity`."""
+it and what follows is not run}; `remarks`, sentences; `guessed`, what else is a guess; `nonlinearity`; `cells`, {name
+of a layer of Keras: its kind and settings}."""
 
 
 @dataclass(slots=True)

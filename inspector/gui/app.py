@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import signal
 import sys
 from collections.abc import Callable
-
-from PySide6.QtWidgets import QApplication
 
 from inspector.gui.runtime.crash_file import NativeCrashes
 from inspector.gui.runtime.display import has_display
@@ -16,6 +13,7 @@ from inspector.gui.runtime.one_window import TakesFiles, hand_over
 from inspector.gui.state.preferred import memory_of, python_of, runs_of, threads_of
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
+from inspector.gui.window.first_frame import refused, take_away, the_application
 from inspector.gui.window.main_window import Window
 from inspector.gui.window.open_at import WHOLE
 from inspector.gui.window.preferences import use_font_size
@@ -25,20 +23,6 @@ from inspector.transport.process import WorkerProcess
 
 Say = Callable[..., None]
 CRASHED = "The window crashed the last time it was open; {} says where, and can be sent."
-
-
-def refused() -> str:
-    """Why this Qt cannot be used, as one line, or ""."""
-    try:
-        version = importlib.metadata.version("PySide6_Essentials")
-    except importlib.metadata.PackageNotFoundError:
-        return ""
-    if version.split(".")[:2] == ["6", "12"] and sys.version_info < (3, 12):
-        return (
-            f"PySide6 {version} aborts on Python {sys.version_info.major}.{sys.version_info.minor}: install "
-            "PySide6_Essentials 6.10.3 (pip install -c constraints.txt …), or use Python 3.12."
-        )
-    return ""
 
 
 def make_window(python: str | None = None) -> Window:
@@ -64,10 +48,7 @@ def run(
     if reason:
         sys.stderr.write(reason + "\n")
         return 2
-    application = QApplication.instance() or QApplication(["inspector"])
-    assert isinstance(application, QApplication)
-    application.setApplicationName("inspector")
-    application.setStyle("Fusion")
+    application = the_application()
     if paths and not new_window and hand_over(paths, at, python_of(Settings(), python)):
         sys.stdout.write("Opened in the window that is there already; --new-window opens another.\n")
         return 0
@@ -82,6 +63,7 @@ def run(
         window.session.sentence = CRASHED.format(crashed)
     window.show()
     application.processEvents()
+    take_away()
     signal.signal(signal.SIGINT, lambda *_: window.close())
     window.session.start_worker()  # torch loads in its process while the panels do in this one
     preparing = Preparing(window, window.loading(), lambda: begin(window, paths, demo, at))

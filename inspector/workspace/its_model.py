@@ -18,11 +18,12 @@ def load_of(start: RunStart) -> Load:
     where, named, _ = subject.rpartition(":")
     if where.endswith(".py") and not is_a_file(where):
         raise LookupError(f"its model is {subject}, and there is no file {where} here")
-    if not named and find_sample(subject) is None and not is_a_file(subject):
+    sample = None if named else find_sample(subject)
+    if not named and sample is None and not is_a_file(subject):
         raise LookupError(f"its model, {subject}, was an object of the code that ran it, which no name opens")
     if start.checkpoint and not is_there(start.checkpoint):
         raise LookupError(f"its checkpoint {start.checkpoint} is no longer there")
-    alone = not named and find_sample(subject) is None  # a checkpoint of a sample, which names both
+    alone = not named and sample is None  # a checkpoint of a sample, which names both
     return Load(subject=subject, checkpoint="" if alone else start.checkpoint, seed=start.seed or 0)
 
 

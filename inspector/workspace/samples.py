@@ -7,7 +7,7 @@ checkpoints lie beside it as here: `checkpoints/MODULE/step-000400.safetensors`.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.machinery import PathFinder
@@ -74,10 +74,19 @@ def list_samples() -> list[Sample]:
 
 def own_samples() -> list[Sample]:
     """The sample models that came with this package."""
+    return _own(lambda _name: True)
+
+
+def _own(wanted: Callable[[frozenset[str]], bool]) -> list[Sample]:
+    """Those of the package whose names, as on the card and as the file's stem, are wanted; in order."""
     folder = samples_folder()
     if folder is None:
         return []
-    found = [sample for path in sorted(folder.glob("*.py")) if (sample := read_sample(path, OWN)) is not None]
+    found = []
+    for path in sorted(folder.glob("*.py")):
+        texts = _texts_in(path)
+        if texts is not None and wanted(frozenset((texts["name"], path.stem))):
+            found.append(_made(path, OWN, texts))
     return sorted(found, key=lambda sample: (int(sample.row.lstrip("S") or 0), sample.name))
 
 
@@ -120,12 +129,20 @@ def _file_of(module: str) -> Path | None:
 
 def read_sample(path: Path, package: str = "") -> Sample | None:
     """The sample in a file of a package, or None when the file has no card."""
+    texts = _texts_in(path)
+    return None if texts is None else _made(path, package, texts)
+
+
+def _texts_in(path: Path) -> dict[str, str] | None:
+    """What the card of a file says; None where it has none, or cannot be read."""
     try:
-        texts = card_texts(path, CARD)
+        return card_texts(path, CARD)
     except (OSError, SyntaxError, ValueError):
         return None
-    if texts is None:
-        return None
+
+
+def _made(path: Path, package: str, texts: dict[str, str]) -> Sample:
+    """The sample of a card, with the checkpoints that lie beside it."""
     files = tuple(sorted((path.parent / "checkpoints" / path.stem).glob("*.safetensors")))
     return Sample(file=path, checkpoints=files, module=f"{package}.{path.stem}".lstrip("."), **texts)
 
@@ -167,7 +184,8 @@ def _card(node: ast.stmt, name: str) -> dict[str, Any] | None:
 
 def find_sample(name: str) -> Sample | None:
     """The sample of a name: as on its card, or its file's stem."""
-    for sample in list_samples():
-        if name in (sample.name, sample.file.stem):
-            return sample
-    return None
+    own = _own(lambda names: name in names)
+    if own:
+        return own[0]
+    others = samples_elsewhere()[0]  # asks for the entry points of all that is installed
+    return next((sample for sample in others if name in (sample.name, sample.file.stem)), None)

@@ -85,3 +85,15 @@ def test_no_choice_of_training_is_cut_in_a_window_of_1280_pixels(window: Window,
     ends = [table.item(n, 2).text()[-6:] for n in range(2)]
     assert ends == ["-first", "second"] and table.textElideMode() == Qt.TextElideMode.ElideMiddle
     assert table.item(0, 2).toolTip().endswith(f"{where['first']}</qt>")
+
+
+def test_controls_that_come_later_stand_in_their_order_before_those_at_the_right(row: ControlRow) -> None:
+    later = [caption("later"), chooser(["x"], "a"), caption("last"), chooser(["y"], "b")]
+    for widget in later:
+        row.first.addWidget(widget)
+    row.join(later)
+    row.resize(3000, 60)
+    QApplication.processEvents()
+    widgets = [item.widget() for n in range(row.first.count()) if (item := row.first.itemAt(n)).widget() is not None]
+    assert widgets[8:] == [*later, *row._right] and [len(group) for group in row._groups[4:]] == [2, 2]
+    assert later[-1].geometry().right() < row._right[0].x()

@@ -20,6 +20,8 @@ CELLS = {
     "simple": lambda: L.SimpleRNN(5, return_sequences=True),
     "relu": lambda: L.SimpleRNN(5, activation="relu", return_sequences=True),
     "no bias": lambda: L.LSTM(5, use_bias=False, return_sequences=True),
+    "reset before": lambda: L.GRU(5, reset_after=False, return_sequences=True),
+    "hard": lambda: L.LSTM(5, recurrent_activation="hard_sigmoid", return_sequences=True),
     "both ways": lambda: L.Bidirectional(L.GRU(5, return_sequences=True)),
 }
 
@@ -29,7 +31,7 @@ CELLS = {
 @pytest.mark.parametrize("cell", CELLS)
 def test_states_are_those_of_keras(cell: str, suffix: str, tmp_path: Path) -> None:
     keras.utils.set_random_seed(1)
-    if cell == "relu" and suffix == "weights.h5":
+    if cell in ("relu", "hard") and suffix == "weights.h5":
         pytest.skip("the file does not tell its activation")
     model = keras.Sequential([keras.Input((7, 3)), CELLS[cell](), L.Dense(4)])
     model.layers[0].set_weights([np.random.default_rng(2).normal(size=w.shape) for w in model.layers[0].get_weights()])
@@ -38,7 +40,11 @@ def test_states_are_those_of_keras(cell: str, suffix: str, tmp_path: Path) -> No
     (model.save_weights if suffix == "weights.h5" else model.save)(path)
     known = np.asarray(keras.ops.convert_to_numpy(model.layers[0](x)))[0]
     with inspector.run(str(path), x[0]) as capture:
-        names = [name for name in capture.channels if name.endswith((".l0:h", ".l0.reverse:h"))]
+        names = [
+            name
+            for name in capture.channels
+            if name.endswith((".l0:h", ".l0.reverse:h", "gru:h", "lstm:h")) or name.partition(":")[2] == "h"
+        ]
         found = np.concatenate([np.asarray(capture.array(name)) for name in names], -1)
     np.testing.assert_allclose(found, known, atol=2e-5, rtol=2e-5)
 

@@ -4,7 +4,8 @@ LSTM, GRU and SimpleRNN get the names and the order of torch's layers where thes
 
 - LSTM: kernel (i, 4u) in the order i, f, c, o is `weight_ih_l0` transposed, the order of torch's i, f, g, o;
 - GRU with reset_after: kernel (i, 3u) in the order z, r, h, where torch has r, z, n; bias (2, 3u), one row for the
-  input and one for the state (with one row, (3u,), the reset gate is before the product: torch has no such layer);
+  input and one for the state (with one row, (3u,), the reset gate is before the product: torch has no such layer, and
+  it keeps Keras' names);
 - dense layers and embeddings: kernels transposed; tables as they are.
 
 Source: keras.layers.LSTMCell, GRUCell and SimpleRNNCell, their `call`; torch.nn.LSTM, GRU, the formulas.
@@ -38,13 +39,13 @@ class KerasFile:
         """All variables. Raises InputError for damaged files, or without h5py."""
         h5py: Any = needed(path, "a Keras file", "h5py")
         try:
-            layers, config = read_layers(h5py, path)
+            read = read_layers(h5py, path)
         except InputError:
             raise
         except Exception as problem:  # noqa: BLE001 - h5py raises many kinds for damaged files
             said = " ".join(str(problem).split()).rstrip(".") or type(problem).__name__
             raise InputError(f"{path.name} is damaged or no file of Keras: {said}.") from None
-        found = converted(layers, config)
+        found = converted(read)
         if found.twice:
             raise InputError(f"{path.name} holds two variables named {found.twice[:80]!r}.")
         return State(found.tensors, "Keras", meta={REBUILDING: found.hints})

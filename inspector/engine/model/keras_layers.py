@@ -21,7 +21,7 @@ from inspector.engine.model.named_arrays import MOST_TENSORS, as_tensor, dotted,
 
 MOST_CONFIG = 16 << 20
 DEEPEST = 16
-WEIGHTS, CONFIG = "model.weights.h5", "config.json"
+WEIGHTS, CONFIG, METADATA = "model.weights.h5", "config.json", "metadata.json"
 RECURRENT = {"LSTM": 4, "GRU": 3, "SimpleRNN": 1}
 Variables = dict[str, Tensor]
 RESET_BEFORE = "its reset gate is before the product (reset_after=False), of which torch has no layer"
@@ -29,12 +29,26 @@ KNOWN = frozenset({*RECURRENT, "InputLayer", "Embedding", "Dense", "Dropout", "S
 WRAPPERS = ("Bidirectional", "TimeDistributed")
 SMALL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 """Where words begin in the name of a class."""
+RUN = ("tanh", "sigmoid", "relu", "linear")
+"""Activations of layers that are run as Keras has them; `hard_sigmoid` too, where the version is known."""
+UNKNOWN_RESET = "it has no bias, and no configuration says where its reset gate is (reset_after)"
 ORDINARY = {"activation": ("tanh",), "recurrent_activation": ("sigmoid",)}
 
 
-def read_layers(h5py: Any, path: Path) -> tuple[dict[str, Variables], dict[str, Any]]:
-    """({layer: variables by name}, {layer: configuration}) of a file. Raises InputError, and what h5py raises."""
+@dataclass(frozen=True, slots=True)
+class KerasLayers:
+    """Of a file: {layer: variables by name}, {layer: configuration} in order, and "2" or "3" where Keras' version is
+    told."""
+
+    variables: dict[str, Variables]
+    config: dict[str, Any]
+    version: str = ""
+
+
+def read_layers(h5py: Any, path: Path) -> KerasLayers:
+    """The layers of a file. Raises InputError, and what h5py raises."""
     config: Any = None
+    version: Any = ""
     with open_regular(path) as raw:
         if raw.read(2) == b"PK":
             with zipfile.ZipFile(raw) as archive:
@@ -42,6 +56,7 @@ def read_layers(h5py: Any, path: Path) -> tuple[dict[str, Variables], dict[str, 
                     if archive.getinfo(name).file_size > most:
                         raise InputError(f"{path.name}: {name} in it is larger than {most:,} bytes.")
                 config = json.loads(archive.read(CONFIG))
+                version = _version_in(archive)
                 source: Any = io.BytesIO(archive.read(WEIGHTS))
         else:
             source = str(path)
@@ -50,7 +65,18 @@ def read_layers(h5py: Any, path: Path) -> tuple[dict[str, Variables], dict[str, 
             if config is None and text is not None and len(text) <= MOST_CONFIG:
                 config = json.loads(text)
             held = [name for name in ("model_weights", "layers") if _is_own(h5py, file, name)]
-            return _variables(h5py, file[held[0]] if held else file, path), _configured(config)
+            version = version or file.attrs.get("keras_version", "")
+            version = version.decode() if isinstance(version, bytes) else str(version)
+            variables = _variables(h5py, file[held[0]] if held else file, path)
+            return KerasLayers(variables, _configured(config), version[:1] if version[:2] in ("2.", "3.") else "")
+
+
+def _version_in(archive: zipfile.ZipFile) -> str:
+    """Keras' version in the metadata of a .keras file; "" where there is none."""
+    if METADATA not in archive.namelist() or archive.getinfo(METADATA).file_size > MOST_CONFIG:
+        return ""
+    told = json.loads(archive.read(METADATA))
+    return str(told.get("keras_version", "")) if isinstance(told, dict) else ""
 
 
 def _variables(h5py: Any, root: Any, path: Path) -> dict[str, Variables]:
@@ -105,20 +131,31 @@ class Converted:
     twice: str = ""
 
 
-def converted(layers: Mapping[str, Variables], config: Mapping[str, Any]) -> Converted:
+def converted(read: KerasLayers) -> Converted:
     """The variables in the order of the configuration; without one embeddings first, then recurrent layers."""
+    layers, config = read.variables, read.config
     of_file = _by_file(layers, config)
     place_of = {of_file[name]: name for name in of_file}
     order = [place_of[one] for one in config if one in place_of]
     order += sorted((name for name in layers if name not in order), key=lambda name: _usual(name, layers[name]))
     said: dict[str, Any] = {}
+    cells: dict[str, Any] = {}
     tensors: dict[str, Tensor] = {}
     twice = ""
     for name in order:
-        for key, tensor in as_torch(name, layers[name], config.get(of_file.get(name, ""), {}), said).items():
+        own = config.get(of_file.get(name, ""), {})
+        as_it_is = _cell(layers[name], own, read.version)
+        if as_it_is is not None:
+            cells[dotted(name)] = as_it_is[0]
+        named = (
+            as_torch(name, layers[name], own, said)
+            if as_it_is is None
+            else {f"{dotted(name)}.{part}": one for part, one in as_it_is[1].items()}
+        )
+        for key, tensor in named.items():
             twice = key if key in tensors else twice
             tensors[key] = tensor
-    hints: dict[str, Any] = {"not_run": {}, "remarks": [], "guessed": []}
+    hints: dict[str, Any] = {"not_run": {}, "remarks": [], "guessed": [], "cells": cells}
     relu = [place for place, one in said.items() if one == "relu"]
     kept = {place: f"{place} is kept as Keras has it: {one}" for place, one in said.items() if one != "relu"}
     plain = [name for name in layers if dotted(name) not in relu and f"{dotted(name)}.weight_hh_l0" in tensors]
@@ -180,6 +217,31 @@ def _cut(
             hints["remarks"].append(f"{name[:60]} masks token 0 in Keras (mask_zero); here its steps are run.")
         if name not in place_of and within in RECURRENT:
             why = why or f"the variables of {name[:60]} were not found"
+
+
+def _cell(variables: Variables, config: Mapping[str, Any], version: str) -> tuple[dict[str, Any], Variables] | None:
+    """(settings, weights by Keras' names) of a layer in one direction that is run as Keras has it, since torch has no
+    such layer; None for another."""
+    sides = _sides(variables)
+    if sides is None or set(sides) != {""} or config.get("class_name") == "Bidirectional":
+        return None
+    own = sides[""]
+    kind, settings = _kind(own, config), _settings(config)
+    why = _unlike(kind, own, config)
+    if not why or settings.get("go_backwards"):
+        return None
+    told: dict[str, Any] = {"kind": kind, "activation": settings.get("activation", "tanh"), "keras": version}
+    if kind != "SimpleRNN":
+        told["recurrent_activation"] = settings.get("recurrent_activation", "sigmoid")
+    if kind == "GRU":
+        after = _resets_after(own, settings)
+        if after is None:
+            return None
+        told["reset_after"] = after
+    known = {told["activation"], told.get("recurrent_activation", "linear")}
+    if not known <= {*RUN, *(["hard_sigmoid"] if version else [])}:
+        return None
+    return told, dict(zip(("kernel", "recurrent_kernel", "bias"), own, strict=False))
 
 
 def as_torch(name: str, variables: Variables, config: Mapping[str, Any], said: dict[str, Any]) -> Variables:
@@ -247,10 +309,19 @@ def _settings(config: Mapping[str, Any]) -> Mapping[str, Any]:
     return inner if isinstance(inner, dict) else own if isinstance(own, dict) else {}
 
 
+def _resets_after(own: list[Tensor], settings: Mapping[str, Any]) -> bool | None:
+    """Whether the reset gate of a GRU is behind the product: as its bias shows, or its configuration says."""
+    if len(own) == 3:
+        return own[2].dim() == 2
+    return bool(settings["reset_after"]) if "reset_after" in settings else None
+
+
 def _unlike(kind: str, own: list[Tensor], config: Mapping[str, Any]) -> str:
     """Why torch has no such layer, or ""."""
     settings = _settings(config)
-    if kind == "GRU" and len(own) == 3 and own[2].dim() == 1:
+    if kind == "GRU" and _resets_after(own, settings) is None:
+        return UNKNOWN_RESET
+    if kind == "GRU" and not _resets_after(own, settings):
         return RESET_BEFORE
     for key, ordinary in ORDINARY.items():
         known = (*ordinary, "relu") if kind == "SimpleRNN" and key == "activation" else ordinary

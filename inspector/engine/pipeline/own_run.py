@@ -62,9 +62,8 @@ def perform(
         chosen=frozenset(split_request(key)[0] for key in keys),
     )  # fmt: skip
     trace.parameter_gradients.wanted = any(quantity_of(key)[0].parameter_gradients for key in keys)
-    for told in (quantity_of(key)[0].before(subject, batch) for key in keys):
-        if told:
-            sink.write(Log(told, "info", "engine"))
+    for told in filter(None, (quantity_of(key)[0].before(subject, batch) for key in keys)):
+        sink.write(Log(told, "info", "engine"))
     options.progress(0.0, 0.0, "the model runs")
     with unchanged(subject.model, options.seed):
         first = _at_once(keys, options)

@@ -52,6 +52,8 @@ class RunGradients:
         for one in parameters if self.wanted else ():
             if id(one) in self._asked or id(one) in self.missing or not one.requires_grad or not one.is_leaf:
                 continue
+            if one._is_view():  # of a parameter, made without a graph: it has no place in one
+                continue
             if self._bytes + one.nbytes > MOST_BYTES:
                 self.missing.add(id(one))
                 continue

@@ -6,8 +6,8 @@ from PySide6.QtWidgets import QPlainTextEdit, QStackedWidget, QWidget
 
 from inspector.gui.widgets.plain_text import clean_block
 
-EMPTY, FIGURE, ERROR, OVER = range(4)
-STATES = ("empty", "figure", "error", "figure")
+EMPTY, FIGURE, ERROR, OVER, BLANK = range(5)
+STATES = ("empty", "figure", "error", "figure", "blank")
 
 
 class Pages(QStackedWidget):
@@ -18,13 +18,17 @@ class Pages(QStackedWidget):
         self.error = QPlainTextEdit()
         self.error.setReadOnly(True)
         self.error.setAccessibleName("What could not be drawn")
-        for page in (empty, figure, self.error, over):
+        for page in (empty, figure, self.error, over, QWidget()):
             self.addWidget(page)
 
     @property
     def state(self) -> str:
-        """Which page is shown: "empty", "figure" or "error"."""
+        """Which page is shown: "empty", "figure" or "error"; "blank" where the panel is drawn in a moment."""
         return STATES[self.currentIndex()]
+
+    def blank(self) -> None:
+        """Show nothing yet: what is to be seen is drawn in a moment."""
+        self.setCurrentIndex(BLANK)
 
     def show_error(self, fault: str, details: str) -> None:
         """Say what could not be drawn."""

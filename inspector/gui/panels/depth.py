@@ -14,6 +14,7 @@ from inspector.gui.panel.labelled import row_of, rows_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis, ValueAxis, style_axis
+from inspector.gui.widgets.bare_plot import BarePlot
 from inspector.gui.widgets.centred import LEAST, about_zero, is_centred
 from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.maprow import MapRow
@@ -35,12 +36,12 @@ ROW = 135
 """Layers and modules up to which every one is named on the axis, and lines of the readout."""
 
 
-class LayerPlot(pg.PlotItem):  # type: ignore[misc]
+class LayerPlot(BarePlot):
     """A plot over layers (or modules), the lowest on the left, on a logarithmic or a plain axis."""
 
     def __init__(self, *, log: bool, over: str = "layer", named: int = FEW) -> None:
         axes = {"left": LogAxis() if log else ValueAxis()}
-        super().__init__(viewBox=View(), axisItems=axes, enableMenu=False)
+        super().__init__(viewBox=View(), axisItems=axes)
         self.over, self.named, self.log, self.centred = over, named, log, False
         title_from_left(self)
         self.hideButtons()

@@ -17,6 +17,7 @@ from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.pins import cells_of, pins_of
 from inspector.gui.widgets.axes import ValueAxis, style_axis
+from inspector.gui.widgets.bare_plot import BarePlot
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.numbers import fixed
@@ -71,7 +72,7 @@ class Gates(Panel):
         self.pin_cells: dict[Any, PinCells] = {}
         self.arranged: Arranged | None = None
         axes = {s: ValueAxis(s) for s in ("left", "bottom")}
-        self.scatter = pg.PlotItem(viewBox=View(both=True), axisItems=axes, enableMenu=False)
+        self.scatter = BarePlot(viewBox=View(both=True), axisItems=axes)
         title_from_left(self.scatter)
         self.scatter.hideButtons()
         self.scatter.setXRange(0, 1, padding=0.04)

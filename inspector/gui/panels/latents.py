@@ -51,15 +51,30 @@ class Latents(Panel):
         return ":latent" in name or name.endswith(":states")
 
     def build(self) -> None:
-        """The choice of the view; each view has its own controls and plots."""
+        """The choice of the view; each view has its own controls and plots, made when it is first shown."""
         self.shown = self.add_choice("Show", "What is shown of hidden variables")
-        self.sheets = {sheet.title: sheet(self, row) for row, sheet in enumerate(SHEETS)}
-        self.plots = [plot for sheet in self.sheets.values() for plot in sheet.plots]
+        self.sheets: dict[str, Sheet] = {}
 
     @property
     def sheet(self) -> Sheet:
         """The view that is shown."""
-        return self.sheets.get(self.shown.currentText(), next(iter(self.sheets.values())))
+        titles = [sheet.title for sheet in SHEETS]
+        title = self.shown.currentText() if self.shown.currentText() in titles else titles[0]
+        if title not in self.sheets:
+            self._make(title, titles.index(title))
+        return self.sheets[title]
+
+    def _make(self, title: str, number: int) -> None:
+        """A view, which comes into the figure when it is shown."""
+        made = self.sheets[title] = SHEETS[number](self, number)
+        made.show(False)
+        made.set_theme(self.theme)
+        self.control_row.join(made.own)
+        self.plots = [*self.plots, *made.plots]
+        for plot in made.plots:
+            plot.set_theme(self.theme)
+            plot.show_fixed(self.looking.cursor.fixed)
+            plot.name_steps(self.axes.title(self.capture, self.frame))
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
@@ -70,15 +85,17 @@ class Latents(Panel):
     def update_contents(self) -> None:
         """The view that is chosen, of those that have anything to show."""
         set_options(self.shown, self._offered())
+        here = self.sheet
         for sheet in self.sheets.values():
-            if sheet is not self.sheet:
+            if sheet is not here:
                 sheet.show(False)  # first, since all of them have the same place
-        self.sheet.show(True)
-        self.sheet.update_contents()
+        here.show(True)
+        here.update_contents()
 
     def _offered(self) -> list[str]:
         """Views with anything to show; last the one of variables where it has nothing but terms by step."""
-        found = {title: sheet.channels() for title, sheet in self.sheets.items()}
+        drawn = self.channels()
+        found = {sheet.title: [channel for channel in drawn if sheet.accepts(channel)] for sheet in SHEETS}
         terms = Variables.title if all(len(channel.dims) == 1 for channel in found[Variables.title]) else ""
         return sorted((title for title, own in found.items() if own), key=lambda title: title == terms)
 

@@ -35,6 +35,8 @@ class Changes:
 
     channels: frozenset[str] = frozenset()
     another_capture: bool = False
+    opened: bool = False
+    """A capture that was asked for by its name is shown now."""
     state: bool = False
     lines: list[Log] = field(default_factory=list)
     begun: tuple[Log, ...] = ()

@@ -11,6 +11,7 @@ from pathlib import Path
 import platformdirs
 
 from inspector.gui.state.answers import Answers
+from inspector.gui.state.capture_opening import CaptureOpening
 from inspector.gui.state.exchange import Changes, Make
 from inspector.gui.state.followed_log import FollowedLog, LogOpening, as_log
 from inspector.gui.state.listening import Listening
@@ -72,6 +73,14 @@ class Session(Work):
         self.shown.open(Path(path))
         self.sentence = f"{Path(path).name} is shown."
         self._seconds = 0.0  # how long the run of another capture took
+
+    def read_capture(self, path: Path | str) -> None:
+        """The same in the background, for a capture that `takes_long`; shown as soon as it was read."""
+        if self.reading is not None:
+            self.reading.cancel()
+        self.shown.expect(Path(path))
+        self.reading = CaptureOpening(Path(path))
+        self.sentence = self.reading.sentence
 
     def open_log(self, path: Path | str) -> None:
         """Read a log of another tool in the background; it is shown as soon as it was read, until then what was."""
@@ -285,7 +294,11 @@ class Session(Work):
             self.sentence = f"Reading {reading.name} was cancelled."
             return
         self.sentence = reading.problem or reading.shown
-        if reading.view is not None:
+        if isinstance(reading, CaptureOpening) and reading.capture is not None:
+            self.shown.take(reading.capture)
+            changes.another_capture = changes.opened = True
+            self._seconds = 0.0
+        elif reading.view is not None:
             self.shown.show_log(FollowedLog(reading.view))
             changes.another_capture = True
             self._seconds = 0.0

@@ -73,12 +73,20 @@ class Shown:
 
     def open(self, path: Path) -> None:
         """Show a capture from disk. Raises CaptureError, and then still shows the capture before."""
-        self._hold(path)  # before it is opened: from then on no window removes it
+        self.expect(path)
         try:
             capture = open_capture(path)
         except CaptureError:
             self._hold()
             raise
+        self.take(capture)
+
+    def expect(self, path: Path) -> None:
+        """A capture is about to be opened: from now on no window removes it."""
+        self._hold(path)
+
+    def take(self, capture: Capture) -> None:
+        """Show a capture that was opened."""
         self.asked = None
         self._show(capture, None)
 

@@ -13,6 +13,7 @@ from PySide6.QtGui import QFont, QFontMetricsF
 
 from inspector.gui.widgets.numbers import round_step
 from inspector.gui.widgets.plain_text import token
+from inspector.gui.widgets.quiet_axis import QuietAxis
 from inspector.gui.widgets.theme import Theme
 
 CLOSE = 0.7
@@ -33,7 +34,7 @@ MOST_NAMES = 400
 """Steps in view above which they are numbered."""
 
 
-class StepAxis(pg.AxisItem):  # type: ignore[misc]
+class StepAxis(QuietAxis):
     """A horizontal or vertical axis of steps; shows the token of each step where there is room for it."""
 
     def __init__(self, orientation: str = "bottom") -> None:
@@ -143,7 +144,7 @@ class StepAxis(pg.AxisItem):  # type: ignore[misc]
         return shown if len(shown) <= self.longest else shown[: self.longest - 1] + "…"
 
 
-class ValueAxis(pg.AxisItem):  # type: ignore[misc]
+class ValueAxis(QuietAxis):
     """An axis of plain numbers whose labels never touch; with `whole` it counts rows, and 0.5 is not a tick."""
 
     def __init__(self, orientation: str = "left", *, whole: bool = False) -> None:
@@ -181,7 +182,7 @@ class ValueAxis(pg.AxisItem):  # type: ignore[misc]
         return [str(self.numbers[int(v)]) if 0 <= v < len(self.numbers) else "" for v in values]
 
 
-class LogAxis(pg.AxisItem):  # type: ignore[misc]
+class LogAxis(QuietAxis):
     """An axis of powers of ten for data that are already log10; few ticks, none on top of another."""
 
     def __init__(self, orientation: str = "left") -> None:

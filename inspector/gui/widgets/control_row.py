@@ -39,17 +39,29 @@ class ControlRow(QWidget):
     def settle(self, right: Sequence[QWidget]) -> None:
         """All controls were added."""
         items = [self.first.itemAt(n) for n in range(self.first.count())]
-        for widget in [item.widget() for item in items if item is not None]:
-            if widget is None:
-                continue
-            if self._groups and isinstance(self._groups[-1][-1], QLabel):
-                self._groups[-1].append(widget)
-            else:
-                self._groups.append([widget])
+        self._group([widget for item in items if item is not None and (widget := item.widget()) is not None])
         self._right = list(right)
         self.first.addStretch(1)
         for widget in right:
             self.first.addWidget(widget)
+
+    def join(self, later: Sequence[QWidget]) -> None:
+        """Controls that were added after `settle` come after the others, before those at the right."""
+        for widget in later:
+            self.first.removeWidget(widget)
+        for widget in later:
+            self.first.insertWidget(self.first.count() - 1 - len(self._right), widget)
+        self._group(later)
+        self._shown = None
+        self.wrap()
+
+    def _group(self, widgets: Sequence[QWidget]) -> None:
+        """A caption and its control stay together."""
+        for widget in widgets:
+            if self._groups and isinstance(self._groups[-1][-1], QLabel):
+                self._groups[-1].append(widget)
+            else:
+                self._groups.append([widget])
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Another width."""

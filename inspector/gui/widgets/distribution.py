@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyqtgraph as pg
 
 from inspector.gui.widgets.axes import LogAxis, ValueAxis, style_axis
+from inspector.gui.widgets.bare_plot import BarePlot
 from inspector.gui.widgets.plain_text import escaped
 from inspector.gui.widgets.stepplot import title_from_left
 from inspector.gui.widgets.theme import Theme
@@ -25,7 +26,7 @@ class Distribution:
 
     def __init__(self, theme: Theme) -> None:
         self.log = False
-        self.plot = pg.PlotItem(viewBox=View(), axisItems={"left": ValueAxis(whole=True)}, enableMenu=False)
+        self.plot = BarePlot(viewBox=View(), axisItems={"left": ValueAxis(whole=True)})
         title_from_left(self.plot)
         self.plot.hideButtons()
         self.bars = pg.BarGraphItem(x=[0], height=[0], width=0.1)

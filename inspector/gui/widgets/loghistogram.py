@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyqtgraph as pg
 
 from inspector.gui.widgets.axes import LogAxis, ValueAxis, style_axis
+from inspector.gui.widgets.bare_plot import BarePlot
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.plain_text import escaped
 from inspector.gui.widgets.stepplot import title_from_left
@@ -23,9 +24,7 @@ class LogHistogram:
     """Bars of counts over log10; `mark` is a vertical line, named above the bars."""
 
     def __init__(self, theme: Theme, *, label: str, bottom: str) -> None:
-        self.plot = pg.PlotItem(
-            viewBox=View(), axisItems={"bottom": LogAxis("bottom"), "left": ValueAxis(whole=True)}, enableMenu=False
-        )
+        self.plot = BarePlot(viewBox=View(), axisItems={"bottom": LogAxis("bottom"), "left": ValueAxis(whole=True)})
         title_from_left(self.plot)
         self.plot.hideButtons()
         self.bars = pg.BarGraphItem(x=[0], height=[0], width=0.1)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
+from PySide6.QtGui import QBrush
 
 from inspector.gui.widgets.axes import ValueAxis, style_axis
+from inspector.gui.widgets.bare_plot import BarePlot
 from inspector.gui.widgets.plain_text import tooltip
 from inspector.gui.widgets.theme import LAST, Theme, colour_table
 from inspector.gui.widgets.title import title_from_left
@@ -24,14 +27,20 @@ WAY_COLOURS = "CET-I1"
 SIZE = {"dot": 7, "path": 5, "mark": 13, "cursor": 15}
 
 
-class Plane(pg.PlotItem):  # type: ignore[misc]
+@cache
+def _way_brushes() -> list[QBrush]:
+    """One brush for each colour of a way: pyqtgraph draws a symbol anew for each brush, be its colour as it may."""
+    return [pg.mkBrush(*(int(c) >> shift & 255 for shift in (16, 8, 0))) for c in colour_table(WAY_COLOURS)]
+
+
+class Plane(BarePlot):
     """Points (x, y) on linear axes. With `circle`, the unit circle is drawn and both axes have the same scale."""
 
     steps = None
 
     def __init__(self, theme: Theme, *, circle: bool = False, labels: tuple[str, str] = ("", "")) -> None:
         axes = {side: ValueAxis(side) for side in ("left", "bottom")}
-        super().__init__(viewBox=View(both=True), axisItems=axes, enableMenu=False)
+        super().__init__(viewBox=View(both=True), axisItems=axes)
         self.theme, self.labels = theme, labels
         title_from_left(self)
         self.hideButtons()
@@ -93,9 +102,8 @@ class Plane(pg.PlotItem):  # type: ignore[misc]
         index = np.arange(0, len(x), stride)
         self.path.setData(x[index], y[index])
         index = index[np.isfinite(x[index]) & np.isfinite(y[index])]
-        table = colour_table(WAY_COLOURS)
-        colours = table[(index * (LAST / max(1, len(x) - 1))).astype(int)]
-        brushes = [pg.mkBrush(*(int(c) >> shift & 255 for shift in (16, 8, 0))) for c in colours]
+        known = _way_brushes()
+        brushes = [known[at] for at in (index * (LAST / max(1, len(x) - 1))).astype(int)]
         self.dots.setData(x=x[index], y=y[index], size=SIZE["path"], pen=None, brush=brushes)
         self._way = (index, x[index], y[index])
         self._fit(x[index], y[index])

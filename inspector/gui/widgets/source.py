@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,6 +21,8 @@ from inspector.records import Channel
 
 Array = npt.NDArray[Any]
 GLANCE = 64
+SMALL_NUMBERS = 8 << 20
+"""Numbers of an array that may be kept whole while it is drawn."""
 
 
 def overview_of(capture: Capture, name: str, frame: int) -> Callable[[tuple[int, int], int], tuple[Array, Array]]:
@@ -208,7 +211,10 @@ def spaced(
     An overview would not show them: its cells are NaN where any of their steps is.
     """
     first, stop = -(-cut[0] // every) * every, cut[1]
-    rows = with_nan(capture.block(name, frame, (slice(first, max(first, stop)),)))[::every]
+    within, extent = slice(first, max(first, stop)), capture.extent(name, frame)
+    small = math.prod(extent) <= SMALL_NUMBERS  # an array is kept and grows with the run: a block is read anew
+    found = capture.array(name, frame)[within] if small else capture.block(name, frame, (within,))
+    rows = with_nan(found)[::every]
     factor = max(1, -(-len(rows) // cells))
     steps = first + every * factor * np.arange(-(-len(rows) // factor))
     return steps.astype(np.float64), reduce_rows(rows, factor, np.minimum), reduce_rows(rows, factor, np.maximum)

@@ -13,6 +13,7 @@ from PySide6.QtGui import QPen
 
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.axes import LogAxis, StepAxis, ValueAxis, style_axis
+from inspector.gui.widgets.bare_plot import BarePlot
 from inspector.gui.widgets.gap_bands import GapBands
 from inspector.gui.widgets.gaps import Gaps
 from inspector.gui.widgets.match_bands import MatchBands
@@ -31,7 +32,7 @@ WIDE, SMOOTH, CALM = 150, 1000, 10.0
 a line is not dense."""
 
 
-class StepPlot(pg.PlotItem):  # type: ignore[misc]
+class StepPlot(BarePlot):
     """Steps along x. `steps` is the shared range; None for a plot of its own range (lags, for example).
 
     With `log`, x are log10 of the numbers on the axis.
@@ -43,7 +44,7 @@ class StepPlot(pg.PlotItem):  # type: ignore[misc]
         self.step_axis = StepAxis("bottom")
         self._bottom = LogAxis("bottom") if log else self.step_axis
         axes = {"bottom": self._bottom, "left": ValueAxis("left")}
-        super().__init__(viewBox=View(), axisItems=axes, enableMenu=False)
+        super().__init__(viewBox=View(), axisItems=axes)
         self.steps, self.theme = steps, theme
         title_from_left(self)
         self.hideButtons()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import QApplication
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 MAPS = {
     "sequential": "viridis", "diverging": "CET-D1A", "log": "inferno", "ratio": "CET-D1A", "attention": "magma",
@@ -156,6 +158,7 @@ def system_theme() -> Theme:
 def colour_table(scale: str, marked: bool = False) -> npt.NDArray[np.uint32]:
     """256 ARGB colours of the map for a scale, or of a map of this name: 0 … 252 data, 253 masked (nothing there), 254
     ±∞, 255 NaN. Where what is beyond the range is `marked` it is 252, and data are 0 … 251."""
+    import numpy as np
     import pyqtgraph as pg
 
     name = MAPS.get(scale, scale)

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pyqtgraph as pg
 
 from inspector.gui.widgets.axes import LogAxis, ValueAxis, style_axis
+from inspector.gui.widgets.bare_plot import BarePlot
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.stepplot import title_from_left
 from inspector.gui.widgets.theme import Theme
@@ -23,7 +24,7 @@ class TwoDistributions:
     def __init__(self, theme: Theme) -> None:
         self.log = False
         axes = {side: ValueAxis(side) for side in ("left", "bottom")}
-        self.plot = pg.PlotItem(viewBox=View(), axisItems=axes, enableMenu=False)
+        self.plot = BarePlot(viewBox=View(), axisItems=axes)
         title_from_left(self.plot)
         self.plot.hideButtons()
         self.outlines = [pg.PlotDataItem(stepMode="center", fillLevel=0) for _ in range(2)]

@@ -17,6 +17,7 @@ from inspector.gui.dialogs.edit_dialog import INPUT
 from inspector.gui.dialogs.listen_dialog import ListenDialog
 from inspector.gui.runtime.crash_file import folder
 from inspector.gui.runtime.versions import versions
+from inspector.gui.state.capture_opening import takes_long
 from inspector.gui.state.followed_log import as_log
 from inspector.gui.state.needed import needed_for
 from inspector.gui.state.offered import Offered, is_of_transformers
@@ -51,10 +52,8 @@ ALSO_CHECKPOINTS = "is opened as a log; for its checkpoints use File ▸ Run a f
 
 
 class Asking(Showing):
-    """A window whose lists, fields and dialogs send requests to the session.
-
-    `welcoming` and `touring` when the first page or the tour is asked for.
-    """
+    """A window whose lists, fields and dialogs send requests to the session. `welcoming` and `touring` when the first
+    page or the tour is asked for."""
 
     welcoming = Signal()
     touring = Signal()
@@ -206,24 +205,25 @@ class Asking(Showing):
         self.run(data_spec(path))
 
     def open_capture(self, path: str) -> None:
-        """Show a capture from disk."""
+        """Show a capture from disk; a large one once it was read."""
+        later = takes_long(Path(path))
         try:
-            self.session.open_capture(path)
+            (self.session.read_capture if later else self.session.open_capture)(path)
         except CaptureError as problem:
             self.fail(str(problem))
             return
-        self.settings.add_recent(str(Path(path).absolute()))
-        self.opener.show_recent(self.settings.recent())
-        self.new_capture()
-        self.show_overview()
-        self.input.forget_refused()
-        self.show_state()
+        if not later:
+            self.new_capture()
+            self.show_overview()
+        self._opened(path)
 
     def open_log(self, path: str) -> None:
         """Show a log of another tool, once it was read."""
         self.session.open_log(path)
-        self.settings.add_recent(str(Path(path).absolute()))
-        self.opener.show_recent(self.settings.recent())
+        self._opened(path)
+
+    def _opened(self, path: str) -> None:
+        self.list_recent(path)
         self.input.forget_refused()
         self.show_state()
 

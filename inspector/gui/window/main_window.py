@@ -99,7 +99,7 @@ class Window(Asking):
         self.comparing.beside.say_on_screen(key, seen)
         if not seen:
             return
-        self.panels.get(key)
+        self.panels.make(key)
         self.say_what_remains()
         self.comparing.show_beside()
 
@@ -124,6 +124,9 @@ class Window(Asking):
                 panel.know(self.session.catalog.quantities, self.session.catalog.cures)
             panel.say_computed(self.has_computed(panel.extra))
             if self.panels.source is not None:
+                if panel.on_screen:
+                    panel.stack.blank()
+                    panel.draw_in_turn()
                 panel.set_capture(self.panels.source)
             return panel
         except Exception as fault:  # noqa: BLE001 - a failure of one panel must not affect the window
@@ -141,7 +144,7 @@ class Window(Asking):
         self.damage.show_capture(self.session.capture)
         self.log.add(changes.lines, changes.begun)
         if changes.another_capture:
-            self.new_capture()
+            (self._take_in_turns if changes.opened else self.new_capture)()
             self.searches.appeared()
             remember_run(self)
         elif changes.channels:
@@ -168,6 +171,13 @@ class Window(Asking):
         self._answer(changes)
         self.open_at.go()
         self.sessions.tick()
+
+    def _take_in_turns(self) -> None:
+        """A large capture was opened: its panels are drawn one after the other, with events between them."""
+        for place, panel in enumerate(panel for panel in self.panels.made.values() if panel.on_screen):
+            panel.draw_in_turn(place)
+        self.new_capture()
+        self.show_overview()
 
     def _know(self, catalog: Catalog | None) -> None:
         """Offer the entries of the worker's catalogue, once it has arrived."""

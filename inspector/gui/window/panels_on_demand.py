@@ -77,15 +77,22 @@ class Panels(Mapping[str, "Panel"]):
     def __getitem__(self, key: str) -> Panel:
         if key in self._broken:
             raise KeyError(f"The panel {key!r} could not be made; the log says why.")
-        if key not in self._made:
-            panel = self._make(key, self.kinds[key])
-            if panel is None:
-                self._broken.add(key)
-                return self[key]
-            self._made[key] = panel
+        if not self.make(key):
+            return self[key]
         if self._made[key].stale:  # whoever asks for it may look at what it shows
             self._made[key].redraw()
         return self._made[key]
+
+    def make(self, key: str) -> bool:
+        """Make a panel that is not there yet, without asking what it shows: it is drawn in its turn. False where it
+        cannot be made."""
+        if key not in self._made and key not in self._broken:
+            panel = self._make(key, self.kinds[key])
+            if panel is None:
+                self._broken.add(key)
+            else:
+                self._made[key] = panel
+        return key in self._made
 
     def __iter__(self) -> Iterator[str]:
         return iter([key for key in self.kinds if key not in self._broken])

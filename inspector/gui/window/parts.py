@@ -14,12 +14,13 @@ from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.described import describe_widgets
 from inspector.gui.widgets.plain_text import plain_box
-from inspector.gui.widgets.theme import DARK, LIGHT, Theme, system_theme
+from inspector.gui.widgets.theme import Theme
 from inspector.gui.window.comparing.compare_bar import CompareBar
 from inspector.gui.window.comparing.comparison_pane import ComparisonPane
 from inspector.gui.window.compute_menu import ComputeMenu
 from inspector.gui.window.damage_bar import DamageBar
 from inspector.gui.window.docks import SIDE, Docking
+from inspector.gui.window.first_frame import wanted_theme
 from inspector.gui.window.frame_bar import FrameBar
 from inspector.gui.window.input_bar import InputBar
 from inspector.gui.window.log_pane import LogPane
@@ -43,7 +44,7 @@ class Parts(QMainWindow):
         super().__init__()
         self.session, self.settings = session, settings
         self.looking, self.steps = Cursor(self), StepRange(self)
-        self.theme = self._wanted_theme()
+        self.theme = wanted_theme(settings)
         self.panels = Panels(self.looking)
         self.menu_actions: list[QAction] = []
         """Every action of the menus, for the palette."""
@@ -121,6 +122,11 @@ class Parts(QMainWindow):
         """List samples, recorded trainings and recent files."""
         self.opener.fill(list_samples(), self.settings.recent(), list_trainings())
 
+    def list_recent(self, path: str) -> None:
+        """List one more recent file, before the others."""
+        self.settings.add_recent(str(Path(path).absolute()))
+        self.opener.show_recent(self.settings.recent())
+
     # -- messages
 
     def show_state(self) -> None:
@@ -153,13 +159,10 @@ class Parts(QMainWindow):
 
     # -- appearance
 
-    def _wanted_theme(self) -> Theme:
-        return {"Light": LIGHT, "Dark": DARK}.get(self.settings.text("theme", "Auto"), system_theme())
-
     def choose_theme(self, name: str) -> None:
         """Auto, Light or Dark; remembered."""
         self.settings.set_text("theme", name)
-        self.apply_theme(self._wanted_theme())
+        self.apply_theme(wanted_theme(self.settings))
 
     def apply_theme(self, theme: Theme) -> None:
         """Other colours everywhere."""

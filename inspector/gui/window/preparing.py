@@ -3,6 +3,7 @@ is painted and answers meanwhile; what needs them begins when they are there."""
 
 from __future__ import annotations
 
+import importlib
 import threading
 from collections.abc import Callable, Iterable
 
@@ -11,6 +12,12 @@ from PySide6.QtCore import QObject, QTimer, Slot
 from inspector.gui.state.aside import giving_way
 
 LOOK_MS = 10
+NEEDED_SOON = (
+    "inspector.gui.export.figure_files", "inspector.gui.panel.remaining", "inspector.gui.runtime.exception_hooks",
+    "inspector.gui.runtime.gc_timer", "inspector.gui.window.cursor_readout", "inspector.gui.window.steps_without",
+    "numpy.ma",
+)  # fmt: skip
+"""What is used as soon as panels are shown; read from a disk that is busy it would hold the window up for a second."""
 OVER = object()
 
 
@@ -53,10 +60,12 @@ class Preparing(QObject):
 
 
 def import_panels() -> None:
-    """Import every panel and small picture. What is wrong with one of them is said by the registry."""
+    """Import panels, small pictures and what comes with them. What is wrong with a panel is said by the registry."""
     with giving_way():
         from inspector.gui.panel.overview.pictures import pictures_in_order
         from inspector.gui.panel.registry import ordered
 
         ordered()
         pictures_in_order()
+        for name in NEEDED_SOON:
+            importlib.import_module(name)

@@ -9,7 +9,6 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from xml.sax.saxutils import escape
 
 from inspector.capture import PACKED_SUFFIX
 from inspector.capture.layout import APPLICATION_ID, INDEX
@@ -92,13 +91,13 @@ def types() -> str:
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <mime-info xmlns="http://www.freedesktop.org/standards/shared-mime-info">
   <mime-type type="{CAPTURE}">
-    <comment>{escape("Capture of a sequence model")}</comment>
+    <comment>Capture of a sequence model</comment>
     <icon name="{NAME}"/>
     <glob pattern="*{PACKED_SUFFIX}" weight="80"/>
     <magic priority="90">{index}{packed}</magic>
   </mime-type>
   <mime-type type="{SESSION}">
-    <comment>{escape("Session of inspector")}</comment>
+    <comment>Session of inspector</comment>
     <sub-class-of type="application/json"/>
     <icon name="{NAME}"/>
     <glob pattern="*{SESSION_SUFFIX}" weight="80"/>

@@ -199,7 +199,7 @@ def test_layers_by_their_names_of_keras_two(tmp_path: Path) -> None:
     ("settings", "reason"),
     [
         ({"recurrent_activation": "hard_sigmoid"}, "its recurrent_activation is 'hard_sigmoid'"),
-        ({"activation": "relu"}, "its activation is 'relu'"), ({"go_backwards": True}, "backwards"),
+        ({"activation": "selu"}, "its activation is 'selu'"), ({"go_backwards": True}, "backwards"),
     ],
 )  # fmt: skip
 def test_layers_that_torch_does_not_have_are_not_run(settings: dict[str, Any], reason: str, tmp_path: Path) -> None:
@@ -209,11 +209,54 @@ def test_layers_that_torch_does_not_have_are_not_run(settings: dict[str, Any], r
         inspector.run(str(path), np.zeros((T, W)))
 
 
-def test_a_reset_gate_before_the_product_is_not_run(tmp_path: Path) -> None:
-    own = variables("GRU")
-    keras_three(tmp_path / "model.h5", "GRU", [*own[:2], own[2][0]], None, False)
-    with pytest.raises(InputError, match="reset_after=False"):
-        inspector.run(str(tmp_path / "model.h5"), np.zeros((T, W)))
+HARD: dict[str, Callable[[Array], Array]] = {
+    "2": lambda x: np.clip(0.2 * x + 0.5, 0, 1), "3": lambda x: np.clip(x / 6 + 0.5, 0, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("version", HARD)
+@pytest.mark.parametrize("after", [False, True])
+def test_gates_of_keras_that_torch_does_not_have(after: bool, version: str, tmp_path: Path) -> None:
+    """keras.layers.GRUCell: without reset_after the reset gate multiplies the state before the product."""
+    own, x = variables("GRU"), np.random.default_rng(3).normal(size=(T, W))
+    kernel, recurrent, bias = own[0], own[1], own[2] if after else own[2][0]
+    settings = layer("GRU", "g", recurrent_activation="hard_sigmoid", reset_after=after)
+    keras_three(tmp_path / "m.h5", "GRU", [kernel, recurrent, bias], None, False)
+    with h5py.File(tmp_path / "m.h5", "a") as file:
+        file.attrs["model_config"] = json.dumps({"config": {"layers": [settings, layer("Dense", "d")]}})
+        file.attrs["keras_version"] = f"{version}.4.1"
+    h, known, hard = np.zeros(U), [], HARD[version]
+    uz, ur, uh = np.split(recurrent.astype("f8"), 3, axis=1)
+    for row in x.astype("f4").astype("f8"):
+        xz, xr, xh = np.split(row @ kernel + (bias[0] if after else bias), 3)
+        bz, br, bh = np.split(bias[1] if after else np.zeros(3 * U), 3)
+        z, r = hard(xz + h @ uz + bz), hard(xr + h @ ur + br)
+        candidate = np.tanh(xh + (r * (h @ uh + bh) if after else (r * h) @ uh))
+        h = z * h + (1 - z) * candidate
+        known.append(h)
+    with inspector.run(str(tmp_path / "m.h5"), x.astype("f4")) as capture:
+        np.testing.assert_allclose(capture.array("gru:h"), np.array(known), atol=2e-6)
+        told = next(log.text for log in capture.logs if "rebuilt" in log.text)
+        assert "gru: GRU of Keras 3 → 4 (activation tanh, recurrent_activation hard_sigmoid" in told
+
+
+def test_a_gru_without_biases_or_configuration_is_not_run(tmp_path: Path) -> None:
+    keras_three(tmp_path / "m.h5", "GRU", variables("GRU")[:2], None, False)
+    with pytest.raises(InputError, match="no configuration says where its reset gate is"):
+        inspector.run(str(tmp_path / "m.h5"), np.zeros((T, W)))
+
+
+def test_an_lstm_with_relu_is_run_as_keras_has_it(tmp_path: Path) -> None:
+    own, x = [one / 2 for one in variables("LSTM")], np.random.default_rng(3).normal(size=(T, W)).astype("f4")
+    keras_three(tmp_path / "m.keras", "LSTM", own, [layer("LSTM", "a", activation="relu"), layer("Dense", "b")], True)
+    h, c, known = np.zeros(U), np.zeros(U), []
+    for row in x.astype("f8"):
+        i, f, g, o = np.split(row @ own[0] + h @ own[1] + own[2], 4)
+        c = sigmoid(f) * c + sigmoid(i) * np.maximum(g, 0)
+        h = sigmoid(o) * np.maximum(c, 0)
+        known.append(h)
+    with inspector.run(str(tmp_path / "m.keras"), x) as capture:
+        np.testing.assert_allclose(capture.array("lstm:h"), np.array(known), atol=1e-5, rtol=1e-5)
 
 
 def test_nothing_is_run_behind_a_layer_that_is_not_rebuilt(tmp_path: Path) -> None:

@@ -58,6 +58,10 @@ class Layout:
         part = part.reshape(-1, *shape, keys, features)  # (n, heads, k, d), n windows
         return part.expand(len(part), *wide, keys, features).reshape(-1, keys, features)
 
+    def value_sums(self) -> Tensor:
+        """(k,) the sum of the numbers of each of the sample's values."""
+        return self.values().detach().double().sum((0, 2))
+
     def returned(self) -> Tensor:
         """(a, q, d) what the contraction returned for the sample."""
         out = self.contraction.out.ordered(self.batch + self.heads + self.queries + self.roles.features)

@@ -325,8 +325,7 @@ class WeightedSums:
             return False
         self._allow(part)
         masked = None if known.masked is None else known.masked.expand(shape)
-        if windows is not None and masked is None:
-            masked = torch.zeros(shape, dtype=torch.bool, device=given.device)
+        masked = torch.zeros_like(given, dtype=torch.bool) if windows is not None and masked is None else masked
         margins = None if known.margins is None else whole_part(known.margins.expand(shape), -torch.inf).amax(-1)
         place = WHOLE if windows is None else place_of(windows, self.selected, part)
         seen = from_weights(
@@ -339,8 +338,7 @@ class WeightedSums:
         seen = place.put(seen)
         seen.ends = ends_of_values(self.selected, self.facts, layout, self.of_itself) if shown is layout else None
         seen.check = whole.check()
-        if shown is layout and part.shape[-2] == 1:
-            seen.value_sums = layout.values().detach().double().sum((0, 2))
+        seen.value_sums = layout.value_sums() if shown is layout and part.shape[-2] == 1 else None
         if own_keys is not None:
             seen.keys_from = OWN_KEY
         if self.selected.passing_on and shown is not layout:

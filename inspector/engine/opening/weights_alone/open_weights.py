@@ -7,22 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from inspector.engine.contracts import REBUILDING, State
 from inspector.engine.errors import InputError
 from inspector.engine.model.subject import Subject, adopt
 from inspector.engine.opening.hugging_face.heads import next_token_loss
+from inspector.engine.opening.weights_alone.keras_cells import stacks_of
 from inspector.engine.opening.weights_alone.plan import ARGUMENTS, Plan, make_plan
 from inspector.engine.opening.weights_alone.rebuilt_model import rebuilt
-from inspector.engine.opening.weights_alone.stacks import find_stacks
+from inspector.engine.opening.weights_alone.stacks import Stack, find_stacks
 from inspector.records import CheckpointReport, counted
 
 STEPS = 64
 """Of the example of random tokens."""
 GUESSED = (
     "No model was given: this one is rebuilt from the names and shapes of {file}, as far as these tell. It runs {told}."
-    "{unused} Guessed: that they follow one another like this, with nothing between{more}. Change it with the arguments {arguments}."
+    "{unused} Guessed: that they follow one another like this, with nothing between{more}. Change it with the "
+    "arguments {arguments}."
 )
 
 
@@ -36,6 +38,7 @@ def open_weights(state: State, path: Path, arguments: Mapping[str, Any]) -> tupl
     not_run = hints.get("not_run", {})
     usable = {name: one for name, one in tensors.items() if name.rpartition(".")[0] not in not_run}
     stacks, problems = find_stacks(usable)
+    stacks = in_order([*stacks, *stacks_of(hints.get("cells", {}), usable)], usable)
     problems += hints.get("remarks", ())
     problems += [f"{why}; from there on nothing is run." for why in sorted({*not_run.values()})]
     if not stacks:
@@ -52,7 +55,18 @@ def open_weights(state: State, path: Path, arguments: Mapping[str, Any]) -> tupl
     missing = [name for name, one in model.named_parameters() if one.is_meta]
     if missing:
         raise InputError(f"{path.name} has no tensor {missing[0]}, which its shapes call for.")
-    subject = Subject(model=model, name=path.name, next_token=plan.next_token)
+    subject = _subject(model, plan, path.name)
+    subject.rebuilt = _told(plan, tensors, path, problems, hints.get("guessed", ()))
+    report = CheckpointReport(
+        path=str(path), layout=state.layout, matched=len(tensors), total=len(tensors), fits=True, step=state.step,
+        others=state.others, rebuilt=subject.rebuilt,
+    )  # fmt: skip
+    return subject, report
+
+
+def _subject(model: nn.Module, plan: Plan, name: str) -> Subject:
+    """What the model reads, with an example, and its loss where its task is known."""
+    subject = Subject(model=model, name=name, next_token=plan.next_token)
     if plan.next_token:
         subject.loss, subject.logits = next_token_loss, _itself
     if plan.embedding is not None:
@@ -62,13 +76,13 @@ def open_weights(state: State, path: Path, arguments: Mapping[str, Any]) -> tupl
     else:
         subject.kind = "vectors"
         subject.width = plan.before.columns if plan.before is not None else plan.stacks[0].width
-    subject = adopt(subject)
-    subject.rebuilt = _told(plan, tensors, path, problems, hints.get("guessed", ()))
-    report = CheckpointReport(
-        path=str(path), layout=state.layout, matched=len(tensors), total=len(tensors), fits=True, step=state.step,
-        others=state.others, rebuilt=subject.rebuilt,
-    )  # fmt: skip
-    return subject, report
+    return adopt(subject)
+
+
+def in_order(stacks: Sequence[Stack], tensors: Mapping[str, Tensor]) -> list[Stack]:
+    """Stacks as their first tensors lie in the file."""
+    at = {name: number for number, name in enumerate(tensors)}
+    return sorted(stacks, key=lambda stack: min(at[name] for name in stack.names))
 
 
 def _itself(output: Tensor) -> Tensor:

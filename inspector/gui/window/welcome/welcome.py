@@ -220,7 +220,7 @@ class Welcome(QObject):
     def go_on(self, place: Place) -> None:
         """Show what was shown when the window was closed, at its place; its model is opened too, and does not run."""
         window = self.window
-        self.open_at.ask(place.view)
+        self.open_at.ask(place.view, after=window.session.capture)
         if not place.model.subject:
             window.open_path(place.path)
             return

@@ -40,6 +40,8 @@ recorded, which is reported."""
 TORCH = str(Path(torch.__file__).parent)
 ENGINE = Path(__file__).parents[3]
 EAGER_LOOPS = str(ENGINE / "interventions" / "eager_loops.py")
+AS_A_USER = frozenset({EAGER_LOOPS, str(ENGINE / "opening" / "weights_alone" / "keras_cells.py")})
+"""Files with loops over steps that are a model's: torch's modules written out, and those of Keras."""
 OURS = str(ENGINE)
 _DROPOUTS = frozenset(
     id(getattr(place, form))
@@ -268,8 +270,8 @@ def _offset(frame: FrameType) -> int:
 
 
 def _kind(code: CodeType) -> int:
-    """0 the user's code, 1 torch's, 2 this package's. torch's modules written out as loops count as the user's."""
-    if code.co_filename == EAGER_LOOPS or code in AS_WRITTEN:
+    """0 the user's code, 1 torch's, 2 this package's. Modules written out as loops count as the user's."""
+    if code.co_filename in AS_A_USER or code in AS_WRITTEN:
         return 0
     if code.co_name == "__torch_function__":  # another mode that only passes the call on
         return 1

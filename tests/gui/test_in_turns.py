@@ -1,0 +1,55 @@
+"""A panel is made and drawn in two turns: keys, mouse and timers are answered between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opened import opened
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication
+
+from inspector.gui.panels.gates import Gates
+from inspector.gui.window.main_window import Window
+
+
+@pytest.fixture
+def window(qtbot: Any, a_capture: Path) -> Iterator[Window]:
+    with opened(qtbot) as made:
+        made.open_capture(str(a_capture))
+        made.tick()
+        yield made
+
+
+def test_a_timer_comes_between_making_a_panel_and_drawing_it(
+    window: Window, qtbot: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    real = Gates.redraw
+    monkeypatch.setattr(Gates, "redraw", lambda self: (told.append("drawn") if self.capture else None, real(self))[1])
+    timer = QTimer(interval=0, singleShot=True)
+    timer.timeout.connect(lambda: told.append("answered"))
+    timer.start()
+    window.docking.show_panel("gates")
+    QApplication.processEvents()  # Qt tells of a dock that has come to the front
+    gates = window.panels.made["gates"]
+    qtbot.waitUntil(lambda: not gates.stale)
+    assert told == ["answered", "drawn"] and gates.state == "figure"
+
+
+def test_until_it_is_drawn_it_is_blank_and_whoever_asks_gets_it_drawn(window: Window, qapp: QApplication) -> None:
+    window.docking.show_panel("health")
+    window.panels.make("health")
+    health = window.panels.made["health"]
+    if health.stale:
+        assert health.state == "blank"
+    assert window.panels["health"].state != "blank" and not health.stale
+    beside = next(
+        key for key, dock in window.docks.items() if dock in window.tabifiedDockWidgets(window.docks["health"])
+    )
+    window.docking.show_panel(beside)
+    for _ in range(20):
+        qapp.processEvents()
+    assert not health.on_screen, "what is behind another is not on screen, whether its turn came or not"
