@@ -32,6 +32,8 @@ def _by_name(recorder: AttentionRecorder) -> Looked:
         (own.sigmoid, "sigmoid"),
         (own.masked, "masked_fill masked_fill_"),
         (own.chosen, "where"),
+        (own.lower, "tril tril_"),
+        (own.upper, "triu triu_"),
         (own.added, "add add_"),
         (own.subtracted, "sub sub_ subtract"),
         (own.multiplied, "mul mul_ multiply"),

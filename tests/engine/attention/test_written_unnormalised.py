@@ -108,6 +108,15 @@ SHOWN: Ways = {
     "retention": (
         lambda x: (scores(x) * (DECAY * MAY)) @ x, lambda x: (own(x) * DECAY * MAY)[None]
     ),
+    "tril of exp, divided afterwards": (
+        lambda x: (scores(x).exp().tril() @ x) / scores(x).exp().tril().sum(-1, keepdim=True),
+        lambda x: plain_softmax(own(x), MAY)[None],
+    ),
+    "tril of tanh": (lambda x: torch.tril(scores(x).tanh()) @ x, lambda x: (own(x).tanh() * MAY)[None]),
+    "tril of a softmax": (lambda x: scores(x).softmax(-1).tril() @ x, lambda x: (plain_softmax(own(x)) * MAY)[None]),
+    "triu of sigmoid": (
+        lambda x: scores(x).sigmoid().triu(diagonal=0) @ x, lambda x: (own(x).sigmoid() * MAY.mT)[None]
+    ),
 }  # fmt: skip
 
 
@@ -124,9 +133,20 @@ def test_weights_that_exist_as_a_tensor_are_a_map(way: str) -> None:
     assert not [text for text in seen.logged() if "not taken" in text]
 
 
+def test_a_map_that_is_no_softmax_is_not_called_one() -> None:
+    seen = ran(Written(lambda x: scores(x).sigmoid() @ x).eval(), inputs())
+    channel = seen.sink.channel("inner:attention")
+    assert "softmax" not in channel.formula
+    assert not channel.source
+    assert "sigmoid" in channel.method
+
+
 def test_a_masked_key_is_masked() -> None:
     x = inputs()
-    for way in ("softmax one, masked", "tanh, masked", "relu, masked before", "retention"):
+    for way in (
+        "softmax one, masked", "tanh, masked", "relu, masked before", "retention",
+        "tril of exp, divided afterwards", "tril of tanh", "tril of a softmax",
+    ):  # fmt: skip
         seen = ran(Written(SHOWN[way][0]).eval(), x)
         assert seen.sink.array("inner:attention/allowed").tolist() == [[0] * T, list(range(T))], way
 

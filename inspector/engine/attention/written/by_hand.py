@@ -28,7 +28,7 @@ class ByHand(WeightedSums):
         if getattr(handler, "__self__", None) is not self:
             return None
         cheap: list[tuple[Callable[[Any, Any], bool], str]] = [
-            (self._known, "passed dropped routed mapped"),
+            (self._known, "passed dropped routed mapped lower upper"),
             (self._keyed, "indexed"),
             (self._remembered, "summed accumulated"),
             (self._adds, "added subtracted"),
@@ -196,6 +196,14 @@ class ByHand(WeightedSums):
                 self.facts.note(out, replace(known, features=0))
                 return
 
+    def lower(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
+        """tril(x, diagonal): zeros above a diagonal."""
+        masking.triangle(self.facts, torch.tril, masking.arguments(args, kwargs, ("input", "diagonal")), out)
+
+    def upper(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
+        """triu(x, diagonal): zeros below a diagonal."""
+        masking.triangle(self.facts, torch.triu, masking.arguments(args, kwargs, ("input", "diagonal")), out)
+
     def assigned(self, args: Args, _kwargs: Kwargs, _out: Any) -> None:
         """scores[mask] = −∞."""
         target, at, value = args[:3]
@@ -232,7 +240,7 @@ class ByHand(WeightedSums):
                 continue
             after = masking.added(known, mask, out)
             if after is not known and after is not None:
-                self.facts.note(out, moved_masks(after, source, out))
+                self.facts.note(out, masking.moved(after, source, out))
                 return
             if known is not None:
                 self.facts.pass_on(source, out, known)
@@ -369,13 +377,6 @@ class ByHand(WeightedSums):
         known = self.facts.of(args[0]) if args else None
         if known is not None and known.origin is not None:
             known.origin.reason = judging.ROUTED
-
-
-def moved_masks(facts: Facts, source: Tensor, out: Tensor) -> Facts:
-    """Facts of a sum, whose mask may have more axes than the scores."""
-    if facts.masked is None or source.shape == out.shape:
-        return facts
-    return replace(facts, margins=None, clean=None, highest=None, entries=None)
 
 
 def _of_outer(place: str, module: str) -> str:

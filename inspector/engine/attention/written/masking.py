@@ -6,6 +6,7 @@ that a model computes are scores.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeGuard
 
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.attention.rows import LARGE
-from inspector.engine.attention.written.facts import Facts
+from inspector.engine.attention.written.facts import Facts, FactTable
 from inspector.engine.attention.written.judging import is_parameter
 
 FILLED = -10.0
@@ -68,6 +69,21 @@ def multiplied(facts: Facts, mask: object, out: Tensor) -> Facts:
     if mask.dtype != torch.bool and not bool((zeros | (mask.detach() == 1)).all()):
         return facts
     return replace(facts, masked=union(facts.masked, zeros, out.shape)) if bool(zeros.any()) else facts
+
+
+def moved(facts: Facts, source: Tensor, out: Tensor) -> Facts:
+    """Facts of a sum, whose mask may have more axes than the scores."""
+    if facts.masked is None or source.shape == out.shape:
+        return facts
+    return replace(facts, margins=None, clean=None, highest=None, entries=None)
+
+
+def triangle(known: FactTable, half: Callable[[Tensor, int], Tensor], given: dict[str, Any], out: Tensor) -> None:
+    """Note what tril or triu (`half`) of scores or weights leaves out; `given`: its arguments by name."""
+    facts = known.of(given["input"])
+    if facts is not None and (facts.made or facts.origin is not None or facts.scored is not None):
+        kept = half(torch.ones(out.shape[-2:], dtype=torch.bool, device=out.device), given.get("diagonal", 0))
+        known.pass_on(given["input"], out, replace(facts, masked=union(facts.masked, ~kept, out.shape)))
 
 
 def union(one: Tensor | None, other: Tensor, shape: torch.Size) -> Tensor:

@@ -34,6 +34,8 @@ from inspector.records.catalogue import ATTENTION, EQUIVALENT_MAP
 BUDGET_BYTES = 8 << 30
 """Maps of one run larger than this are not written."""
 
+OWN_WEIGHTS = "what the model multiplies values with"
+SOFTMAX = "softmax over the allowed keys of scale·Q·Kᵀ + mask"
 EQUIVALENT = "Katharopoulos et al. 2020, arXiv 2006.16236; Ali, Zimerman & Wolf 2024, arXiv 2403.01590"
 """Sources of the weights that a linear recurrence stands for."""
 SHARE_OF_DISK = 0.5
@@ -178,7 +180,7 @@ def _write(trace: Trace, attention: Attention, emit: Emitter) -> None:
     elif (kind := _beyond_shares(attention, trace.look_at)) is not None:
         channel = replace(
             channel, dtype="float32", limits=None, scale=kind, source="", method=method(attention, "exact"),
-            formula="what the model multiplies values with",
+            formula=OWN_WEIGHTS,
         )  # fmt: skip
     emit.channel(channel)
     stored = torch.float32 if channel.dtype == "float32" else torch.float16
@@ -206,12 +208,13 @@ def _say_missing(emit: Emitter, attention: Attention, rows: Rows, result: Statis
 
 
 def _described(attention: Attention, rows: Rows) -> Channel:
-    """The channel of the maps of an attention."""
+    """The channel of the maps of an attention; how a model made its own weights is in the method alone."""
+    own = attention.weights is not None
     return Channel(
         name=f"{attention.place}:attention", kind="attention", dims=("head", "query", "key"),
         shape=(rows.heads, rows.queries, rows.keys), dtype="float16", limits=(0.0, 1.0), title="attention",
         module=attention.module,
-        formula="softmax over the allowed keys of scale·Q·Kᵀ + mask", source="Vaswani et al. 2017",
+        formula=OWN_WEIGHTS if own else SOFTMAX, source="" if own else "Vaswani et al. 2017",
         method=method(attention, "exact, stored as float16: weights below 3e-8 become 0"),
         domains={"query": attention.queries_from, "key": attention.keys_from}, fill=0.0,
     )  # fmt: skip
