@@ -34,7 +34,7 @@ class Latents(Panel):
     )
     shows = ("latent/distributions", "latent/kalman", "latent/hidden_markov")
     extra = ("latent/use",)
-    needs_height = 340
+    needs_height = Sheet.needs_height
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
@@ -92,6 +92,7 @@ class Latents(Panel):
             if sheet is not here:
                 sheet.show(False)  # first, since all of them have the same place
         here.show(True)
+        self.figure.setMinimumHeight(here.needs_height)
         here.update_contents()
 
     def _offered(self) -> list[str]:

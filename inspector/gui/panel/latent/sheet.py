@@ -32,6 +32,8 @@ class Sheet:
     """`accepts` says which channels of the panel it draws; the rest is as in a panel, which it asks for what it has."""
 
     title: ClassVar[str] = ""
+    needs_height: ClassVar[int] = 340
+    """Pixels below which the view is scrolled."""
 
     def __init__(self, panel: Panel, row: int) -> None:
         self.panel = panel

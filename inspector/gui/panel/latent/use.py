@@ -42,6 +42,7 @@ class UseOfZ(Sheet):
     """Channels of kind "latent_use": `units`, `loss`, `gradient`, `share`, `texts` and `terms` of a variable."""
 
     title = "use of z"
+    needs_height = 520
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
