@@ -15,13 +15,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from inspector.transport.memory import MEMORY, allowed, named_limit, taken_by
+from inspector.transport.memory import MEMORY, allowed, named_limit, taken_below, taken_by
 from inspector.transport.parent_link import die_with_parent
 from inspector.transport.process import MEMORY_CODE, TOOK
 from inspector.transport.same_command import end_like
 
 LOOK_SECONDS = 0.05
 """Seconds between two looks at the worker's memory, and at whether the window is still there."""
+LOOKS = 10
+"""Of so many looks one is at all processes that the worker has started: counting shared pages takes longer."""
 ENDING_SECONDS = 2.0
 """Seconds for which processes that were killed are waited for; one that hangs in a driver ends later."""
 SET_CHILD_SUBREAPER = 36
@@ -52,7 +54,7 @@ def stay_above(parent: int) -> None:
 
 def _watch(worker: int, parent: int) -> int:
     """How the worker ended, as in subprocess; everything that it started has ended too."""
-    named = named_limit(os.environ.get(MEMORY, ""))
+    named, looks = named_limit(os.environ.get(MEMORY, "")), 0
     while (code := _ended(worker)) is None:
         told = signal.sigtimedwait({signal.SIGCHLD, signal.SIGTERM}, LOOK_SECONDS)
         if told is not None and told.si_signo == signal.SIGTERM:
@@ -60,7 +62,8 @@ def _watch(worker: int, parent: int) -> int:
         if os.getppid() != parent:
             _end_all()
             os._exit(1)
-        taken = taken_by(worker)
+        looks += 1
+        taken = taken_by(worker) if looks % LOOKS else taken_below(os.getpid())
         if taken > (most := allowed(taken, named)):
             _end_all()
             _say(_too_much(taken, most, bool(named)))

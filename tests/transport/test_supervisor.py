@@ -15,7 +15,7 @@ from workers import Parent
 
 from inspector.cli import cli
 from inspector.records import Load, Log
-from inspector.transport import memory
+from inspector.transport import container_memory, memory
 from inspector.transport.process import Exit
 from inspector.transport.run_client import Outcome
 
@@ -59,6 +59,12 @@ class Eats(nn.RNN):
         while True:
             kept.append(bytearray(b"x") * 20_000_000)
             time.sleep(0.005)
+
+class Feeds(nn.RNN):
+    def __init__(self):
+        super().__init__(3, 4)
+        eats = "import time; kept = bytearray(b'x') * 950_000_000; time.sleep(600)"
+        subprocess.run([sys.executable, "-c", eats])
 """
 
 
@@ -130,9 +136,11 @@ def test_a_daemon_without_a_mark_ends_with_a_window_that_is_killed(file: Path) -
             os.kill(daemon, 9)
 
 
-def test_a_model_that_takes_too_much_memory_is_ended_with_one_sentence(file: Path) -> None:
+@pytest.mark.parametrize("model", ["Eats", "Feeds"])
+def test_a_model_that_takes_too_much_memory_is_ended_with_one_sentence(model: str, file: Path) -> None:
+    """By itself, or by a process that it starts."""
     parent = Parent(memory=0.9)
-    parent.worker.send(Load(subject=f"{file}:Eats", trusted=True))
+    parent.worker.send(Load(subject=f"{file}:{model}", trusted=True))
     ended = parent.wait(Exit)
     assert not ended.expected and ended.sentence.startswith("The model took ")
     assert "more than the 0.9 GB that it may take" in ended.sentence and "captured so far is stored" in ended.sentence
@@ -143,6 +151,7 @@ def test_a_model_that_takes_too_much_memory_is_ended_with_one_sentence(file: Pat
 def test_the_limit_is_the_named_one_or_most_of_what_is_free(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "meminfo").write_text("MemTotal: 8 kB\nMemAvailable: 3000000 kB\n")
     monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "left_in_container", lambda: None)
     assert memory.allowed(10**9, 2e9) == 2e9
     assert memory.allowed(10**9, 0.0) == pytest.approx(0.9 * (10**9 + 3_000_000 * 1024))
     monkeypatch.setattr(memory, "MEMINFO", tmp_path / "nothing")
@@ -150,6 +159,51 @@ def test_the_limit_is_the_named_one_or_most_of_what_is_free(monkeypatch: pytest.
     assert [memory.named_limit(text) for text in ("2.5", "", "0", "-1", "nan", "inf", "much", "1e400")] == [
         2.5e9, 0, 0, 0, 0, 0, 0, 0,
     ]  # fmt: skip
+
+
+GROUPS = {
+    "version 2": ("0::/a/b\n", "", ("memory.max", "memory.current", "inactive_file")),
+    "version 1": (
+        "3:cpu:/x\n4:memory:/a/b\n0::/\n", "memory",
+        ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("version", GROUPS)
+def test_a_containers_limit_counts(version: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    lines, base, (most, used, inactive) = GROUPS[version]
+    (tmp_path / "cgroup").write_text(lines)
+    (tmp_path / "meminfo").write_text("MemAvailable: 3000000 kB\n")
+    inner, outer = tmp_path / base / "a" / "b", tmp_path / base / "a"
+    inner.mkdir(parents=True)
+    monkeypatch.setattr(container_memory, "GROUPS", tmp_path / "cgroup")
+    monkeypatch.setattr(container_memory, "ROOT", tmp_path)
+    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
+    assert memory.main_memory() == 3_000_000 * 1024, "no limit is told"
+    for folder, limit in ((inner, "max" if version == "version 2" else str(2**63 - 4096)), (outer, "900000000")):
+        (folder / most).write_text(f"{limit}\n")
+        (folder / used).write_text("500000000\n")
+        (folder / "memory.stat").write_text(f"anon 1\n{inactive} 100000000\n")
+    assert memory.main_memory() == 900_000_000 - 500_000_000 + 100_000_000, "the tightest limit above it"
+    assert memory.allowed(10**8, 0.0) == pytest.approx(0.9 * 6e8)
+
+
+def test_processes_that_a_process_started_count_once() -> None:
+    """A child holds 60 MB of its own and shares 60 MB with its parent, which it was forked from."""
+    code = (
+        "import os, signal, sys; from inspector.transport import memory; shared = bytearray(b'x') * 60_000_000\n"
+        "a, b = os.pipe()\n"
+        "if not os.fork():\n"
+        "    own = bytearray(b'y') * 60_000_000; os.write(b, b'1'); signal.pause()\n"
+        "os.read(a, 1); me = os.getpid(); below = memory.started_by(me)\n"
+        "print(len(below), memory.taken_by(below[0]), memory._share_of(below[0]), memory.taken_below(me))\n"
+        "os.kill(below[0], 9)"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    count, whole, share, below = map(int, told.stdout.split())
+    assert count == 1 and below == whole and whole > 120_000_000, told
+    assert 85_000_000 < share < whole - 20_000_000, told
 
 
 def test_memory_of_a_process_is_what_it_has_for_itself() -> None:
