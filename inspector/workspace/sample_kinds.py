@@ -24,7 +24,7 @@ KINDS = (
     SampleKind("space", "State spaces", ("S22",)),
     SampleKind("deep", "Deep nets", ("S8",)),
     SampleKind("lengths", "One to many, many to one", ("S11",)),
-    SampleKind("decoder", "Encoder–decoders", ("S13", "S14")),
+    SampleKind("decoder", "Encoder–decoders", ("S13", "S14", "S21")),
     SampleKind("attention", "Self-attention", ("S15", "S16", "S17")),
     SampleKind("transformer", "Transformers", ("S18",)),
     SampleKind("decoding", "Decoding", ("S19", "S20")),

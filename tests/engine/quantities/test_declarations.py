@@ -192,7 +192,7 @@ def test_what_is_computed_without_being_asked_for() -> None:
         "residual/lens", "residual/sensitivity", "structure/accumulation", "structure/batch", "structure/cache", "structure/causal", "structure/labels", "structure/left_padding",
         "structure/order", "structure/padding", "structure/query", "structure/repeat", "structure/tied", "trial/cure", "trial/first_step", "trial/initial_loss",
         "trial/learning_rate", "trial/one_batch", "trial/other_lengths", "trial/reach",
-        "bptt", "depth/parameters", "fixed_points", "gradient/state_derivatives", "gradient/vectors", "influence", "operations",
+        "bptt", "depth/parameters", "fixed_points", "gradient/state_derivatives", "gradient/vectors", "influence", "latent/use", "operations",
         "truncation",
     }  # fmt: skip
     needing = {key for key, quantity in QUANTITIES.items() if quantity.parameter_gradients}
