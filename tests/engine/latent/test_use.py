@@ -13,6 +13,7 @@ from kept import Kept
 from torch import Tensor, nn
 from torch.distributions import Normal, kl_divergence
 
+import inspector
 from inspector.engine.analyses.latent import information
 from inspector.engine.latent.replaced import Replacing
 from inspector.engine.model.subject import Batch, Subject
@@ -274,3 +275,9 @@ def test_numbers_that_are_not_finite_are_refused() -> None:
         model.heads.bias[0] = torch.nan
     said = [one.reason for one in observed(model).of(Refusal) if "/use" in one.channel]
     assert any("NaN" in one for one in said), said
+
+
+def test_a_model_that_draws_nothing_is_told() -> None:
+    with inspector.run("nile-kalman", only=("latent/use",)) as capture:
+        (refusal,) = [one for one in capture.refusals if one.channel == "model:latent/use"]
+        assert "draws no hidden variable from a normal distribution" in refusal.reason

@@ -37,6 +37,12 @@ SOURCE = "Bowman et al. 2016, arXiv 1511.06349; Burda et al. 2016, arXiv 1509.00
 NOT_FINITE = "μ or σ of {} has NaN or infinities, or σ is 0, so nothing can be said of what it tells."
 
 
+NOTHING_DRAWN = (
+    "The model draws no hidden variable from a normal distribution (z = μ + σ ε, or a sample of torch.distributions), "
+    "of which another could be put in place."
+)
+
+
 @QUANTITIES.register("latent/use")
 @per_run(
     summary="how much of z is used: KL by unit, active units, mutual information, losses and texts from other z",
@@ -49,12 +55,20 @@ def use(trace: Trace, emit: Emitter) -> None:
     `terms` (statistic,) of a sequence; `loss` (step, statistic) with other z; `gradient` (step, statistic) and `share`
     (step,); `texts`, ids by row.
     """
+    refused: list[str] = []
+
+    def refuse(name: str, why: str) -> None:
+        refused.append(name)
+        emit.refuse(name, why)
+
     try:
-        found = list(latent_calls(trace, emit.refuse))
+        found = list(latent_calls(trace, refuse))
         many = many_sequences(trace) if found else None
     except Unsupported as reason:
         emit.refuse("model:latent/use", str(reason))
         return
+    if not found and not refused:
+        emit.refuse("model:latent/use", NOTHING_DRAWN)
     for variable, calls in found:
         assert many is not None
         _Use(variable, calls, many, emit).write()
