@@ -1,19 +1,18 @@
-"""One pass over the rows of every attention: maps go to the capture block by block, statistics are computed in the same
-pass.
+"""Statistics of every attention, one number a head and query.
 
-The weights of a block are computed once and serve every statistic. Results of the statistics stay in the trace
+They are computed in one pass over its rows, that of the map where one is written. The results stay in the trace
 (heads x queries numbers each), so that each quantity writes its own channel when its turn comes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor
 
-from inspector.engine.attention.rows import RowBlock, Rows
+from inspector.engine.attention.ahead import Ahead
+from inspector.engine.attention.one_pass import STATISTICS, BlockWriter, Statistic, Statistics, one_pass
 from inspector.engine.hooks.heap import GAPS, Heap
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, Quantity
@@ -26,20 +25,6 @@ NOT_KNOWN = (
     "The source of the keys of {} is not known: they may be of the queries' own sequence or of another one, so they "
     "have no known positions."
 )
-Statistic = Callable[[RowBlock], Tensor]
-BlockWriter = Callable[[slice, RowBlock], None]
-
-STATISTICS: dict[str, tuple[Statistic, bool]] = {}
-"""Signal → (function of a block of rows, whether it is defined for self-attention only)."""
-
-
-@dataclass(slots=True)
-class Statistics:
-    """What one pass over an attention computed: {signal: (a, q)}, and how many of its rows are NaN."""
-
-    values: dict[str, Tensor]
-    empty_rows: int
-    broken_rows: int
 
 
 @dataclass(slots=True)
@@ -102,35 +87,14 @@ def statistics(
     before = known.get(id(attention))
     if before is None or write is not None or (signal and signal not in before.values):
         wanted = trace.chosen & STATISTICS.keys() | {signal} if trace.chosen else STATISTICS.keys()
-        with torch.no_grad():
-            known[id(attention)] = _all_rows(attention, trace.look_at, emit, write, wanted)
+        begun = trace.findings.get(Ahead) if write is None else None
+        found = begun.take(attention, wanted) if begun is not None else None
+        if found is None:
+            with torch.no_grad():
+                found = one_pass(attention, trace.look_at, emit.check, wanted, write)
+        known[id(attention)] = found
         trace.findings.of(Heap).tidy(GAPS // 4)
     return known[id(attention)]
-
-
-def _all_rows(
-    attention: Attention, sample: int, emit: Emitter, write: BlockWriter | None, signals: Collection[str]
-) -> Statistics:
-    rows = Rows(attention, sample)
-    wanted = {
-        signal: function
-        for signal, (function, self_only) in STATISTICS.items()
-        if signal in signals and (not self_only or attention.of_itself)
-    }
-    values = {signal: torch.empty(rows.heads, rows.queries) for signal in wanted}
-    empty = broken = 0
-    for heads, q0, q1 in rows.blocks():
-        emit.check()
-        block = rows.block(q0, q1, heads)
-        shares = block.shares() if attention.equivalent else block
-        for signal, function in wanted.items():
-            values[signal][heads, q0:q1] = function(shares)
-        if write is not None:
-            write(heads, block)
-        none = int((block.count == 0).sum()) * (block.weights.shape[0] if block.count.shape[0] == 1 else 1)
-        empty += none
-        broken += int(block.largest.isnan().sum()) - none
-    return Statistics(values, empty, broken)
 
 
 def refusal(attention: Attention) -> str | None:

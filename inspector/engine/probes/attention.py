@@ -10,6 +10,7 @@ attention inside TorchScript and torch.compile.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,18 +19,22 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from inspector.engine.attention.ahead import ahead
 from inspector.engine.attention.functions import Handler, functions_looked_at
 from inspector.engine.attention.live import LiveRows
+from inspector.engine.attention.one_pass import STATISTICS
 from inspector.engine.attention.recorder import AttentionRecorder
 from inspector.engine.attention.selected_sample import SelectedSample
 from inspector.engine.attention.written.untaken import lines
 from inspector.engine.hooks.function_mode import FUSED, SwitchedMode, runs_fused
 from inspector.engine.hooks.module_stack import CalledModules, ModuleStack
-from inspector.engine.registries import PROBES
+from inspector.engine.registries import PROBES, QUANTITIES
 from inspector.engine.scans.search import Scans
 from inspector.engine.trace.emitter import Emitter
-from inspector.engine.trace.trace import Trace
+from inspector.engine.trace.trace import Attention, Trace
 from inspector.records import Log
+
+MAPS = "attention/maps"
 
 
 @dataclass(slots=True)
@@ -66,8 +71,8 @@ class AttentionProbe:
         selected.passing_on, selected.products = trace.passing_on, trace.products
         if any(isinstance(module, FUSED) for module in model.modules()):
             self._stack = ModuleStack(model, self._entered, self._left)
-        live = LiveRows(emit, batch.look_at)
-        self._recorder = AttentionRecorder(selected, (self._stack or CalledModules(model)).place, live.arrived)
+        looks = [LiveRows(emit, batch.look_at).arrived, *_begun(trace)]
+        self._recorder = AttentionRecorder(selected, (self._stack or CalledModules(model)).place, partial(_all, looks))
         self._mode = AttentionMode(self._recorder)
         self._mode.on(True)
 
@@ -170,6 +175,23 @@ def _both(first: Handler | None, second: Handler, args: Any, kwargs: Any, out: A
     if first is not None:
         first(args, kwargs, out)
     second(args, kwargs, out)
+
+
+def _all(looks: Sequence[Callable[[Attention], None]], attention: Attention) -> None:
+    for look in looks:
+        look(attention)
+
+
+def _begun(trace: Trace) -> list[Callable[[Attention], None]]:
+    """What begins with the statistics of each attention, where these are chosen without the maps."""
+    if trace.chosen:
+        QUANTITIES.load()  # they are known from then on
+    wanted = trace.chosen & STATISTICS.keys()
+    begun = ahead(trace.look_at, wanted) if wanted and MAPS not in trace.chosen else None
+    if begun is None:
+        return []
+    trace.findings.put(begun)
+    return [begun.arrived]
 
 
 _COMPILED = (

@@ -21,8 +21,9 @@ from inspector.engine.attention.kept_scores import (
     write_queries_and_keys,
 )
 from inspector.engine.attention.mask_pages import write_mask
+from inspector.engine.attention.one_pass import Statistics
 from inspector.engine.attention.rows import ROUNDED, RowBlock, Rows
-from inspector.engine.attention.statistics import Statistics, method, refusal, statistics
+from inspector.engine.attention.statistics import method, refusal, statistics
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
