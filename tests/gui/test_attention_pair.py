@@ -52,6 +52,9 @@ def parts(*, kept: bool = True) -> list[Any]:
     return [Labels("step", WORDS, -1), *found]
 
 
+AGAINST = "attention/against_gradient"
+
+
 @pytest.fixture
 def stage(tmp_path: Path, qtbot: Any) -> Iterator[tuple[Any, Any]]:
     with shown_panel(tmp_path, "attention", *parts(), place="a") as made:
@@ -100,8 +103,33 @@ def test_where_they_were_not_kept_it_says_what_to_do(tmp_path: Path, qtbot: Any,
     with shown_panel(tmp_path, "attention", *parts(kept=False), *refused, place="a") as (_, panel):
         panel.which.setCurrentIndex(panel.which.findData(PAIR))
         said = " ".join(panel.page.pair.titleLabel.lines)
-        assert said == (reason or "Queries and keys were not kept Run ▸ Compute also ▸ queries and keys keeps them")
+        assert said == (
+            reason or "Queries and keys were not kept Choose q·k by dimension in Strip, above, to compute them"
+        )
         assert not len(panel.page.pair.products) and "computed" not in panel.row.heading
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_choosing_it_asks_for_them_once_they_can_be_kept(tmp_path: Path, qtbot: Any, refused: bool) -> None:
+    why = [Refusal("a:attention/queries", "No product of queries and keys was seen.")] if refused else []
+    with shown_panel(tmp_path, "attention", *parts(kept=False), *why, place="a") as (_, panel):
+        asked: list[tuple[str, ...]] = []
+        panel.wanted.connect(asked.append)
+        panel.which.setCurrentIndex(panel.which.findData(PAIR))
+        assert not asked  # a choice that a session brings back computes nothing
+        panel.which.activated.emit(panel.which.currentIndex())
+        assert asked == ([] if refused else [("attention/queries_and_keys",)])
+
+
+def test_what_is_beside_a_map_is_listed_before_it_is_computed(tmp_path: Path, qtbot: Any) -> None:
+    with shown_panel(tmp_path, "attention", *parts(), place="a") as (_, panel):
+        asked: list[tuple[str, ...]] = []
+        panel.wanted.connect(asked.append)
+        for signal, key in {"attention/times_gradient": "attention/gradient", "sensitivity": AGAINST}.items():
+            panel.options.option("beside", signal).trigger()
+            assert asked.pop() == (key,) and panel.options.chosen("beside") == signal
+        panel.options.option("beside", "").trigger()
+        assert not asked and panel.page.count == 1
 
 
 def test_of_two_runs_it_says_that_it_is_of_one(tmp_path: Path, qtbot: Any) -> None:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from inspector.analysis.attention.pair import Pair, keeps_pairs, pair_of
 from inspector.gui.panel.attention.drawing import spoken
+from inspector.gui.panel.attention.on_request import QUERIES_AND_KEYS
 from inspector.gui.panel.attention.reading import AttentionReading
 from inspector.gui.panel.channel_choice import chosen, distinct, offer
 from inspector.gui.state.cursor import Position
@@ -18,7 +19,7 @@ from inspector.gui.widgets.numbers import short
 Array = npt.NDArray[Any]
 PAIR, BY_DIMENSION = "pair", "q·k by dimension"
 NOT_KEPT = "Queries and keys were not kept"
-TO_KEEP = "Run ▸ Compute also ▸ queries and keys keeps them"
+TO_KEEP = "Choose q·k by dimension in Strip, above, to compute them"
 OF_TWO = "q·k by dimension is that of one run, not of the difference of two"
 NO_PAIR = "q·k by dimension: there is no such query or key"
 QUERIES = "attention/queries"
@@ -41,6 +42,16 @@ class AttentionStrip(AttentionReading):
 
     def _keeps_pairs(self) -> bool:
         return self.capture is not None and not self.differs and keeps_pairs(self.capture, self._map_name(), self.frame)
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether more can be computed for the run that is shown: it has ended, and its model is open or can be."""
+        return self.capture is not None and not self.growing and not self.differs and self.remaining.can_be_asked
+
+    def _ask_for_pairs(self, _index: int = 0) -> None:
+        """Queries and keys are computed when the user chooses what is made of them."""
+        if self._of_pair and self.can_ask and not self._keeps_pairs() and self._why_no_pair() == NOT_KEPT:
+            self.wanted.emit((QUERIES_AND_KEYS,))
 
     def _map_name(self) -> str:
         return f"{self.place()}:attention"
@@ -71,7 +82,8 @@ class AttentionStrip(AttentionReading):
         pair = self._pair(at)
         if pair is None:
             why = self._why_no_pair()
-            self.page.pair.show_pair(why, np.zeros(0), TO_KEEP if why == NOT_KEPT else "")
+            to_do = TO_KEEP if self.can_ask else self.remaining.needed.why
+            self.page.pair.show_pair(why, np.zeros(0), to_do if why == NOT_KEPT else "")
             return
         self.page.pair.show_pair(self._pair_title(pair), pair.products)
 
