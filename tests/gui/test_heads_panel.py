@@ -11,6 +11,7 @@ from panel_captures import channel, shown
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
+from inspector.gui.panel.plot_menu import PlotMenu
 from inspector.gui.widgets.sorted_table import Rows, written
 
 LEFT = Qt.MouseButton.LeftButton
@@ -70,6 +71,22 @@ def test_what_attention_costs_is_a_table_by_length(tmp_path: Path) -> None:
         assert stage.cursor.position.place == "a"
         rows = panel.readout(stage.cursor.position)
         assert rows == [("this run  a, Q", "400 flop"), ("256  a, Q", "5000000000 flop")]
+
+
+def test_a_head_is_ablated_from_its_menu_and_what_is_not_there_is_offered(tmp_path: Path) -> None:
+    maps = channel("b:attention", "attention", ("head", "query", "key"), np.full((3, 2, 2), 0.5, np.float32))
+    with shown(tmp_path, "heads", *HEAD_PARTS, OTHER, maps) as (stage, panel):
+        asked: list[Any] = []
+        panel.editing.connect(asked.append)
+        panel.wanted.connect(asked.append)
+        stage.cursor.move(place="b", head=2)
+        next(one for one in PlotMenu(panel).actions() if one.text() == "Ablate head 2 of b…").trigger()
+        stage.cursor.move(place="a", head=0)  # its maps were not stored
+        assert not any("Ablate" in one.text() for one in PlotMenu(panel).actions())
+        offered = {signal: one for signal, one in panel.more.choices.items() if one.isVisible()}
+        assert not {"attention/head_type", "attention/redundancy", "attention/flops"} & set(offered)
+        offered["attention/importance"].trigger()
+        assert asked == ["b:head", ("attention/gradient",)]
 
 
 def test_a_massive_activation_is_gone_to(tmp_path: Path) -> None:

@@ -15,6 +15,17 @@ MAPS = {
     "sensitivity": ("attention/against_gradient", "sensitivity of the output"),
 }
 """Signal of a map → (the quantity that computes it, its title)."""
+OF_HEADS = {
+    "attention/head_type": ("attention/head_types", "Types of heads"),
+    "attention/importance": ("attention/gradient", "Importance by gradient"),
+    "attention/redundancy": ("attention/redundancy", "Heads that attend alike"),
+    "attention/against_gradient": ("attention/against_gradient", "Rank correlation with the gradient"),
+    "attention/head_output": ("attention/weighted_norm", "What each head adds to the stream"),
+    "attention/direct_logit": ("attention/direct_logit", "What each head adds to a score of the output"),
+    "attention/clipped": ("attention/clipped", "What clipping scores changes"),
+    "attention/flops": ("attention/cost", "What attention costs"),
+}
+"""The same of numbers of heads."""
 NOT_YET = "{}: computed when chosen"
 
 
