@@ -61,6 +61,16 @@ def test_heads_are_sorted_by_a_column_and_a_click_goes_to_the_head(tmp_path: Pat
         assert [row[4] for row in cells(panel.table)] == ["0.75", "0.5", "", "", ""]
 
 
+def test_a_head_whose_numbers_are_nan_says_so(tmp_path: Path) -> None:
+    """An empty cell is one that nothing computes: of a head with NaN in its weights every number is NaN."""
+    numbers = np.array([[1.0, 3.0], [np.nan, np.nan]], np.float32)
+    entropy = channel("b:attention/entropy", "attention_statistic", ("head", "query"), numbers, title="entropy")
+    with shown(tmp_path, "heads", *HEAD_PARTS, entropy) as (_, panel):
+        rows = {row[0]: row[1:] for row in cells(panel.table)}
+        assert rows["b, head 0"][-1] == "2" and rows["b, head 1"][-1] == "NaN"
+        assert set(rows["b, head 1"][:-1]) == {""}
+
+
 def test_what_attention_costs_is_a_table_by_length(tmp_path: Path) -> None:
     with shown(tmp_path, "heads", *HEAD_PARTS) as (stage, panel):
         panel.which.setCurrentText("multiplications, flop")

@@ -50,7 +50,8 @@ def is_of_pairs(channel: Channel) -> bool:
 def table_of_heads(view: View, frame: int, channels: Sequence[Channel]) -> Table:
     """A row for each head of each attention: its type, the head that attends most like it, every number of it.
 
-    Heads alike are those with the least mean Jensen–Shannon divergence (nat). Numbers that are not known are NaN.
+    Heads alike are those with the least mean Jensen–Shannon divergence (nat). Where nothing computes a number of a head
+    its cell is empty; what was computed may be NaN.
     """
     own = [one for one in channels if of_heads(one) or is_of_pairs(one)]
     counts: dict[str, int] = {}
@@ -61,9 +62,9 @@ def table_of_heads(view: View, frame: int, channels: Sequence[Channel]) -> Table
     words, keys = list(table.words), sorted(table.keys, key=_rank)
     lines = []
     for head in table.heads:
-        pairs: tuple[float | str, ...] = alike[head.place][head.head] if head.place in alike else ("", np.nan)
+        pairs: tuple[float | str, ...] = alike[head.place][head.head] if head.place in alike else ("", "")
         said = [head.words.get(word, "") for word in words]
-        cells = (*said, *(pairs if alike else ()), *(head.numbers.get(key, np.nan) for key in keys))
+        cells = (*said, *(pairs if alike else ()), *(head.numbers.get(key, "") for key in keys))
         lines.append(Line(f"{head.place}, head {head.head}", head.place, head.head, cells))
     about = {one.signal: one.formula for one in own}
     headings = [*table.words.values(), *((MOST_ALIKE, DIVERGENCE) if alike else ()), *(table.keys[key] for key in keys)]
@@ -81,14 +82,14 @@ def _formula(about: dict[str, str], key: str) -> str:
     return about.get(key) or about.get(key.rpartition("/")[0], "")
 
 
-def most_alike(divergences: Array) -> list[tuple[str, float]]:
-    """(the other head with the least divergence, its divergence) of each head; ("", NaN) where none is known."""
+def most_alike(divergences: Array) -> list[tuple[str, float | str]]:
+    """(the other head with the least divergence, its divergence) of each head; ("", "") where none is known."""
     apart = np.array(divergences, dtype=np.float64)
     np.fill_diagonal(apart, np.nan)
-    found = []
+    found: list[tuple[str, float | str]] = []
     for row in apart:
         known = np.isfinite(row).any()
-        found.append((f"head {int(np.nanargmin(row))}", float(np.nanmin(row))) if known else ("", float("nan")))
+        found.append((f"head {int(np.nanargmin(row))}", float(np.nanmin(row))) if known else ("", ""))
     return found
 
 

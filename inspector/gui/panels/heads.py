@@ -174,10 +174,10 @@ class Heads(Panel):
         return channel.title if channel.unit in ("", "1") else f"{channel.title}, {channel.unit}"
 
     def cell(self, line: Line, value: float | str) -> float | str:
-        """A number; where it is not known a word for that, nothing where there is none."""
+        """A number, which of a head may be NaN; where it is not known a word for that, nothing where there is none."""
         if isinstance(value, str) or not math.isnan(value):
             return value
-        return self.unknown.get(line.place, "")
+        return self.unknown.get(line.place, "" if line.head is None else value)
 
     # -- the cursor
 
