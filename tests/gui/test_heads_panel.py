@@ -71,6 +71,15 @@ def test_a_head_whose_numbers_are_nan_says_so(tmp_path: Path) -> None:
         assert set(rows["b, head 1"][:-1]) == {""}
 
 
+def test_what_one_token_leaves_undefined_is_empty(tmp_path: Path) -> None:
+    parts = [
+        channel(f"b:attention/{name}", "attention_statistic", ("head", "query"), np.array([[value]], np.float32), title=name)
+        for name, value in {"entropy": 0.0, "entropy_normalised": np.nan, "mask_margin": np.nan}.items()
+    ]  # fmt: skip
+    with shown(tmp_path, "heads", *parts) as (_, panel):
+        assert cells(panel.table) == [["b, head 0", "0", "", ""]]
+
+
 def test_what_attention_costs_is_a_table_by_length(tmp_path: Path) -> None:
     with shown(tmp_path, "heads", *HEAD_PARTS) as (stage, panel):
         panel.which.setCurrentText("multiplications, flop")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ REDUNDANCY, PAIRS = "attention/redundancy", ("head", "other")
 COSTS = (("part",), ("part", "length"), ("statistic", "length"))
 FIRST = ("attention/head_type_score", "attention/importance")
 """Signals whose numbers stand before the others."""
+ENTROPY, NORMALISED, MARGIN = "attention/entropy", "attention/entropy_normalised", "attention/mask_margin"
 HEADS, MOST_ALIKE, DIVERGENCE = "heads", "most alike", "divergence from it"
 
 
@@ -64,12 +66,22 @@ def table_of_heads(view: View, frame: int, channels: Sequence[Channel]) -> Table
     for head in table.heads:
         pairs: tuple[float | str, ...] = alike[head.place][head.head] if head.place in alike else ("", "")
         said = [head.words.get(word, "") for word in words]
-        cells = (*said, *(pairs if alike else ()), *(head.numbers.get(key, "") for key in keys))
+        cells = (*said, *(pairs if alike else ()), *(_number(head.numbers, key) for key in keys))
         lines.append(Line(f"{head.place}, head {head.head}", head.place, head.head, cells))
     about = {one.signal: one.formula for one in own}
     headings = [*table.words.values(), *((MOST_ALIKE, DIVERGENCE) if alike else ()), *(table.keys[key] for key in keys)]
     signals = [*words, *((REDUNDANCY,) * 2 if alike else ()), *keys]
     return Table(tuple(lines), tuple(headings), tuple(_formula(about, one) for one in signals))
+
+
+def _number(numbers: Mapping[str, float], key: str) -> float | str:
+    """A number of a head; "" where nothing computes it, or it is not defined: the entropy of one key as a share of
+    ln 1, the margin of a mask where there is none."""
+    value = numbers.get(key, "")
+    if isinstance(value, str) or not math.isnan(value):
+        return value
+    one_key = key == NORMALISED and math.isfinite(numbers.get(ENTROPY, math.nan))
+    return "" if one_key or key == MARGIN else value
 
 
 def _rank(key: str) -> int:
