@@ -82,8 +82,8 @@ class Attention(AttentionStrip):
         self.overview.update(self.capture, self.frame, places, self.channels())
         self._fill_atlas(maps)
         self._share_room()
-        self._offer_strips()
         self.options.offer("beside", listed(self._known_beside(), offered=self.can_ask))
+        self._offer_strips()
         self._draw_heads()
 
     def _known_beside(self) -> dict[str, str]:
@@ -246,6 +246,8 @@ class Attention(AttentionStrip):
         """The cursor in maps, lines and profiles."""
         if self._of_pair:
             self._draw_pair(at)
+        elif self._against:
+            self._draw_against(at)
         self.lines.set_cursor(at.step, at.key)
         for one, (head, choice) in zip(self.page.shown, self.choices(), strict=False):
             one.show_cursor(at.step, at.key)
