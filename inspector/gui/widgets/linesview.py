@@ -114,11 +114,11 @@ class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
         share = f"{100 * links.share:.3g} % of all weight, from {abs(links.weights[0]):.2g} on"
         if self.alone is None and self.of_each:
             each = "strongest" if self.of_each == 1 else f"{self.of_each} strongest"
-            return f"the {each} of each query, {len(links)} of {links.of} weights: {share}"
+            return f"the {each} of each query, {len(links)} of {links.of} weights other than 0: {share}"
         if self.alone is None:
-            return f"the strongest {len(links)} of {links.of} weights: {share}"
+            return f"the strongest {len(links)} of {links.of} weights other than 0: {share}"
         side, at = self.alone
-        return f"{('query', 'key')[side]} {at} alone, the strongest {len(links)} of {links.of} weights: {share}"
+        return f"{('query', 'key')[side]} {at} alone, the strongest {len(links)} of {links.of} weights other than 0: {share}"
 
     # -- places
 
