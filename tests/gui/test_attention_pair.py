@@ -11,6 +11,7 @@ import pytest
 from panel_captures import Written, channel
 from panel_captures import shown as shown_panel
 
+from inspector.gui.panel.attention.strip import AGAINST as COMPARED
 from inspector.gui.panel.attention.strip import PAIR
 from inspector.records import Labels, Refusal
 
@@ -50,6 +51,9 @@ def parts(*, kept: bool = True) -> list[Any]:
             channel("a:attention/bias_by_distance", "attention", ("mask", "distance"), BIAS),
         ]
     return [Labels("step", WORDS, -1), *found]
+
+
+AGAINST = "attention/against_gradient"
 
 
 @pytest.fixture
@@ -100,8 +104,33 @@ def test_where_they_were_not_kept_it_says_what_to_do(tmp_path: Path, qtbot: Any,
     with shown_panel(tmp_path, "attention", *parts(kept=False), *refused, place="a") as (_, panel):
         panel.which.setCurrentIndex(panel.which.findData(PAIR))
         said = " ".join(panel.page.pair.titleLabel.lines)
-        assert said == (reason or "Queries and keys were not kept Run ▸ Compute also ▸ queries and keys keeps them")
+        assert said == (
+            reason or "Queries and keys were not kept Choose q·k by dimension in Strip, above, to compute them"
+        )
         assert not len(panel.page.pair.products) and "computed" not in panel.row.heading
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_choosing_it_asks_for_them_once_they_can_be_kept(tmp_path: Path, qtbot: Any, refused: bool) -> None:
+    why = [Refusal("a:attention/queries", "No product of queries and keys was seen.")] if refused else []
+    with shown_panel(tmp_path, "attention", *parts(kept=False), *why, place="a") as (_, panel):
+        asked: list[tuple[str, ...]] = []
+        panel.wanted.connect(asked.append)
+        panel.which.setCurrentIndex(panel.which.findData(PAIR))
+        assert not asked  # a choice that a session brings back computes nothing
+        panel.which.activated.emit(panel.which.currentIndex())
+        assert asked == ([] if refused else [("attention/queries_and_keys",)])
+
+
+def test_what_is_beside_a_map_is_listed_before_it_is_computed(tmp_path: Path, qtbot: Any) -> None:
+    with shown_panel(tmp_path, "attention", *parts(), place="a") as (_, panel):
+        asked: list[tuple[str, ...]] = []
+        panel.wanted.connect(asked.append)
+        for signal, key in {"attention/times_gradient": "attention/gradient", "sensitivity": AGAINST}.items():
+            panel.options.option("beside", signal).trigger()
+            assert asked.pop() == (key,) and panel.options.chosen("beside") == signal
+        panel.options.option("beside", "").trigger()
+        assert not asked and panel.page.count == 1
 
 
 def test_of_two_runs_it_says_that_it_is_of_one(tmp_path: Path, qtbot: Any) -> None:
@@ -109,3 +138,31 @@ def test_of_two_runs_it_says_that_it_is_of_one(tmp_path: Path, qtbot: Any) -> No
     with shown_panel(tmp_path, "attention", *twice, place="a", difference=True) as (_, panel):
         panel.which.setCurrentIndex(panel.which.findData(PAIR))
         assert "not of the difference" in panel.page.pair.titleLabel.lines[0]
+
+
+def test_weights_are_compared_with_what_is_beside_them(tmp_path: Path, qtbot: Any) -> None:
+    """ρ from ranks counted pair by pair; masked keys have no point."""
+    random = np.random.default_rng(1)
+    weights = np.where(np.tri(T, dtype=bool), random.uniform(size=(2, T, T)), -np.inf).astype(np.float32)
+    gradient = random.normal(size=(2, T, T)).astype(np.float32)
+    dims, fields = ("head", "query", "key"), {"domains": KEYED}
+    maps = [
+        channel("a:attention", "attention", dims, weights, **fields),
+        channel("a:attention/gradient", "attention_map", dims, gradient, scale="diverging", title="slope", **fields),
+    ]
+    with shown_panel(tmp_path, "attention", *maps, Labels("step", WORDS), place="a") as (stage, panel):
+        assert panel.which.findData(COMPARED) < 0
+        panel.options.option("beside", "attention/gradient").trigger()
+        panel.which.setCurrentIndex(panel.which.findData(COMPARED))
+        stage.cursor.move(place="a", head=1, step=8, key=3)
+        points, said = panel.page.pair.points.getData(), panel.page.pair.titleLabel.lines[0]
+        np.testing.assert_allclose(points, [weights[1, 8, :9], gradient[1, 8, :9]], rtol=1e-6)
+        one, other = ([sum(b <= a for b in row) for a in row] for row in (points[0], abs(points[1])))
+        rho = 1 - 6 * sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) / (9 * (81 - 1))
+        assert f"w8 [8], 9 keys: ρ = {rho:.2f}".replace("-", "−") in said and "size of slope" in said
+        ticks = panel.page.pair.step_axis.tickValues(0.0, 0.14, 400)[0][1]
+        assert len(ticks) > 1 and panel.page.pair.step_axis.tickStrings(ticks[:2], 1.0, 0.0)[1] == f"{ticks[1]:.4g}"
+        stage.cursor.move(step=1)
+        assert "no rank correlation" in panel.page.pair.titleLabel.lines[0]
+        panel.options.option("beside", "").trigger()
+        assert panel.which.findData(COMPARED) < 0 and not panel.page.as_pair

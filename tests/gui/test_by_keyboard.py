@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+import shiboken6
 from opened import opened
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QTableWidgetItem, QWidget
@@ -46,6 +47,17 @@ def test_f6_comes_to_every_part_that_is_seen_and_back_to_the_first(window: Windo
     order = parts[parts.index(window.sequence.strip) + 1 :] + parts[: parts.index(window.sequence.strip) + 1]
     assert all(holds(part, focus) for part, focus in zip(order, there, strict=True))
     assert holds(order[-2], press(Key.Key_F6, Modifier.ShiftModifier))
+
+
+def test_going_round_leaves_the_menus_as_they_are(window: Window, qapp: QApplication) -> None:
+    """What PySide takes for a child of a frame of the focus is lost with it: the window was, with every action that Qt
+    had made in it, so that menus failed and nothing could be computed on request."""
+    made = window.compute_menu.addAction("made by Qt")
+    window.sequence.strip.setFocus()
+    for _ in window.stops.parts():
+        press(Key.Key_F6)
+        QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert shiboken6.isValid(made) and made.text() == "made by Qt"
 
 
 def test_ctrl_tab_brings_every_panel_to_the_front_with_the_focus(window: Window) -> None:

@@ -11,6 +11,7 @@ from panel_captures import channel, shown
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
+from inspector.gui.panel.plot_menu import PlotMenu
 from inspector.gui.widgets.sorted_table import Rows, written
 
 LEFT = Qt.MouseButton.LeftButton
@@ -60,6 +61,25 @@ def test_heads_are_sorted_by_a_column_and_a_click_goes_to_the_head(tmp_path: Pat
         assert [row[4] for row in cells(panel.table)] == ["0.75", "0.5", "", "", ""]
 
 
+def test_a_head_whose_numbers_are_nan_says_so(tmp_path: Path) -> None:
+    """An empty cell is one that nothing computes: of a head with NaN in its weights every number is NaN."""
+    numbers = np.array([[1.0, 3.0], [np.nan, np.nan]], np.float32)
+    entropy = channel("b:attention/entropy", "attention_statistic", ("head", "query"), numbers, title="entropy")
+    with shown(tmp_path, "heads", *HEAD_PARTS, entropy) as (_, panel):
+        rows = {row[0]: row[1:] for row in cells(panel.table)}
+        assert rows["b, head 0"][-1] == "2" and rows["b, head 1"][-1] == "NaN"
+        assert set(rows["b, head 1"][:-1]) == {""}
+
+
+def test_what_one_token_leaves_undefined_is_empty(tmp_path: Path) -> None:
+    parts = [
+        channel(f"b:attention/{name}", "attention_statistic", ("head", "query"), np.array([[value]], np.float32), title=name)
+        for name, value in {"entropy": 0.0, "entropy_normalised": np.nan, "mask_margin": np.nan}.items()
+    ]  # fmt: skip
+    with shown(tmp_path, "heads", *parts) as (_, panel):
+        assert cells(panel.table) == [["b, head 0", "0", "", ""]]
+
+
 def test_what_attention_costs_is_a_table_by_length(tmp_path: Path) -> None:
     with shown(tmp_path, "heads", *HEAD_PARTS) as (stage, panel):
         panel.which.setCurrentText("multiplications, flop")
@@ -70,6 +90,22 @@ def test_what_attention_costs_is_a_table_by_length(tmp_path: Path) -> None:
         assert stage.cursor.position.place == "a"
         rows = panel.readout(stage.cursor.position)
         assert rows == [("this run  a, Q", "400 flop"), ("256  a, Q", "5000000000 flop")]
+
+
+def test_a_head_is_ablated_from_its_menu_and_what_is_not_there_is_offered(tmp_path: Path) -> None:
+    maps = channel("b:attention", "attention", ("head", "query", "key"), np.full((3, 2, 2), 0.5, np.float32))
+    with shown(tmp_path, "heads", *HEAD_PARTS, OTHER, maps) as (stage, panel):
+        asked: list[Any] = []
+        panel.editing.connect(asked.append)
+        panel.wanted.connect(asked.append)
+        stage.cursor.move(place="b", head=2)
+        next(one for one in PlotMenu(panel).actions() if one.text() == "Ablate head 2 of b…").trigger()
+        stage.cursor.move(place="a", head=0)  # its maps were not stored
+        assert not any("Ablate" in one.text() for one in PlotMenu(panel).actions())
+        offered = {signal: one for signal, one in panel.more.choices.items() if one.isVisible()}
+        assert not {"attention/head_type", "attention/redundancy", "attention/flops"} & set(offered)
+        offered["attention/importance"].trigger()
+        assert asked == ["b:head", ("attention/gradient",)]
 
 
 def test_a_massive_activation_is_gone_to(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QMouseEvent, QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QMenu
+from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
 from inspector.capture import Writer, open_capture
 from inspector.cli.view_options import colours_in
@@ -356,6 +356,9 @@ def test_a_rerun_keeps_the_old_picture_pale_until_there_is_another(stage: Stage,
             panel.set_capture(again)
             assert panel.state == "empty" and panel.old.shown and panel.same_model
             assert panel.old.geometry() == panel.stack.rect() and panel.control_row.isVisible()
+            above = [one for one in panel.stack.children() if isinstance(one, QWidget) and not one.isHidden()]
+            assert above[-1] is panel.old, "no empty page lies over it"
+            assert panel._empty.button.isHidden(), "what comes by itself is not offered"
             writer.write(state)
             writer.write(Page(state.name, 0, (0, 0), np.ones((9, 4), np.float32)))
             writer.flush()

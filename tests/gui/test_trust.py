@@ -218,6 +218,7 @@ def test_from_the_question_to_the_question_about_what_changed(
     assert rows(dialog) == [("mine.py", "new"), ("model.py", "new")]
     qtbot.keyClick(dialog, Qt.Key.Key_Return)
     assert not dialog.isVisible() and ran() == "", "Enter does not run it"
+    assert "waits for" not in window.status.sentence.text(), "it was answered"
     window.open_model(Load(subject=f"{tmp_path / 'model.py'}:Model"))
     question(qtbot, qapp).run_button.click()
     finish(window, qtbot)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ REDUNDANCY, PAIRS = "attention/redundancy", ("head", "other")
 COSTS = (("part",), ("part", "length"), ("statistic", "length"))
 FIRST = ("attention/head_type_score", "attention/importance")
 """Signals whose numbers stand before the others."""
+ENTROPY, NORMALISED, MARGIN = "attention/entropy", "attention/entropy_normalised", "attention/mask_margin"
 HEADS, MOST_ALIKE, DIVERGENCE = "heads", "most alike", "divergence from it"
 
 
@@ -50,7 +52,8 @@ def is_of_pairs(channel: Channel) -> bool:
 def table_of_heads(view: View, frame: int, channels: Sequence[Channel]) -> Table:
     """A row for each head of each attention: its type, the head that attends most like it, every number of it.
 
-    Heads alike are those with the least mean Jensen–Shannon divergence (nat). Numbers that are not known are NaN.
+    Heads alike are those with the least mean Jensen–Shannon divergence (nat). Where nothing computes a number of a head
+    its cell is empty; what was computed may be NaN.
     """
     own = [one for one in channels if of_heads(one) or is_of_pairs(one)]
     counts: dict[str, int] = {}
@@ -61,14 +64,24 @@ def table_of_heads(view: View, frame: int, channels: Sequence[Channel]) -> Table
     words, keys = list(table.words), sorted(table.keys, key=_rank)
     lines = []
     for head in table.heads:
-        pairs: tuple[float | str, ...] = alike[head.place][head.head] if head.place in alike else ("", np.nan)
+        pairs: tuple[float | str, ...] = alike[head.place][head.head] if head.place in alike else ("", "")
         said = [head.words.get(word, "") for word in words]
-        cells = (*said, *(pairs if alike else ()), *(head.numbers.get(key, np.nan) for key in keys))
+        cells = (*said, *(pairs if alike else ()), *(_number(head.numbers, key) for key in keys))
         lines.append(Line(f"{head.place}, head {head.head}", head.place, head.head, cells))
     about = {one.signal: one.formula for one in own}
     headings = [*table.words.values(), *((MOST_ALIKE, DIVERGENCE) if alike else ()), *(table.keys[key] for key in keys)]
     signals = [*words, *((REDUNDANCY,) * 2 if alike else ()), *keys]
     return Table(tuple(lines), tuple(headings), tuple(_formula(about, one) for one in signals))
+
+
+def _number(numbers: Mapping[str, float], key: str) -> float | str:
+    """A number of a head; "" where nothing computes it, or it is not defined: the entropy of one key as a share of
+    ln 1, the margin of a mask where there is none."""
+    value = numbers.get(key, "")
+    if isinstance(value, str) or not math.isnan(value):
+        return value
+    one_key = key == NORMALISED and math.isfinite(numbers.get(ENTROPY, math.nan))
+    return "" if one_key or key == MARGIN else value
 
 
 def _rank(key: str) -> int:
@@ -81,14 +94,14 @@ def _formula(about: dict[str, str], key: str) -> str:
     return about.get(key) or about.get(key.rpartition("/")[0], "")
 
 
-def most_alike(divergences: Array) -> list[tuple[str, float]]:
-    """(the other head with the least divergence, its divergence) of each head; ("", NaN) where none is known."""
+def most_alike(divergences: Array) -> list[tuple[str, float | str]]:
+    """(the other head with the least divergence, its divergence) of each head; ("", "") where none is known."""
     apart = np.array(divergences, dtype=np.float64)
     np.fill_diagonal(apart, np.nan)
-    found = []
+    found: list[tuple[str, float | str]] = []
     for row in apart:
         known = np.isfinite(row).any()
-        found.append((f"head {int(np.nanargmin(row))}", float(np.nanmin(row))) if known else ("", float("nan")))
+        found.append((f"head {int(np.nanargmin(row))}", float(np.nanmin(row))) if known else ("", ""))
     return found
 
 

@@ -87,7 +87,7 @@ class EditDialog(QDialog):
         self.signal.setCurrentText(signal or self.signal.currentText())
         unit = (position.head or 0) if self.signal.currentText() == HEAD else position.unit
         self.unit.setValue(-1 if unit is None or wanted == INPUT else unit)
-        self.start.setValue(position.step or 0)
+        self.start.setValue(0 if signal == HEAD else position.step or 0)  # a head is ablated at every query
         self._say_token(self.start.value())
         (self.token if wanted == INPUT else self.value).setFocus()
         self.value.selectAll()

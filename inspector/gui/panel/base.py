@@ -310,10 +310,11 @@ class Panel(PanelInWords, SameInAll):
             self.old.drop()
         self.control_row.setVisible(self.old.shown)
         reasons, offer = why_empty(self)
-        self._empty.show_reasons(hint_for(self), reasons, offer=offer)
+        self._empty.show_reasons(hint_for(self), reasons, offer=offer and not self.growing)
         self._empty.show_rest(self.remaining)
         self._missing.tell(None)
         self.stack.setCurrentIndex(EMPTY)
+        self.old.raise_()  # a stack puts its page in front
 
     def know(self, entries: Sequence[Entry], cures: Sequence[Entry] = ()) -> None:
         """Take the worker's entries of the quantities in `extra`: what they need and what they cost; and its cures."""

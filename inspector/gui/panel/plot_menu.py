@@ -19,6 +19,7 @@ from inspector.gui.widgets.colourbar import ColourBar
 from inspector.gui.widgets.legend import Legend, legends_in
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.widgets.theme import MAPS
+from inspector.records.edits import HEAD
 
 MOST_NUMBERS, TITLE = 12, 44
 NUMBER = re.compile(r"[-−+]?(?:\d[\d,]*\.?\d*(?:e[+-]?\d+)?|∞|NaN)")
@@ -97,6 +98,10 @@ class PlotMenu(QMenu):
         if channel is not None and position.unit is not None:
             words = f"Edit this unit of the {channel.title} from here…"
             self._add(text_of(words), partial(panel.editing.emit, channel.name))
+        head = panel.head_here()
+        if head is not None:
+            words = f"Ablate head {head[1]} of {shorten(head[0], TITLE)}…"
+            self._add(text_of(words), partial(panel.editing.emit, f"{head[0]}:{HEAD}"))
 
     # -- curves, colours, sides
 

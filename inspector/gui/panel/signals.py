@@ -59,3 +59,7 @@ class PanelSignals(DrawnWhenSeen):
     """The user wants to type a range of colours: (low, high, whether it is logarithmic, what to call with both)."""
     note_written = Signal()
     """A note was written into the capture that is shown."""
+
+    def head_here(self) -> tuple[str, int] | None:
+        """(place, number) of the head of attention at the cursor, where heads are shown and can be ablated."""
+        return None

@@ -16,6 +16,7 @@ from inspector.gui.panel.attention.drawing import (
     sides_of_alignment,
     unread_rows,
 )
+from inspector.gui.panel.attention.on_request import listed, quantity_of
 from inspector.gui.panel.attention.quantities import OF_HEADS, ON_REQUEST, of_attention
 from inspector.gui.panel.attention.strip import AttentionStrip
 from inspector.gui.panel.channel_choice import distinct
@@ -63,6 +64,8 @@ class Attention(AttentionStrip):
             self.options.changed,
         ):
             signal.connect(self.redraw)
+        self.options.picked.connect(self._ask_for)
+        self.which.activated.connect(self._ask_for_pairs)
         self._timer.timeout.connect(self._read_more)
         self.atlas.chosen.connect(self._chosen)
         self.atlas.added.connect(self._added)
@@ -79,9 +82,18 @@ class Attention(AttentionStrip):
         self.overview.update(self.capture, self.frame, places, self.channels())
         self._fill_atlas(maps)
         self._share_room()
+        self.options.offer("beside", listed(self._known_beside(), offered=self.can_ask))
         self._offer_strips()
-        self.options.offer("beside", {"": "nothing", **distinct({one.signal: one.title for one in self.beside()})})
         self._draw_heads()
+
+    def _known_beside(self) -> dict[str, str]:
+        return distinct({one.signal: one.title for one in self.beside()})
+
+    def _ask_for(self, choice: str, option: str) -> None:
+        """What was chosen to be drawn beside a map and is not there yet is computed, and drawn when it is."""
+        wanted = quantity_of(option, self._known_beside()) if choice == "beside" else ""
+        if wanted and self.can_ask:
+            self.wanted.emit((wanted,))
 
     def _fill_atlas(self, maps: list[Channel]) -> None:
         names = {channel.place: channel.name for channel in maps}
@@ -109,6 +121,7 @@ class Attention(AttentionStrip):
         self.page.need(len(choices))
         if len(self.page.maps) != made:
             self._list_plots()
+            super()._show_fixed(self.looking.cursor.fixed)
         self.page.as_lines, self.page.with_maps, self.page.profiles = lines, bool(choices), self.options.on("profiles")
         self.options.allow("without_first", not self.differs)
         if lines and choices:
@@ -233,6 +246,8 @@ class Attention(AttentionStrip):
         """The cursor in maps, lines and profiles."""
         if self._of_pair:
             self._draw_pair(at)
+        elif self._against:
+            self._draw_against(at)
         self.lines.set_cursor(at.step, at.key)
         for one, (head, choice) in zip(self.page.shown, self.choices(), strict=False):
             one.show_cursor(at.step, at.key)

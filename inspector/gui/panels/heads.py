@@ -24,7 +24,8 @@ from inspector.analysis.attention.tables import (
     table_of_heads,
 )
 from inspector.gui.panel.attention.pairs_of_heads import Pair, PairsOfHeads
-from inspector.gui.panel.attention.quantities import OF_HEADS, ON_REQUEST, of_attention
+from inspector.gui.panel.attention.quantities import OF_HEADS, ON_REQUEST, can_ablate, of_attention
+from inspector.gui.panel.attention.request_menu import RequestMenu
 from inspector.gui.panel.base import Panel, measured
 from inspector.gui.panel.channel_choice import offer
 from inspector.gui.panel.exact import why_not_known
@@ -80,6 +81,9 @@ class Heads(Panel):
     def build(self) -> None:
         """The choice of a table."""
         self.which = self.add_choice("Show", "Heads, or a part of what attention costs")
+        self.more = RequestMenu()
+        self.more.asked.connect(lambda key: self.wanted.emit((key,)))
+        self.controls.addWidget(self.more)
         self.pairs = PairsOfHeads(self.theme)
         self.figure.addItem(self.pairs.map, row=0, col=0)
         self.reset()
@@ -107,6 +111,8 @@ class Heads(Panel):
         """The chosen table; what is not known says why."""
         assert self.capture is not None
         offer(self.which, {(one.signal if one.kind == COST else HEADS): self.entry(one) for one in self.in_order()})
+        possible = not self.growing and not self.differs and self.remaining.can_be_asked
+        self.more.leave_out({one.signal for one in self.channels()}, possible=possible)
         own = self.chosen()
         costs = own[0].kind == COST
         words = ((one.place, why_not_known(self.capture, one.name, self.frame)) for one in own)
@@ -168,10 +174,10 @@ class Heads(Panel):
         return channel.title if channel.unit in ("", "1") else f"{channel.title}, {channel.unit}"
 
     def cell(self, line: Line, value: float | str) -> float | str:
-        """A number; where it is not known a word for that, nothing where there is none."""
+        """A number, which of a head may be NaN; where it is not known a word for that, nothing where there is none."""
         if isinstance(value, str) or not math.isnan(value):
             return value
-        return self.unknown.get(line.place, "")
+        return self.unknown.get(line.place, "" if line.head is None else value)
 
     # -- the cursor
 
@@ -197,6 +203,14 @@ class Heads(Panel):
         index = self.table.currentIndex()
         now = self.table.numbers.order[index.row()] if index.isValid() else None
         return now if now in rows else next(iter(rows), None)
+
+    def head_here(self) -> tuple[str, int] | None:
+        """The head of the row that is marked."""
+        row = self.row_at(self.looking.position) if self.capture is not None else None
+        line = None if row is None else self.shown.lines[row]
+        if line is None or line.head is None or not can_ablate(self.capture.channels.values(), line.place):  # type: ignore[union-attr]
+            return None
+        return line.place, line.head
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
         """The row of the cursor's head."""

@@ -47,6 +47,8 @@ class StepAxis(QuietAxis):
         """Whether names that do not fit beside each other may be written downwards, given the height."""
         self.thins = False
         """Whether every second, fifth, tenth … name is written where not all of them fit, each with its number."""
+        self.counts = True
+        """Whether it is of steps; else of any numbers, which have fractions."""
         self._way = ""
         """How the names are written in the range that is drawn: "across", "turned", "thinned", or "" for numbers."""
         height = max(14, math.ceil(QFontMetricsF(QFont()).height()) + 1)  # "␣" and "_" stand at the bottom of a line
@@ -69,6 +71,8 @@ class StepAxis(QuietAxis):
         if self.thins and (found := self._thinned(first, last, size)) is not None:
             return [found]
         levels: list[tuple[float, list[float]]] = super().tickValues(low, high, size)
+        if not self.counts:
+            return levels[:1]
         whole = [(gap, [v for v in values if float(v).is_integer()]) for gap, values in levels if gap >= 1]
         if sum(len(values) for _, values in whole) < 2:  # so few steps that at most one round number is among them
             return [(1.0, [float(step) for step in range(first, min(last, first + FEW) + 1)])]
@@ -121,6 +125,8 @@ class StepAxis(QuietAxis):
         """Tokens where every step has a tick and room for one, numbers otherwise."""
         if self._way == "thinned":
             return [self._thin_name(int(v)) for v in values]
+        if not self.counts:
+            return [f"{value:.4g}".replace("-", "−") for value in values]
         return [self._name(int(v)) if self._way else str(int(v)) for v in values]
 
     def drawPicture(self, painter: Any, axis: Any, ticks: Any, texts: Any) -> None:

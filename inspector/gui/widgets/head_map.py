@@ -85,7 +85,7 @@ class HeadMap(pg.GraphicsWidget):  # type: ignore[misc]
         self.theme = self.bar.theme = theme
         for plot in (self.plot, self.below, self.beside):
             plot.set_theme(theme)
-        self.row_line.setPen(pg.mkPen(theme.cursor, width=1))
+        self.row_line.setPen(self.level_line.pen)
         self.of_query.setPen(theme.series[0], width=1.4)
         self.of_key.setPen(theme.series[1], width=1.4)
         style_axis(self.beside.getAxis("left"), theme, "")
@@ -156,6 +156,7 @@ class HeadMap(pg.GraphicsWidget):  # type: ignore[misc]
         self.plot.show_cursor(key)
         self.plot.show_row(query)
         self.below.show_cursor(key)
+        self.row_line.setPen(self.level_line.pen)
         if query is None:
             self.row_line.hide()
         else:

@@ -112,13 +112,14 @@ class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
         if not len(links):
             return "no weight above 0"
         share = f"{100 * links.share:.3g} % of all weight, from {abs(links.weights[0]):.2g} on"
+        what = f"{len(links)} of {links.of} weights other than 0: {share}"
         if self.alone is None and self.of_each:
             each = "strongest" if self.of_each == 1 else f"{self.of_each} strongest"
-            return f"the {each} of each query, {len(links)} of {links.of} weights: {share}"
+            return f"the {each} of each query, {what}"
         if self.alone is None:
-            return f"the strongest {len(links)} of {links.of} weights: {share}"
+            return f"the strongest {what}"
         side, at = self.alone
-        return f"{('query', 'key')[side]} {at} alone, the strongest {len(links)} of {links.of} weights: {share}"
+        return f"{('query', 'key')[side]} {at} alone, the strongest {what}"
 
     # -- places
 

@@ -63,7 +63,6 @@ class MapPlot(StepPlot):
         super().set_theme(theme)
         if hasattr(self, "path"):
             self.map.theme = theme
-            self.level_line.setPen(pg.mkPen(theme.cursor, width=1))
             self.path.setPen(pg.mkPen(theme.series[5], width=1.6))
             self.label(*self._words)
 
@@ -99,6 +98,12 @@ class MapPlot(StepPlot):
             self.whole = False
 
     # -- marks
+
+    def show_fixed(self, fixed: bool) -> None:
+        """Both lines of a cursor that stays where it is are wider."""
+        super().show_fixed(fixed)
+        if hasattr(self, "level_line"):
+            self.level_line.setPen(self._line.pen)
 
     def show_row(self, row: int | None) -> None:
         """Mark a query, or none."""

@@ -16,7 +16,7 @@ def number(value: Any) -> str:
             return "NaN"
         if np.isinf(value):
             return "∞" if value > 0 else "−∞"
-        digits = {2: 4, 4: 7, 8: 10}.get(getattr(np.asarray(value).dtype, "itemsize", 8), 7)
+        digits = {2: 3, 4: 7, 8: 10}.get(getattr(np.asarray(value).dtype, "itemsize", 8), 7)
         return short(value, digits)
     return str(value)
 

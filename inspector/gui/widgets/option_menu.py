@@ -18,6 +18,8 @@ class OptionMenu(QToolButton):
     """`changed()` when anything was chosen. Options have keys; what is chosen stays where it still exists."""
 
     changed = Signal()
+    picked = Signal(str, str)
+    """(choice, option): the user has chosen an option, or the same one again; before `changed`."""
 
     def __init__(self, text: str, name: str) -> None:
         super().__init__()
@@ -35,7 +37,7 @@ class OptionMenu(QToolButton):
 
     def add_switch(self, key: str, text: str, explained: str = "", *, on: bool = False) -> QAction:
         """Something that is on or off."""
-        action = QAction(text, self)  # those that a menu makes itself were deleted while the panel was in use
+        action = QAction(text, self)  # one that Qt makes is forgotten with its menu's wrapper
         self._menu.addAction(action)
         action.setCheckable(True)
         action.setChecked(on)
@@ -57,8 +59,10 @@ class OptionMenu(QToolButton):
 
     def add_choice(self, key: str, title: str, options: Mapping[str, str]) -> None:
         """One of several, by their keys; the first is chosen."""
-        menu = self._menu.addMenu(title)
+        menu = QMenu(title, self)  # as for switches
+        self._menu.addMenu(menu)
         group = QActionGroup(menu)
+        group.triggered.connect(lambda action: self.picked.emit(key, str(action.data())))
         group.triggered.connect(lambda _action: self.changed.emit())
         self._choices[key] = (menu, group)
         self.offer(key, options)
@@ -76,7 +80,8 @@ class OptionMenu(QToolButton):
             menu.removeAction(action)
             action.deleteLater()
         for option, text in options.items():
-            action = menu.addAction(clean(text))
+            action = QAction(clean(text), self)
+            menu.addAction(action)
             action.setCheckable(True)
             action.setData(option)
             action.setChecked(option == kept)

@@ -138,5 +138,7 @@ class ComputeMenu(QMenu):
 
 
 def _sentence(text: str) -> str:
+    """A summary as a line of a menu: a capital at the front, unless a formula is there."""
     shown = clean(text).replace("&", "&&")
-    return shown[:1].upper() + shown[1:]
+    first = shown.partition(" ")[0]
+    return shown[:1].upper() + shown[1:] if first.strip(",:").replace("-", "").isalpha() else shown

@@ -187,14 +187,19 @@ class Window(Asking):
 
     def _answer(self, changes: Changes) -> None:
         if changes.consent is not None and changes.consent.report is not None:
-            self.models.report(changes.consent.report, self.session.agree, self.session.refuse)
+            self.models.report(changes.consent.report, self.session.agree, self._refuse)
         elif changes.untrusted is not None:
-            ask_trust(self, changes.untrusted, self.session.agree_to_code, self.session.refuse)
+            ask_trust(self, changes.untrusted, self.session.agree_to_code, self._refuse)
         elif changes.refused is not None and self.input.is_of(changes.refused):
             assert changes.failure is not None
             self.input.say(changes.failure.message)
         elif changes.failure is not None and not self.models.came_back(changes):
             self.tell(changes.failure.message, changes.failure.details)
+
+    def _refuse(self) -> None:
+        """What waited for an answer is not done, which the status row says."""
+        self.session.refuse()
+        self.show_state()
 
     # -- keys, files that are dropped, and the end
 

@@ -13,6 +13,7 @@ from inspector.analysis.attention.alignment import Alignment
 from inspector.analysis.attention.head_table import of_heads
 from inspector.analysis.attention.map_source import MapChoice
 from inspector.gui.panel.attention.head_overview import HeadOverview
+from inspector.gui.panel.attention.quantities import can_ablate
 from inspector.gui.panel.base import Panel, caption, chooser
 from inspector.gui.panel.map_levels import MapLevels
 from inspector.gui.panel.map_options import ALIGNMENT, BESIDE, HEADS, LINES, MAP, MAXIMUM, VIEWS, map_menu
@@ -159,6 +160,10 @@ class AttentionParts(Panel):
     def here(self) -> Head:
         """The cursor's head."""
         return self.place(), self.head()
+
+    def head_here(self) -> Head | None:
+        """The head that is shown large."""
+        return self.here if can_ablate(self.channels(), self.place()) else None
 
     def _heads(self, channel: Channel) -> int:
         assert self.capture is not None

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from inspector.records import Channel
+
 OF_HEADS = (
     "attention/distance",
     "attention/entropy",
@@ -23,6 +27,12 @@ ON_REQUEST = (
     "attention/weighted_norm",
 )
 """Those that are computed on request."""
+
+
+def can_ablate(channels: Iterable[Channel], place: str) -> bool:
+    """Whether a place has heads of which one can be ablated; a scan, whose maps have signs, has none."""
+    maps = (one for one in channels if one.kind == "attention" and one.dims == ("head", "query", "key"))
+    return any(one.place == place and one.scale != "diverging" for one in maps)
 
 
 def of_attention(name: str) -> bool:

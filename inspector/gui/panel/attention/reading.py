@@ -25,6 +25,7 @@ from inspector.records import Channel
 Array = npt.NDArray[Any]
 Head = tuple[str, int]
 """(place, number)"""
+MARGIN = "attention/mask_margin"
 
 
 class AttentionReading(AttentionParts):
@@ -104,6 +105,8 @@ class AttentionReading(AttentionParts):
             assert self.capture is not None
             if q is not None and q < self.capture.extent(channel.name, self.frame)[1]:
                 cell = exact_at(self.capture, channel.name, self.frame, head, q)
+                if channel.signal == MARGIN and not isinstance(cell, str) and np.isnan(cell):
+                    continue  # no key of that query is masked by a finite number
                 rows.append((f"{channel.title} [{q}], head {head}", measured(cell, channel.unit)))
         return rows
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QKeyEvent, QPainter, QPaintEvent, QPen
@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 from inspector.gui.widgets.plain_text import plain_label
 from inspector.gui.widgets.theme import LIGHT, Theme
 from inspector.gui.widgets.tile_grid import TileGrid
+from inspector.gui.window.keyboard.stops import in_order
 from inspector.gui.window.welcome.cards import LEAST, OpenCard
 
 LEFT, WIDEST = 400, 1700
@@ -169,17 +170,14 @@ class WelcomePage(QWidget):
 
     def focusNextPrevChild(self, forward: bool) -> bool:
         """Tab stays on the page: what it covers cannot be seen."""
-        focus = QApplication.focusWidget() or self
-        step: Callable[[QWidget], QWidget | None]
-        step = QWidget.nextInFocusChain if forward else QWidget.previousInFocusChain
-        each = step(focus)
-        while each is not None and each is not focus:
-            if self.isAncestorOf(each) and each.isVisible() and each.isEnabled() and takes_tab(each):
-                reason = Qt.FocusReason.TabFocusReason if forward else Qt.FocusReason.BacktabFocusReason
-                each.setFocus(reason)
-                return True
-            each = step(each)
-        return False
+        reason = Qt.FocusReason.TabFocusReason if forward else Qt.FocusReason.BacktabFocusReason
+        stops = [one for one in in_order(self) if one.isVisible() and one.isEnabled() and takes_tab(one)]
+        focus = QApplication.focusWidget()
+        at = stops.index(focus) if focus in stops else (-1 if forward else 0)
+        others = [one for one in stops if one is not focus]
+        if others:
+            stops[(at + (1 if forward else -1)) % len(stops)].setFocus(reason)
+        return bool(others)
 
     def event(self, event: QEvent) -> bool:
         """Escape is the page's own key, before the shortcuts of the window it covers."""
