@@ -79,7 +79,7 @@ def _take(asked: argparse.Namespace, capture: Path, theme: str, size: str) -> No
         QTest.qWait(DRAWN)
         panel = window.panels.made[key]
         (window if asked.whole else window.docks[key]).grab().save(str(folder / f"{key}.png"))
-        print(folder / f"{key}.png", panel.state, panel.width(), panel.height())
+        sys.stdout.write(f"{folder / key}.png {panel.state} {panel.width()} x {panel.height()}\n")
     window.close()
 
 
