@@ -52,8 +52,8 @@ OTHERS = (
 )
 """Of which the sentences tell."""
 WORST = ("fault", "not tested", "fact", "holds")
-PLOT, BESIDE = 150, 170
-"""Pixels of height of a plot with its title and axis, at least; of one beside the sentences, whose title has more lines."""
+PLOT = 175
+"""Pixels of height of a plot with its title and axis, at least."""
 SHARE = 3
 """Of the room of the map; of that of every other plot it is 2."""
 EDGE, UNLIMITED = 4, 16_777_215.0
@@ -197,11 +197,10 @@ class Preflight(Panel):
         shown = [self.row.plot, *self.below[1:]]
         self._arrange([item for item, plot in zip(self.below, shown, strict=True) if plot in self.there])
         text, wide = math.ceil(self.told.minimumHeight()), is_wide(self.width(), self.height())
-        each = BESIDE if wide else PLOT
-        room = float(max(each * SHARE // 2, self.height() - 2 * EDGE))
+        room = float(max(PLOT * SHARE // 2, self.height() - 2 * EDGE))
         self.cell.setMaximumHeight(room if wide else UNLIMITED)  # its axis is in sight, however much text there is
         self.figure.ci.layout.setAlignment(self.cell, Qt.AlignmentFlag.AlignTop)
-        plots = sum(each * (SHARE if plot is self.row.plot else 2) // 2 for plot in self.there)
+        plots = sum(PLOT * (SHARE if plot is self.row.plot else 2) // 2 for plot in self.there)
         self.figure.setMinimumHeight(max(self.needs_height, text, plots) if wide else text + plots)
 
     def of(self, dims: tuple[str, ...]) -> list[Channel]:
