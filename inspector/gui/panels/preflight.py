@@ -52,7 +52,7 @@ OTHERS = (
 )
 """Of which the sentences tell."""
 WORST = ("fault", "not tested", "fact", "holds")
-PLOT = 175
+PLOT = 190
 """Pixels of height of a plot with its title and axis, at least."""
 SHARE = 3
 """Of the room of the map; of that of every other plot it is 2."""
