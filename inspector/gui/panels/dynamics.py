@@ -109,7 +109,7 @@ class Dynamics(Panel):
         self.redraw()
 
     def _in_view(self, _low: float, _high: float) -> None:
-        if self.state == "figure":
+        if self.state == "figure" and self.in_sight():
             self._draw_running()
 
     def of(self, kind: str, *dims: str) -> Channel | None:

@@ -198,7 +198,7 @@ class Lens(Panel):
         return decimated(least, most, float(first), float(factor))
 
     def _view_changed(self, _low: float, _high: float) -> None:
-        if self.state == "figure" and self.on_screen and not self.over.on:
+        if self.state == "figure" and not self.over.on and self.in_sight():
             self._draw()
 
     def called(self, step: int) -> str:

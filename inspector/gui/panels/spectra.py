@@ -100,7 +100,7 @@ class Spectra(Panel):
         self.redraw()
 
     def _in_view(self, _low: float, _high: float) -> None:
-        if self.state == "figure":
+        if self.state == "figure" and self.in_sight():
             self._draw_fan()
 
     def of_dims(self, *dims: str) -> list[Channel]:

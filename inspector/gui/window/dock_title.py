@@ -144,7 +144,7 @@ class FloatingFrame(QWidget):
 
     def __init__(self, dock: QDockWidget, theme: Theme) -> None:
         super().__init__(dock)
-        self.theme = theme
+        self.dock, self.theme = dock, theme
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.hide()
         dock.installEventFilter(self)
@@ -161,7 +161,7 @@ class FloatingFrame(QWidget):
         super().showEvent(event)
 
     def _cover(self) -> None:
-        self.setGeometry(self.parentWidget().rect())
+        self.setGeometry(self.dock.rect())
         self.raise_()
 
     def paintEvent(self, event: QPaintEvent) -> None:

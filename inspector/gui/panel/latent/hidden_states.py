@@ -75,7 +75,7 @@ class HiddenStates(Sheet):
         self.path.setPen(pg.mkPen(theme.cursor, width=2))
 
     def _in_view(self, _low: float, _high: float) -> None:
-        if self.drawn:
+        if self.drawn and self.panel.in_sight():
             self._draw_path()
 
     def posteriors(self) -> list[Channel]:

@@ -66,7 +66,7 @@ class Variables(Sheet):
             part.set_theme(theme)
 
     def _in_view(self, _low: float, _high: float) -> None:
-        if self.drawn:
+        if self.drawn and self.panel.in_sight():
             self._draw()
 
     def groups(self) -> dict[str, list[Channel]]:
