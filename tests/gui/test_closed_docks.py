@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from opened import opened
+from PySide6.QtCore import QPoint, QRect, QSize
 from PySide6.QtWidgets import QApplication
 
+from inspector.gui.window.dock_title import within_reach
 from inspector.gui.window.main_window import Window
 
 
@@ -60,6 +62,38 @@ def test_one_that_floated_floats_again_where_it_was(window: Window) -> None:
     reopen(window)
     assert dock.isFloating() and dock.isVisible() and dock.pos() == place
     dock.setFloating(False)  # no window is left
+
+
+def test_a_window_of_its_own_is_seen_to_be_one_and_goes_and_comes_to_where_it_was(window: Window) -> None:
+    dock: Any = window.docks["lags"]
+    bar, before = dock.titleBarWidget(), beside(window, "lags")
+    window.docking.show_panel("bptt")
+    bar.buttons["float"].click()
+    QApplication.processEvents()
+    assert bar.title.isVisible() and bar.frame.isVisible() and bar.frame.geometry() == dock.rect()
+    edge = dock.grab().toImage()
+    assert edge.pixelColor(0, dock.height() // 2).name() == bar.theme.muted
+    assert bar.buttons["float"].toolTip() == "Back into the window"
+    dock.resize(500, 300)
+    dock.move(30, 50)
+    QApplication.processEvents()
+    place = dock.geometry()
+    assert bar.frame.geometry() == dock.rect()
+    bar.buttons["float"].click()
+    QApplication.processEvents()
+    assert beside(window, "lags") == before and "lags" in window.docking.seen and bar.frame.isHidden()
+    bar.buttons["float"].click()
+    QApplication.processEvents()
+    assert dock.geometry() == place  # not a step further each time
+    bar.buttons["float"].click()
+
+
+def test_a_place_beyond_the_screen_is_brought_within_reach() -> None:
+    room, size = QRect(0, 30, 1280, 770), QSize(900, 350)
+    for (x, y), (left, top) in {
+        (-502, 40): (-502, 40), (-1000, -20): (-780, 30), (1500, 900): (1160, 680), (100, 100): (100, 100),
+    }.items():  # fmt: skip
+        assert within_reach(QRect(QPoint(x, y), size), room) == QRect(QPoint(left, top), size)
 
 
 def test_what_another_way_shows_again_is_not_closed_any_more(window: Window) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from panel_captures import shown
 from PySide6.QtWidgets import QApplication
 from reading import numbers_of
 
+from inspector.gui.panels.decoding import brief
 from inspector.gui.widgets.tree_layout import tree_layout
 
 TREE = tuple(part for part in DECODING.parts if not isinstance(part, tuple) or part[0].dims == ("node",))
@@ -19,6 +21,23 @@ TREE = tuple(part for part in DECODING.parts if not isinstance(part, tuple) or p
 def drawn(dots: Any) -> set[tuple[float, float]]:
     x, y = numbers_of(dots)
     return set(zip(x.tolist(), y.tolist(), strict=True))
+
+
+def test_a_tree_without_drift_has_the_whole_room_and_its_tokens_lie_apart(tmp_path: Path, qapp: QApplication) -> None:
+    with shown(tmp_path, "decoding", *TREE) as (_stage, panel):
+        panel.resize(826, 287)
+        qapp.processEvents()
+        panel.redraw()
+        qapp.processEvents()
+        assert panel.parting.scene() is not None and not panel.parting.isVisible()
+        assert panel.branches.sceneBoundingRect().bottom() >= panel.figure.height() - 12
+        rows = sorted({round(text.scenePos().y()) for text in panel.texts})
+        assert len(rows) > 1 and min(b - a for a, b in pairwise(rows)) >= 12
+
+
+def test_what_is_longer_than_the_way_to_the_next_token_is_cut() -> None:
+    assert [brief("understanding", n) for n in (20, 13, 6, 1)] == ["understanding", "understanding", "under…", "u…"]
+    assert brief("ab", 0) == "ab"
 
 
 def test_leaves_have_rows_of_their_own_and_the_best_way_is_straight() -> None:

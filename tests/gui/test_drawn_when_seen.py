@@ -39,6 +39,31 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
+def test_steps_in_view_are_not_read_for_what_is_behind_others(
+    window: Window, a_capture: Path, qapp: QApplication, qtbot: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window.open_capture(str(a_capture))
+    for key in ("outputs", "units", "spectra", "jacobians", "states"):
+        window.docking.show_panel(key)
+        qapp.processEvents()
+    behind = [window.panels.made[key] for key in ("outputs", "units", "spectra") if window.panels.has_data(key)]
+    assert behind and not any(panel.on_screen for panel in behind)
+    read: list[str] = []
+    for kind in {type(panel) for panel in behind}:
+        plain = kind.update_contents
+        monkeypatch.setattr(kind, "update_contents", lambda panel, do=plain: (read.append(panel.key), do(panel)))
+    for name in ("_draw_together", "_draw_fan"):
+        for kind in {type(panel) for panel in behind if hasattr(panel, name)}:
+            monkeypatch.setattr(kind, name, lambda panel: read.append(panel.key))
+    front = behind[0]
+    front.steps.set(1.0, 4.0)
+    qapp.processEvents()
+    assert not read and all(panel.stale for panel in behind)
+    window.docking.show_panel(front.key)
+    qtbot.waitUntil(lambda: front.key in read)
+    assert front.plots[0].vb.viewRange()[0] == [1.0, 4.0] and not front.stale
+
+
 def test_only_what_is_on_screen_is_drawn_and_the_rest_when_it_is_seen(
     window: Window, tmp_path: Path, drawn: list[str], qapp: QApplication, qtbot: Any
 ) -> None:

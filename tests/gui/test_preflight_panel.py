@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from panel_captures import channel, shown
 from PySide6.QtWidgets import QApplication
 
 import inspector
@@ -29,14 +31,36 @@ def test_every_plot_keeps_its_height_below_many_sentences(tmp_path: Path, qapp: 
     path = tmp_path / "a.inspect"
     inspector.run("first-digit-causal", "3141", out=str(path), only=list(TESTS)).close()
     with open_capture(path) as capture:
-        stage = Stage(capture, (800, 280), LIGHT)
-        panel = stage.panel("preflight")
+        for size in ((800, 280), (540, 400)):
+            stage = Stage(capture, size, LIGHT)
+            panel: Any = stage.panel("preflight")
+            qapp.processEvents()
+            drawn = [plot for plot in panel.plots if plot.isVisible()]
+            text = panel.told.sceneBoundingRect()
+            assert len(panel.found) >= 6 and len(drawn) == 3
+            assert panel.figure.height() >= max(text.height(), len(drawn) * PLOT)
+            assert all(plot.vb.height() >= READABLE for plot in drawn), [plot.vb.height() for plot in drawn]
+            assert not any(plot.sceneBoundingRect().intersects(text) for plot in drawn)
+            stage.close()
+
+
+def test_in_a_wide_dock_the_map_is_a_square_in_sight_and_its_axis_says_which_inputs(
+    tmp_path: Path, qapp: QApplication
+) -> None:
+    values, replaced = np.full((60, 60), np.nan), range(0, 60, 12)
+    for source in replaced:
+        values[source] = np.where(np.arange(60) >= source, 0.1, 0.0)
+    with shown(tmp_path, "preflight", channel("model:structure/causal", "structure", ("source", "step"), values)) as (
+        _stage, panel,
+    ):  # fmt: skip
+        panel.resize(826, 287)
         qapp.processEvents()
-        drawn = [plot for plot in panel.plots if plot.isVisible()]
-        assert len(panel.found) >= 6 and len(drawn) == 3
-        assert panel.figure.height() >= panel.told.size().height() + len(drawn) * PLOT
-        assert all(plot.vb.height() >= READABLE for plot in drawn), [plot.vb.height() for plot in drawn]
-        stage.close()
+        panel.redraw()
+        qapp.processEvents()
+        inside = panel.row.plot.vb
+        assert abs(inside.width() - inside.height()) <= 2 and inside.height() > 130
+        assert panel.row.plot.sceneBoundingRect().bottom() <= panel.height()
+        assert panel.input_axis.tickStrings([0.0, 2.0, 4.0], 1.0, 2.0) == ["0", "24", "48"]
 
 
 def test_the_own_step_of_a_training_is_drawn_where_there_is_one(tmp_path: Path, qapp: QApplication) -> None:

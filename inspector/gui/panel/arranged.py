@@ -14,10 +14,20 @@ WIDE = 1.7
 LEAST = 560
 """Pixels below which they stand above each other in any case: two plots with their axes need as many."""
 
+VERY_WIDE, LEAST_OF_THREE = 2.4, 780
+"""The same for three plots beside each other."""
+LEAST_BESIDE = 240
+"""Pixels of height of plots beside each other with a line or two of text below them, at least."""
+
 
 def is_wide(width: float, height: float) -> bool:
     """Whether plots should stand beside each other in a room of this size, in pixels."""
     return width >= LEAST and width >= WIDE * height
+
+
+def is_very_wide(width: float, height: float) -> bool:
+    """Whether three plots should stand beside each other in a room of this size, in pixels."""
+    return width >= LEAST_OF_THREE and width >= VERY_WIDE * height
 
 
 class Arranged:
@@ -66,6 +76,23 @@ class Arranged:
             columns[start] = shares[1]
         if self.place(cells, (1,) if wide else shares, columns):
             self.figure.setMinimumHeight(heights[0] if wide else heights[1])
+
+    def place_three(
+        self, size: tuple[int, int], plots: tuple[Any, Any], beside: Sequence[Any], text: Any, heights: tuple[int, int]
+    ) -> None:
+        """Two plots above each other with a third `beside` them, or, in a very wide panel of this `size`, all three
+        beside each other; `text` in a row below. What follows the third in `beside` is its colour bar. `heights` are
+        the least ones: of three beside each other, and otherwise."""
+        three = is_very_wide(*size)
+        first = 2 if three else 1
+        cells: dict[Any, Cell] = {plots[0]: (0, 0, 1, 1), plots[1]: (0, 1, 1, 1) if three else (1, 0, 1, 1)}
+        cells |= {item: (0, first + at, 1 if three else 2, 1) for at, item in enumerate(beside)}
+        cells[text] = (1 if three else 2, 0, 1, first + len(beside))
+        columns = (4, 4, 4) if three else (5, 4, 0)
+        if self.place(cells, (1, 0) if three else (3, 2, 0), columns):
+            for column, share in enumerate(columns):
+                self.figure.ci.layout.setColumnPreferredWidth(column, 100 * share)
+            self.figure.setMinimumHeight(heights[0] if three else heights[1])
 
     def _share(self, shares: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
         layout = self.figure.ci.layout

@@ -31,6 +31,11 @@ class DrawnWhenSeen(KeyMoves):
         else:
             self.stale = True
 
+    def in_sight(self) -> bool:
+        """Whether steps that have come into view are drawn now; behind others they are as soon as it is on screen."""
+        self.stale |= not self.on_screen
+        return self.on_screen
+
     def say_on_screen(self, on_screen: bool) -> None:
         """It has come on screen, or is behind others: steps in view and cursor may move until it is seen again."""
         self._in_turn = False

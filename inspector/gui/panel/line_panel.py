@@ -40,7 +40,7 @@ class CurvePanel(Panel):
         super().set_theme(theme)
 
     def _in_view(self, _low: float, _high: float) -> None:
-        if self.state == "figure":
+        if self.state == "figure" and self.in_sight():
             self.redraw()
 
     def shown(self) -> list[Channel]:

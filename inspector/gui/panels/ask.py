@@ -286,7 +286,7 @@ class Ask(Panel):
             plot.set_title(self.said() if n == 0 else told, told if n == 0 else "")
 
     def _in_view(self, _low: float, _high: float) -> None:
-        if self.state == "figure":
+        if self.state == "figure" and self.in_sight():
             self._draw()
 
     # -- the cursor

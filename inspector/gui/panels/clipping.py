@@ -12,6 +12,7 @@ from PySide6.QtCore import Qt
 
 from inspector.analysis.clipping import clipped_steps, clipping_verdict, percent
 from inspector.capture import series
+from inspector.gui.panel.arranged import LEAST_BESIDE, Arranged, is_very_wide
 from inspector.gui.panel.base import Panel, measured, number
 from inspector.gui.panel.exact import or_why
 from inspector.gui.panel.labelled import coordinates, rows_of
@@ -34,6 +35,8 @@ SHOWN = ("factor by norm, min(1, c / ‖g‖)", "cosine after cutting by value",
 CELLS = 1200
 SPOKEN = 3
 """Parameters that are named in a title."""
+EDGE, UNLIMITED = 4, 16_777_215.0
+"""Pixels around a figure; a height that does not bound."""
 NAME, ABOVE_NAMES, MOST_NAMES = 14, 120, 60
 """Pixels for a parameter's name and for all the rest; the number of names above which they become numbers."""
 FARTHEST = 30.0
@@ -51,7 +54,7 @@ class Clipping(Panel):
         "needs a loss for it; the share of clipped training steps needs a history.json beside the checkpoint."
     )
     shows = ("clipping",)
-    needs_height = 300
+    needs_height = 280
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
@@ -71,12 +74,40 @@ class Clipping(Panel):
             Legend(self.effect, self.lines, SHOWN),
             Legend(self.parameters, [*self.dots, self.dash], ("norm", "largest entry", "norm of all")),
         ]
-        self.figure.addItem(self.effect, row=0, col=0)
-        self.figure.addItem(self.history, row=1, col=0)
-        self.figure.addItem(self.parameters, row=0, col=1, rowspan=2)
-        self.figure.ci.layout.setColumnStretchFactor(0, 3)
-        self.figure.ci.layout.setColumnStretchFactor(1, 2)
+        self.arranged = Arranged(self.figure, [self.effect, self.history, self.parameters])
+        self._very = False
         self.plots = [self.effect, self.history, self.parameters]
+
+    def _arrange(self, noted: bool) -> None:
+        """The two on the left above each other, or, in a very wide panel, beside each other."""
+        self._very = is_very_wide(self.width(), self.height())
+        cells = {self.effect: (0, 0, 1, 1)}
+        if noted:
+            cells[self.history] = (0, 1, 1, 1) if self._very else (1, 0, 1, 1)
+        beside = self._very and noted
+        cells[self.parameters] = (0, 2, 1, 1) if beside else (0, 1, 2 if noted else 1, 1)
+        columns = (4, 4, 5) if beside else (3, 2, 0)
+        if self.arranged.place(cells, (1,) if beside or not noted else (1, 1), columns):
+            for column, share in enumerate(columns):
+                self.figure.ci.layout.setColumnPreferredWidth(column, 100 * share)
+        self._keep_in_sight()
+
+    def _keep_in_sight(self) -> None:
+        """Many parameters make the figure higher than the panel: what stands beside them is not, and is not scrolled
+        away with its axis."""
+        room = float(max(LEAST_BESIDE, self.height() - 2 * EDGE))
+        for plot in (self.effect, self.history):
+            plot.setMaximumHeight(room if self._very else UNLIMITED)
+            self.figure.ci.layout.setAlignment(plot, Qt.AlignmentFlag.AlignTop)
+
+    def resizeEvent(self, event: Any) -> None:
+        """Another form of the panel: another layout."""
+        super().resizeEvent(event)
+        if self.state == "figure" and not self.over.on:
+            if self._very != is_very_wide(self.width(), self.height()):
+                self.draw_if_seen()
+            else:
+                self._keep_in_sight()
 
     def _make_plots(self) -> None:
         """The three plots and their curves and dots."""
@@ -181,12 +212,12 @@ class Clipping(Panel):
             self.threshold = used if math.isfinite(used) and used > 0 else 1.0
         table, noted, norms = self.values(BY_VALUE), self.noted_norms(), self.values(NORMS)
         lost = table is None and bool(self.not_finite())
+        self._arrange(noted is not None)
         for plot, shown in ((self.effect, table is not None or lost), (self.history, noted), (self.parameters, norms)):
             plot.setVisible(shown is not None and shown is not False)
         if lost:
             for line in self.lines:
                 line.setData([], [])
-        self.figure.ci.layout.setRowMaximumHeight(1, 0.0 if noted is None else 16_000.0)
         if table is not None:
             self._draw_effect(table)
         if noted is not None:

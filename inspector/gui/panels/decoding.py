@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QSpinBox
 
 from inspector.analysis.decoded_tree import hypothesis_lines, read_tree, tokens_until
 from inspector.capture import CaptureError
+from inspector.gui.panel.arranged import Arranged
 from inspector.gui.panel.base import Panel, measured, set_options
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
@@ -26,7 +27,7 @@ from inspector.records import Channel, DecodedTree
 
 Array = npt.NDArray[Any]
 HYPOTHESES, EVERYTHING = "hypotheses", "everything tried"
-MOST_TEXTS, MOST_LINES, FEW_LINES, MOST_LETTERS = 400, 6, 3, 70
+MOST_TEXTS, MOST_LINES, FEW_LINES, MOST_LETTERS = 400, 6, 2, 70
 """Tokens up to which each is written; hypotheses that are listed, those in a low panel, letters of the text of each."""
 ROW, WRITTEN_ROW, DRIFT, ELSE, TALLEST, LETTER = 14, 26, 240, 130, 8000, 7
 """Pixels of a row of the tree, of one with its tokens above it, of the drift, of what else there is, of everything at
@@ -71,7 +72,7 @@ class Decoding(Panel):
         self.until.valueChanged.connect(self.redraw)
         for widget in (caption("Up to token"), self.until):
             self.controls.addWidget(widget)
-        self.told = WrappedText(self.theme, lines=3, muted=True)
+        self.told = WrappedText(self.theme, lines=FEW_LINES, muted=True)
         self.figure.addItem(self.told, row=0, col=0)
         self.branches = StepPlot(None, self.theme, bottom="token of the answer")
         self.branches.getAxis("left").setTicks([[]])
@@ -92,8 +93,7 @@ class Decoding(Panel):
         self.figure.addItem(self.parting, row=2, col=0)
         self.parting.vb.setXLink(self.branches.vb)
         self.parting.setMaximumHeight(DRIFT)
-        self.figure.ci.layout.setRowStretchFactor(1, 3)
-        self.figure.ci.layout.setRowStretchFactor(2, 2)
+        self.arranged = Arranged(self.figure, [self.branches, self.parting])
         self.plots = [self.branches, self.parting]
         self.tree: DecodedTree | None = None
         self.nodes, self.across, self.height_of = np.array([], int), np.array([]), np.array([])
@@ -126,9 +126,9 @@ class Decoding(Panel):
         more = [f"and {len(lines) - most} more"] if len(lines) > most else []
         several = [self._several(one) for one in self.channels() if one.dims == BY_SEQUENCE]
         self.told.set_text("\n".join([*lines[:most], *more, *several]))
+        self._draw_drift([channel for channel in self.channels() if channel.dims == ("step",)])
         if self.tree is not None:
             self._draw_tree(self.tree)
-        self._draw_drift([channel for channel in self.channels() if channel.dims == ("step",)])
 
     def _draw_tree(self, tree: DecodedTree) -> None:
         depths = tree.depths
@@ -152,7 +152,12 @@ class Decoding(Panel):
         self.branches.vb.setXRange(0.5, max(2.0, max(depths, default=1) + 0.7), padding=0)
         self.branches.vb.setYRange(float(self.height_of.min(initial=0.0)) - 0.7, 0.9, padding=0)
         row = WRITTEN_ROW if self._written and not self._all else ROW
-        self.figure.setMinimumHeight(round(min(TALLEST, ELSE + DRIFT + row * (1 - self.height_of.min(initial=0.0)))))
+        drift = DRIFT if any(self._is_drift(one) for one in self.channels()) else 0
+        self.figure.setMinimumHeight(round(min(TALLEST, ELSE + drift + row * (1 - self.height_of.min(initial=0.0)))))
+
+    @staticmethod
+    def _is_drift(channel: Channel) -> bool:
+        return channel.dims == ("step",) and channel.signal != "drift/wrong"
 
     def _draw_dots(self, tree: DecodedTree) -> None:
         """The tokens by what became of them; the legend names what there is."""
@@ -188,15 +193,16 @@ class Decoding(Panel):
     def _write(self, tree: DecodedTree) -> None:
         """The tokens at their places, where there is room for them; as the tree grows, those that stay are moved."""
         nodes = self.nodes if len(self.nodes) <= MOST_TEXTS and self._fit(tree) else self.nodes[:0]
-        anchor = (-0.4, 0.5) if self._all else (0.5, 1.1)
+        anchor, letters = (-0.4, 0.5) if self._all else (0.5, 1.1), int(self._apart() / LETTER)
         before, self._written = self._written, {}
         for at, node in enumerate(nodes.tolist()):
             one = tree.tokens[node]
             colour = self.theme.muted if one.fate == "pruned" else self.theme.text
-            looks = (node, one.text, colour, anchor)
+            said = brief(clean(one.text).replace(" ", "␣") or "·", letters)
+            looks = (node, said, colour, anchor)
             text = before.pop(looks, None)
             if text is None:
-                text = pg.TextItem(clean(one.text).replace(" ", "␣") or "·", color=colour, anchor=anchor)
+                text = pg.TextItem(said, color=colour, anchor=anchor)
                 self.branches.addItem(text, ignoreBounds=True)
             text.setPos(self.across[at], self.height_of[at])
             self._written[looks] = text
@@ -205,10 +211,13 @@ class Decoding(Panel):
 
     def _fit(self, tree: DecodedTree) -> bool:
         """Whether most tokens are narrower than the way to the next one: others would be written over each other."""
-        (first, last), _ = self.branches.vb.viewRange()
-        apart = self.branches.vb.width() / max(last - first, 1e-9)
         letters = np.array([len(tree.tokens[node].text) for node in self.nodes.tolist()] or [0])
-        return bool(apart >= LETTER * np.percentile(letters, 75))
+        return bool(self._apart() >= LETTER * np.percentile(letters, 75))
+
+    def _apart(self) -> float:
+        """Pixels from a token to the next one."""
+        (first, last), _ = self.branches.vb.viewRange()
+        return float(self.branches.vb.width() / max(last - first, 1e-9))
 
     def _write_again(self) -> None:
         """After a zoom, or in another size."""
@@ -222,8 +231,9 @@ class Decoding(Panel):
 
     def _draw_drift(self, channels: list[Channel]) -> None:
         assert self.capture is not None
-        shown = [channel for channel in channels if channel.signal != "drift/wrong"]
-        self.parting.setVisible(bool(shown))
+        shown = [channel for channel in channels if self._is_drift(channel)]
+        below = {self.parting: (2, 0, 1, 1)} if shown else {}
+        self.arranged.place({self.branches: (1, 0, 1, 1), **below}, (0, 3, 2) if shown else (0, 1))
         if [channel.name for channel in shown] != list(self.drifts):
             self._remake(shown)
         for channel in shown:
@@ -309,6 +319,11 @@ class Decoding(Panel):
             one.name: self.capture.array(one.name, TREE) if one.dims == ("node",) else self._drift(one)
             for one in self.channels()
         }
+
+
+def brief(text: str, letters: int) -> str:
+    """A text of at most so many letters, but never fewer than two: the end of a longer one is an ellipsis."""
+    return text if len(text) <= max(2, letters) else f"{text[: max(2, letters) - 1]}…"
 
 
 def until_chooser() -> QSpinBox:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.analysis.lyapunov import lyapunov_verdict
+from inspector.gui.panel.arranged import LEAST_BESIDE, Arranged, is_very_wide
 from inspector.gui.panel.base import Panel, caption, chooser, measured, number, set_options
 from inspector.gui.panel.exact import exact_at, or_why
 from inspector.gui.panel.labelled import find_row, scalar_of
@@ -76,21 +77,25 @@ class Dynamics(Panel):
         self.ranks = RankPlot(self.theme, label="nats a step", bottom="exponent", log=False, level=0.0)
         self.plane = Plane(self.theme)
         self.bar, self.summary = ColourBar(self.theme), SummaryText(self.theme)
-        self.figure.addItem(self.running.plot, row=0, col=0)
-        self.figure.addItem(self.ranks, row=1, col=0)
-        self.figure.addItem(self.plane, row=0, col=1, rowspan=2)
-        self.figure.addItem(self.bar, row=0, col=2, rowspan=2)
-        self.figure.addItem(self.summary, row=2, col=0, colspan=3)
-        grid = self.figure.ci.layout
-        for column in (0, 1):
-            grid.setColumnStretchFactor(column, 1)
-            grid.setColumnPreferredWidth(column, 400)
-        grid.setRowStretchFactor(0, 3)
-        grid.setRowStretchFactor(1, 2)
+        self.arranged = Arranged(self.figure, [self.running.plot, self.ranks, self.plane, self.bar, self.summary])
+        self._very = False
+        self._arrange()
         self.plots = [self.running.plot, self.ranks]
         self.way: Array = np.zeros((0, 2))
         self.outside = 0
         self.steps.changed.connect(self._in_view)
+
+    def _arrange(self) -> None:
+        size, plots = (self.width(), self.height()), (self.running.plot, self.ranks)
+        beside = [self.plane, self.bar]
+        self.arranged.place_three(size, plots, beside, self.summary, (LEAST_BESIDE, self.needs_height))
+
+    def resizeEvent(self, event: Any) -> None:
+        """A very wide panel has the three plots beside each other."""
+        super().resizeEvent(event)
+        very, self._very = self._very, is_very_wide(self.width(), self.height())
+        if self.state == "figure" and not self.over.on and very != self._very:
+            self.draw_if_seen()
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
@@ -104,7 +109,7 @@ class Dynamics(Panel):
         self.redraw()
 
     def _in_view(self, _low: float, _high: float) -> None:
-        if self.state == "figure":
+        if self.state == "figure" and self.in_sight():
             self._draw_running()
 
     def of(self, kind: str, *dims: str) -> Channel | None:
@@ -122,6 +127,7 @@ class Dynamics(Panel):
         set_options(self.where, list(dict.fromkeys(channel.place for channel in self.channels())))
         self._offer_inputs()
         self.running.plot.step_axis.set_names(self.step_names())
+        self._arrange()
         self._draw_running()
         self._draw_spectrum()
         self._draw_plane()

@@ -33,6 +33,8 @@ Array = npt.NDArray[Any]
 SATURATION = ("left", "right", "graded")
 MOST_ROWS = 6
 SCATTER, LEAST_HEIGHT = 220, 220
+BESIDE = SCATTER + 2 * 250
+"""Pixels of width from which two columns of maps, each with its axis and colour bar, can be read."""
 """Pixels of width that the scatter needs, and of height where maps stand beside each other."""
 NEAR = 9.0
 """Pixels from a dot's middle within which the mouse is on it; dots have a radius of 3."""
@@ -135,7 +137,8 @@ class Gates(Panel):
 
     def _arrange(self) -> None:
         """A column of maps, in a wide panel two; the scatter at the right."""
-        columns = 2 if len(self.rows) > 1 and is_wide(self.width(), self.height()) else 1
+        beside = self.width() >= BESIDE and is_wide(self.width(), self.height())
+        columns = 2 if len(self.rows) > 1 and beside else 1
         high = -(-len(self.rows) // columns)
         cells: dict[Any, Cell] = {self.scatter: (0, 2 * columns, max(1, high), 1)}
         for at, row in enumerate(self.rows):

@@ -307,7 +307,7 @@ class Inputs(Panel):
         return {self.array_plot: (0, 0, 1, 1)}
 
     def _in_view(self, _low: float, _high: float) -> None:
-        if self.state != "figure" or self.over.on or not self.on_screen:
+        if self.state != "figure" or self.over.on or not self.in_sight():
             return
         if self.series.isVisible():
             self._show_series()

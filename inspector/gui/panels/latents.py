@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from inspector.gui.panel.arranged import is_wide
 from inspector.gui.panel.base import Panel, set_options
 from inspector.gui.panel.latent.hidden_states import POSTERIOR, HiddenStates
 from inspector.gui.panel.latent.innovations import Innovations
@@ -56,6 +57,7 @@ class Latents(Panel):
         """The choice of the view; each view has its own controls and plots, made when it is first shown."""
         self.shown = self.add_choice("Show", "What is shown of hidden variables")
         self.sheets: dict[str, Sheet] = {}
+        self._wide = False
 
     @property
     def sheet(self) -> Sheet:
@@ -92,8 +94,15 @@ class Latents(Panel):
             if sheet is not here:
                 sheet.show(False)  # first, since all of them have the same place
         here.show(True)
-        self.figure.setMinimumHeight(here.needs_height)
         here.update_contents()
+        self.figure.setMinimumHeight(here.needs_height)
+
+    def resizeEvent(self, event: Any) -> None:
+        """A wide panel has plots beside each other."""
+        super().resizeEvent(event)
+        wide, self._wide = self._wide, is_wide(self.width(), self.height())
+        if self.state == "figure" and not self.over.on and wide != self._wide:
+            self.draw_if_seen()
 
     def _offered(self) -> list[str]:
         """Views with anything to show; last the one of variables where it has nothing but terms by step."""

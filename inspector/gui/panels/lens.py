@@ -31,6 +31,9 @@ MOST_OF_GATE = 2_000_000
 """Entries of a gate whose mean over units is drawn; of a larger one the unit under the cursor is."""
 LINES = 4
 """Curves of one token in a plot."""
+LONGEST = 16
+"""Letters of a title that stands in a legend as it is."""
+TO_AND_FROM = ("from earlier steps to it", "from it to later steps")
 ATTENTION, INFLUENCE, GRADIENT, GATES = range(4)
 TITLES = ("attention", "from step to step", "gradient by step", "gates")
 LOGARITHMIC = (INFLUENCE, GRADIENT)
@@ -195,7 +198,7 @@ class Lens(Panel):
         return decimated(least, most, float(first), float(factor))
 
     def _view_changed(self, _low: float, _high: float) -> None:
-        if self.state == "figure" and self.on_screen and not self.over.on:
+        if self.state == "figure" and not self.over.on and self.in_sight():
             self._draw()
 
     def called(self, step: int) -> str:
@@ -220,14 +223,14 @@ class Lens(Panel):
         for channel in channels[: LINES // 2]:
             extent = self.capture.extent(channel.name, self.frame)
             heads: tuple[slice, ...] = ()
-            words = ("from earlier steps to it", "from it to later steps")
+            words = TO_AND_FROM if len(channels) == 1 else ("to it", "from it")
             if channel.kind == "attention":
                 head = min(self.looking.position.head or 0, extent[0] - 1)
                 heads, words = (slice(head, head + 1),), (f"it attends to, head {head}", "attends to it")
             if step >= min(extent[-2:]):
                 continue
             row = self.capture.block(channel.name, self.frame, (*heads, slice(step, step + 1), slice(None)))
-            name = f"{channel.title}: " if len(channels) > 1 else ""
+            name = f"{brief(channel)} " if len(channels) > 1 else ""
             found.append(Curve(name + words[0], _floats(row)))
             if self._entries(channel) <= MOST_OF_MAP:
                 column = self.capture.block(channel.name, self.frame, (*heads, slice(None), slice(step, step + 1)))
@@ -283,6 +286,11 @@ class Lens(Panel):
     def data(self) -> dict[str, Array]:
         """What is drawn of the token under the cursor, by the names of the curves."""
         return {f"{TITLES[row]}: {one.name}": one.values for row, table in self.drawn_curves.items() for one in table}
+
+
+def brief(channel: Channel) -> str:
+    """A name for a legend with other channels: its title, of a long one the first word."""
+    return channel.title if len(channel.title) <= LONGEST else channel.title.split()[0]
 
 
 def _floats(values: Array) -> npt.NDArray[np.float64]:

@@ -62,7 +62,7 @@ class Outputs(Panel):
         super().set_theme(theme)
 
     def _in_view(self, _low: float, _high: float) -> None:
-        if self.state == "figure":
+        if self.state == "figure" and self.in_sight():
             self.redraw()
 
     def lines(self) -> list[Channel]:

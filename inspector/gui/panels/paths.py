@@ -90,7 +90,7 @@ class Paths(Panel):
         super().set_theme(theme)
 
     def _in_view(self, _low: float, _high: float) -> None:
-        if self.state == "figure":
+        if self.state == "figure" and self.in_sight():
             self._draw_curves()
 
     def _chosen(self, place: str) -> None:

@@ -13,6 +13,7 @@ from PySide6.QtCore import Qt
 
 from inspector.analysis.before_training.preflight import EVERY, found
 from inspector.analysis.before_training.verdicts import MARKS, Verdict
+from inspector.gui.panel.arranged import Arranged, is_wide
 from inspector.gui.panel.base import Panel, measured, set_options
 from inspector.gui.panel.exact import exact_at
 from inspector.gui.panel.labelled import rows_of, scalar_of
@@ -38,6 +39,7 @@ DIRECTIONS = {"sgd": "SGD", "adam": "Adam", "own": "the training's own step (das
 WIDTHS = (1.8, 1.8, 5.0)
 """Of their lines: the own step, often the same as Adam's first, lies wider beneath."""
 BY_LENGTH = ("statistic", "length")
+REACH = ("trial/reach", "trial/reach/gradient")
 OWN = "trial/other_lengths/steps"
 OTHERS = (
     ("step",),
@@ -50,8 +52,12 @@ OTHERS = (
 )
 """Of which the sentences tell."""
 WORST = ("fault", "not tested", "fact", "holds")
-PLOT = 150
+PLOT = 190
 """Pixels of height of a plot with its title and axis, at least."""
+SHARE = 3
+"""Of the room of the map; of that of every other plot it is 2."""
+EDGE, UNLIMITED = 4, 16_777_215.0
+"""Pixels around a figure; a height that does not bound."""
 LEAST = -9.0
 """Changes are drawn down to 10⁻⁹ of the largest output: below is rounding, also of float64 sums in another order."""
 
@@ -70,7 +76,7 @@ class Preflight(Panel):
     )
     extra = EVERY
     by_steps = False
-    needs_height = 460
+    needs_height = 240
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
@@ -94,8 +100,10 @@ class Preflight(Panel):
         """The sentences, the map of replaced inputs, and bars by module."""
         self.which = self.add_choice("Came in", "Test whose change is shown by module")
         self.told = WrappedText(self.theme, lines=7, muted=True)
-        self.figure.addItem(self.told, row=0, col=0, colspan=2)
-        self.row = MapRow(self.figure, 1, None, self.theme, label="input that is replaced", bottom="step of the output")
+        self.cell = self.figure.addLayout(row=1, col=0)
+        self.row = MapRow(
+            self.cell, 0, None, self.theme, label="input that is replaced", bottom="step of the output", square=True
+        )
         self.row.map.setFlag(self.row.map.GraphicsItemFlag.ItemUsesExtendedStyleOption)
         self.input_axis = StepAxis("left")
         self.row.plot.setAxisItems({"left": self.input_axis})
@@ -105,7 +113,6 @@ class Preflight(Panel):
         self.bars.getAxis("left").setWidth(58)
         self.items = pg.BarGraphItem(x=[], height=[], width=0.8)
         self.bars.addItem(self.items)
-        self.figure.addItem(self.bars, row=2, col=0)
         self.rates = StepPlot(None, self.theme, label="loss after one step", bottom="learning rate", log=True)
         self.lines = [curve(self.theme, n, width=WIDTHS[n]) for n in range(len(DIRECTIONS))]
         self.lines[-1].setZValue(-1)
@@ -119,13 +126,14 @@ class Preflight(Panel):
         self.batch = StepPlot(None, self.theme, label="loss", bottom="step of training on this batch")
         self.learned = curve(self.theme, 2, width=1.8)
         self.batch.addItem(self.learned)
-        self.figure.addItem(self.rates, row=3, col=0)
-        self.figure.addItem(self.batch, row=4, col=0)
         self.lags = ReachPlot(self.theme)
-        self.figure.addItem(self.lags, row=5, col=0)
         self.lengths = LengthsPlot(self.theme)
-        self.figure.addItem(self.lengths, row=6, col=0)
         self.plots = [self.row.plot, self.bars, self.rates, self.batch, self.lags, self.lengths]
+        self.below = [self.cell, self.bars, self.rates, self.batch, self.lags, self.lengths]
+        self.arranged = Arranged(self.figure, [self.told, *self.below])
+        self._arrange(self.below)
+        self.there: list[Any] = []
+        """The plots that have something to show."""
         self.found: list[Verdict] = []
         self.replaced: Array = np.zeros(0, dtype=np.int64)
         """The inputs that were replaced, one for each row of the map."""
@@ -158,21 +166,42 @@ class Preflight(Panel):
         self._draw_modules(by_module.get(self.which.currentText()))
         self._draw_rates(self.of(BY_RATE))
         self._draw_batch(next(iter(self.of(BY_ITERATION)), None))
-        by_lag = {c.signal: self.capture.array(c.name, self.frame) for c in self.of(BY_LAG)}
-        self.lags.show_rows(by_lag.get("trial/reach"), by_lag.get("trial/reach/gradient"))
+        by_lag = {c.signal: self.capture.array(c.name, self.frame) for c in self.of(BY_LAG) if c.signal in REACH}
+        self.lags.show_rows(*map(by_lag.get, REACH))
         self._draw_lengths(next(iter(self.of(BY_LENGTH)), None))
+        has = (self.of(MAP), by_module.get(self.which.currentText()), self.of(BY_RATE), self.of(BY_ITERATION))
+        filled = (*has, len(by_lag) == 2, self.of(BY_LENGTH))
+        self.there = [plot for plot, on in zip(self.plots, filled, strict=True) if on]
         self._make_room()
 
     def resizeEvent(self, event: Any) -> None:
-        """Sentences take more lines, or fewer."""
+        """Sentences take more lines, or fewer; they stand above the plots or beside them."""
         super().resizeEvent(event)
-        self._make_room()
+        if self.state == "figure" and not self.over.on:
+            self._make_room()
+
+    def _arrange(self, drawn: list[Any]) -> None:
+        """The sentences above the plots, in a wide panel at their left; the map first, in a room that suits it."""
+        wide = is_wide(self.width(), self.height()) and bool(drawn)
+        rows = [SHARE if item is self.cell else 2 for item in drawn]
+        cells = {item: (at, 1, 1, 1) if wide else (at + 1, 0, 1, 1) for at, item in enumerate(drawn)}
+        cells[self.told] = (0, 0, len(drawn), 1) if wide else (0, 0, 1, 1)
+        columns = (1, 1) if wide else (1, 0)
+        if self.arranged.place(cells, rows if wide else (0, *rows), columns):
+            for column, share in enumerate(columns):
+                self.figure.ci.layout.setColumnPreferredWidth(column, 100 * share)
+            self.figure.ci.layout.setAlignment(self.told, Qt.AlignmentFlag.AlignTop)
 
     def _make_room(self) -> None:
         """The sentences leave every plot enough height to be read; what does not fit is scrolled."""
-        plots = sum(plot.isVisible() for plot in self.plots)
-        needed = math.ceil(self.told.minimumHeight()) + plots * PLOT
-        self.figure.setMinimumHeight(max(self.needs_height, needed))
+        shown = [self.row.plot, *self.below[1:]]
+        self._arrange([item for item, plot in zip(self.below, shown, strict=True) if plot in self.there])
+        text, wide = math.ceil(self.told.minimumHeight()), is_wide(self.width(), self.height())
+        room = float(max(PLOT * SHARE // 2, self.height() - 2 * EDGE))
+        self.cell.setMaximumHeight(room if wide else UNLIMITED)  # its axis is in sight, however much text there is
+        self.figure.ci.layout.setAlignment(self.cell, Qt.AlignmentFlag.AlignTop)
+        plots = sum(PLOT * (SHARE if plot is self.row.plot else 2) // 2 for plot in self.there)
+        self.figure.setMinimumHeight(max(self.needs_height, text, plots) if wide else text + plots)
 
     def of(self, dims: tuple[str, ...]) -> list[Channel]:
         """The channels over some dims."""
@@ -191,11 +220,13 @@ class Preflight(Panel):
         whole = len(rows) == len(values)
         gaps = gaps_of(self.capture, channel.name, self.frame, x=1, y=0) if whole else NONE
         self.row.show_array(shown.T, levels, channel.unit, gaps=gaps)
+        self.row.plot.set_shape(values.shape[1], values.shape[0])  # also where only some inputs have a row
         below = "below the diagonal: read too early" if whole else f"{len(rows)} of {len(values)} inputs were replaced"
         self.row.plot.set_title("change of each output when an input is replaced", below)
         names = self.capture.labels(channel.domain("step"), self.frame)
         named = len(names) == values.shape[1]
         self.row.plot.step_axis.set_names(names if named else ())
+        self.input_axis.stands_for = None if whole else self.replaced.tolist()
         self.input_axis.set_names([names[n] if named and whole else str(n) for n in self.replaced])
 
     def _draw_modules(self, channel: Channel | None) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.analysis.spectrum import bound_verdict, eigenvalue_verdict
+from inspector.gui.panel.arranged import LEAST_BESIDE, Arranged, is_very_wide
 from inspector.gui.panel.base import Panel, caption, chooser, number, set_options
 from inspector.gui.panel.channel_choice import chosen, distinct, offer
 from inspector.gui.panel.exact import exact, or_why
@@ -71,19 +72,22 @@ class Spectra(Panel):
         self.ranks = RankPlot(self.theme, label="singular value", bottom="rank", log=True, level=0.0)
         self.plane = Plane(self.theme, circle=True, labels=("Re λ", "Im λ"))
         self.summary = SummaryText(self.theme)
-        self.figure.addItem(self.fan.plot, row=0, col=0)
-        self.figure.addItem(self.ranks, row=1, col=0)
-        self.figure.addItem(self.plane, row=0, col=1, rowspan=2)
-        self.figure.addItem(self.summary, row=2, col=0, colspan=2)
-        grid = self.figure.ci.layout
-        for column, share in ((0, 5), (1, 4)):
-            grid.setColumnStretchFactor(column, share)
-            grid.setColumnPreferredWidth(column, 100 * share)
-        grid.setRowStretchFactor(0, 3)
-        grid.setRowStretchFactor(1, 2)
+        self.arranged = Arranged(self.figure, [self.fan.plot, self.ranks, self.plane, self.summary])
+        self._arrange()
         self.plots = [self.fan.plot, self.ranks]
-        self.note = ""
+        self.note, self._very = "", False
         self.steps.changed.connect(self._in_view)
+
+    def _arrange(self) -> None:
+        size, plots = (self.width(), self.height()), (self.fan.plot, self.ranks)
+        self.arranged.place_three(size, plots, [self.plane], self.summary, (LEAST_BESIDE, self.needs_height))
+
+    def resizeEvent(self, event: Any) -> None:
+        """A very wide panel has the three plots beside each other."""
+        super().resizeEvent(event)
+        very, self._very = self._very, is_very_wide(self.width(), self.height())
+        if self.state == "figure" and not self.over.on and very != self._very:
+            self.draw_if_seen()
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
@@ -96,7 +100,7 @@ class Spectra(Panel):
         self.redraw()
 
     def _in_view(self, _low: float, _high: float) -> None:
-        if self.state == "figure":
+        if self.state == "figure" and self.in_sight():
             self._draw_fan()
 
     def of_dims(self, *dims: str) -> list[Channel]:
@@ -112,6 +116,7 @@ class Spectra(Panel):
         set_options(self.where, list(dict.fromkeys(channel.place for channel in self.channels())))
         offer(self.which, distinct({channel.signal: name_of(channel) for channel in self.matrices()}))
         self.fan.plot.step_axis.set_names(self.step_names())
+        self._arrange()
         self._draw_fan()
         self._draw_matrix()
 

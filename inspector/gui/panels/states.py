@@ -194,7 +194,7 @@ class States(Panel):
         self.trace.set_title(f"{'units' if many else 'unit'} {units}{CROWD if self.banded.dense else ''}")
 
     def _in_view(self, _low: float, _high: float) -> None:
-        if self.state == "figure" and self._traced and not self.over.on:
+        if self.state == "figure" and self._traced and not self.over.on and self.in_sight():
             self._show_traces()
 
     def follow(self, new: Position, old: Position) -> None:

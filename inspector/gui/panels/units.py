@@ -304,7 +304,7 @@ class Units(Panel):
     # -- the cursor
 
     def _in_view(self, _low: float, _high: float) -> None:
-        if self.state == "figure":
+        if self.state == "figure" and self.in_sight():
             self._draw_together()
 
     def _go_to(self, index: int) -> None:

@@ -41,6 +41,8 @@ class StepAxis(QuietAxis):
         super().__init__(orientation)
         self.enableAutoSIPrefix(False)  # steps are counted, never in thousandths
         self.names: Sequence[str] = ()
+        self.stands_for: Sequence[int] | None = None
+        """What stands at step 0, 1, … where names have no room; None: the steps themselves."""
         self.longest = 10
         """Characters of a name that are shown."""
         self.turns = False
@@ -127,7 +129,12 @@ class StepAxis(QuietAxis):
             return [self._thin_name(int(v)) for v in values]
         if not self.counts:
             return [f"{value:.4g}".replace("-", "−") for value in values]
-        return [self._name(int(v)) if self._way else str(int(v)) for v in values]
+        return [self._name(int(v)) if self._way else self._number(int(v)) for v in values]
+
+    def _number(self, step: int) -> str:
+        if self.stands_for is None:
+            return str(step)
+        return str(self.stands_for[step]) if 0 <= step < len(self.stands_for) else ""
 
     def drawPicture(self, painter: Any, axis: Any, ticks: Any, texts: Any) -> None:
         """Names that are turned are drawn downwards from their ticks."""

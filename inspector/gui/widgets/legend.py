@@ -18,7 +18,8 @@ from inspector.gui.widgets.type_scale import small_points
 
 SAMPLE, GAP, ROW = 18.0, 14.0, 17.0
 """Widths of a sample and of the space after a name, and the height of a row, in pixels."""
-MOST_ROWS = 3
+MOST_ROWS, PER_ROW = 3, 45.0
+"""Rows in a low plot, and the height in pixels of a plot for each row where it is high: a third of it."""
 LONGEST = 60
 HOW = "Click: hide or show; Alt+click: alone"
 ALONE = Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.ControlModifier
@@ -169,9 +170,10 @@ class Legend(pg.GraphicsObject):  # type: ignore[misc]
         box = self.plot.vb.geometry()
         self.prepareGeometryChange()
         self._places, x, row = [], 0.0, 0
+        most = max(MOST_ROWS, int(self.plot.size().height() / PER_ROW))
         for _, name in self.entries:
             width = SAMPLE + metrics.horizontalAdvance(name) + GAP
-            if x and x + width - GAP > box.width() and row < MOST_ROWS - 1:
+            if x and x + width - GAP > box.width() and row < most - 1:
                 x, row = 0.0, row + 1
             self._places.append(QPointF(x, row * ROW))
             x += width
@@ -187,7 +189,7 @@ class Legend(pg.GraphicsObject):  # type: ignore[misc]
         return self._area
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
-        """A piece of each line and its name; what does not fit into the last row is cut."""
+        """A piece of each line and its name, cut with an ellipsis where the plot ends."""
         painter.setFont(self._font)
         painter.setClipRect(self._area)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -200,8 +202,10 @@ class Legend(pg.GraphicsObject):  # type: ignore[misc]
             painter.setOpacity(1.0)
             painter.setFont(struck if hidden else self._font)
             painter.setPen(QColor(self.theme.muted if hidden else self.theme.text))
-            room = QRectF(place.x() + SAMPLE + 3, place.y(), self._area.width(), ROW)
-            painter.drawText(room, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), name)
+            left = place.x() + SAMPLE + 3
+            room = QRectF(left, place.y(), max(0.0, self._area.width() - left), ROW)
+            shown = QFontMetricsF(painter.font()).elidedText(name, Qt.TextElideMode.ElideRight, room.width())
+            painter.drawText(room, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), shown)
 
     def _sample(self, painter: QPainter, look: Any, middle: QPointF) -> None:
         if look.get("pen") is not None and look.get("connect") is not None:

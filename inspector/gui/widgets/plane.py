@@ -14,7 +14,7 @@ from inspector.gui.widgets.axes import ValueAxis, style_axis
 from inspector.gui.widgets.bare_plot import BarePlot
 from inspector.gui.widgets.plain_text import tooltip
 from inspector.gui.widgets.theme import LAST, Theme, colour_table
-from inspector.gui.widgets.title import title_from_left
+from inspector.gui.widgets.title import fit_title, title_from_left
 from inspector.gui.widgets.type_scale import title_points
 from inspector.gui.widgets.view import View
 
@@ -87,6 +87,13 @@ class Plane(BarePlot):
         self.titleLabel.lines = (text,)
         self.setTitle(self.titleLabel.elided(), color=self.theme.text, size=f"{title_points():g}pt")
         self.titleLabel.setToolTip(tooltip(text))
+        fit_title(self)
+
+    def resizeEvent(self, event: Any) -> None:
+        """A title has more lines where there is room for them."""
+        super().resizeEvent(event)
+        if self.titleLabel.lines:
+            fit_title(self)
 
     def show_dots(self, x: Array, y: Array) -> None:
         """Points in one colour, those that are finite."""

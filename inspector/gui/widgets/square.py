@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyqtgraph as pg
+from shiboken6 import isValid
 
 from inspector.gui.widgets.stepplot import StepPlot
 
@@ -47,6 +48,8 @@ class SquarePlot(StepPlot):
 
     def fit_sides(self, *_: object) -> None:
         """Be no larger than the square that fits."""
+        if not isValid(self._within):
+            return  # a figure that ends lays out its plots once more, without the layouts that are gone
         width = height = UNLIMITED
         if self._square:
             room, beside = self._within.rect(), self._within.layout.itemAt(0, 1)

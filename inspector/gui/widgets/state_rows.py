@@ -12,6 +12,8 @@ from inspector.gui.widgets.plain_text import clean
 from inspector.gui.widgets.text_table import EDGE, LINE, paint_lines
 from inspector.gui.widgets.theme import LIGHT, Theme
 
+SMALLEST = 0.85
+"""Of the size of the text, to which a few rows are made smaller rather than left out."""
 LONGEST = 24
 """Letters that make a column wider."""
 
@@ -44,7 +46,8 @@ class StateRows(pg.GraphicsWidget):  # type: ignore[misc]
             return
         painter.setFont(self.font())
         area = self.boundingRect()
-        room = max(1, int((area.height() - 2 * EDGE) / (QFontMetricsF(self.font()).height() * LINE)) - 1)
+        line = QFontMetricsF(self.font()).height() * LINE * SMALLEST
+        room = max(1, int((area.height() - 2 * EDGE) / line) - 1)
         rows = self.rows
         if len(rows) > room:
             rows = [*rows[: room - 1], [f"{len(rows) - room + 1} more", *[""] * (len(self.headings) - 1)]]

@@ -20,8 +20,8 @@ from inspector.gui.widgets.match_bands import MatchBands
 from inspector.gui.widgets.pin_lines import PinLines
 from inspector.gui.widgets.plain_text import tooltip
 from inspector.gui.widgets.theme import Theme
-from inspector.gui.widgets.title import title_from_left
-from inspector.gui.widgets.type_scale import share_of_usual, title_points
+from inspector.gui.widgets.title import fit_title, title_from_left
+from inspector.gui.widgets.type_scale import title_points
 from inspector.gui.widgets.view import View
 from inspector.records import STEP_DOMAIN
 
@@ -118,9 +118,13 @@ class StepPlot(BarePlot):
         self.titleLabel.lines = tuple(line for line in (text, second) if line)
         self.setTitle(self.titleLabel.elided(), color=self.theme.text, size=f"{title_points():g}pt")
         self.titleLabel.setToolTip(tooltip(" ".join(self.titleLabel.lines)))
-        height = round((36 if second else 22) * share_of_usual())
-        self.titleLabel.setMaximumHeight(height)
-        self.layout.setRowFixedHeight(0, height)
+        fit_title(self)
+
+    def resizeEvent(self, event: Any) -> None:
+        """A title has more lines where there is room for them."""
+        super().resizeEvent(event)
+        if self.titleLabel.lines:
+            fit_title(self)
 
     def show_cursor(self, step: float | None) -> None:
         """Draw the shared cursor at a step, or nowhere."""

@@ -1,7 +1,8 @@
-"""The title of a plot: plain text from the plot's left edge, cut where the plot ends."""
+"""The title of a plot: plain text from the plot's left edge, wrapped where the plot is high, cut where it ends."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyqtgraph as pg
@@ -9,7 +10,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont, QFontMetricsF
 
 from inspector.gui.widgets.plain_text import clean, escaped, tooltip
-from inspector.gui.widgets.type_scale import title_points
+from inspector.gui.widgets.type_scale import share_of_usual, title_points
+
+MOST_LINES, PER_LINE = 4, 65.0
+"""Lines of a title at most, and the height of a plot, in pixels, for each line that wrapping may add up to."""
+HEIGHTS = (22, 36, 50, 64)
+"""Pixels of a title of one, two, three and four lines."""
 
 
 def told(item: Any, text: str) -> str:
@@ -23,23 +29,38 @@ class Title(pg.LabelItem):  # type: ignore[misc]
 
     def __init__(self, parent: Any) -> None:
         self.lines: tuple[str, ...] = ()
+        self.height_of_plot = 0.0
+        self.shown = 1
+        """How many lines they are when wrapped."""
         super().__init__("", size=f"{title_points():g}pt", justify="left", parent=parent)
         self.setAcceptHoverEvents(True)
 
     def elided(self) -> str:
-        """The lines as HTML, each cut where the plot ends; before the plot has a size they are whole."""
+        """The lines as HTML, wrapped and cut where the plot ends; before the plot has a size they are whole."""
         font = QFont(self.font())
         font.setPointSizeF(title_points())
         metrics = QFontMetricsF(font)
         room = self.size().width() - 2 * self.item.document().documentMargin()
         plain = [" ".join(clean(line).split("\n")) for line in self.lines]
-        cut = [metrics.elidedText(line, Qt.TextElideMode.ElideRight, room) if room > 0 else line for line in plain]
-        return "<br>".join(map(escaped, cut))
+        if room > 0:
+            most = min(MOST_LINES, int(self.height_of_plot / PER_LINE))
+            plain = wrapped(plain, room, most, metrics.horizontalAdvance)
+            plain = [metrics.elidedText(line, Qt.TextElideMode.ElideRight, room) for line in plain]
+        self.shown = max(1, len(plain))
+        return "<br>".join(map(escaped, plain))
+
+    def needs(self) -> int:
+        """Pixels of height of the lines as they were last wrapped."""
+        return round(HEIGHTS[min(self.shown, MOST_LINES) - 1] * share_of_usual())
+
+    def refit(self) -> None:
+        """More or less room."""
+        if self.lines and self.isVisible() and (told_now := self.elided()) != self.text:
+            self.setText(told_now)
 
     def resizeEvent(self, event: Any) -> None:
         """More or less room."""
-        if self.lines and self.isVisible() and self.elided() != self.text:
-            self.setText(self.elided())
+        self.refit()
         super().resizeEvent(event)
 
     def hoverEnterEvent(self, event: Any) -> None:
@@ -59,6 +80,35 @@ class Title(pg.LabelItem):  # type: ignore[misc]
             hints.MinimumDescent: (0, 0),
         }  # fmt: skip
         self.updateGeometry()
+
+
+def fit_title(plot: pg.PlotItem) -> None:
+    """Wrap the title of a plot again, which has another title or size, and give it as much height as it needs."""
+    title = plot.titleLabel
+    title.height_of_plot = plot.size().height()
+    title.refit()
+    height = title.needs()
+    if plot.layout.rowMaximumHeight(0) != height or title.maximumHeight() != height:
+        title.setMaximumHeight(height)
+        plot.layout.setRowFixedHeight(0, height)
+
+
+def wrapped(lines: list[str], room: float, most: int, width: Callable[[str], float]) -> list[str]:
+    """Lines of text, those that are wider than `room` broken at words, as far as there are no more than `most` then.
+
+    `width` measures a text. What stands in the last part of a line may still be wider.
+    """
+    spare, found = most - len(lines), list[str]()
+    for line in lines:
+        words = line.split(" ")
+        while spare > 0 and len(words) > 1 and width(" ".join(words)) > room:
+            fits = next((n for n in range(len(words) - 1, 0, -1) if width(" ".join(words[:n])) <= room), 0)
+            if not fits:
+                break  # one word that is wider by itself
+            found.append(" ".join(words[:fits]))
+            words, spare = words[fits:], spare - 1
+        found.append(" ".join(words))
+    return found
 
 
 def title_from_left(plot: pg.PlotItem) -> None:

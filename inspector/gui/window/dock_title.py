@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QLineF, QPoint, QRectF, QSize
-from PySide6.QtGui import QColor, QFont, QIcon, QPainter, QPen, QPixmap, QPixmapCache
+from PySide6.QtCore import QEvent, QLineF, QObject, QPoint, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QIcon,
+    QPainter,
+    QPaintEvent,
+    QPalette,
+    QPen,
+    QPixmap,
+    QPixmapCache,
+    QShowEvent,
+)
 from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from inspector.gui.widgets.plain_text import plain_label
@@ -16,9 +27,14 @@ SIDE, SHARP = 14, 2
 """Size of a symbol, and how many pixels it has for each, for screens of high density."""
 NARROWEST = 120
 """Pixels of width that a bar has at least."""
+EDGE = 2
+"""Pixels of the line around a dock that is a window of its own."""
+REACH = 120
+"""Pixels of such a dock that are on a screen at least."""
 BESIDE = QPoint(36, 36)
 REOPEN = "Ctrl+Shift+T"
 """As browsers have it for a closed tab."""
+FLOAT, DOCK = "Float: a window of its own", "Back into the window"
 ENLARGE, RESTORE = "Enlarge this panel (F9)", "Show all panels again (F9)"
 
 
@@ -51,8 +67,12 @@ class DockBar(QWidget):
         self.buttons: dict[str, QToolButton] = {}
         if enlarge is not None:
             self._add("enlarge", ENLARGE, enlarge)
-        self._add("float", "Float", self.float)
+        self._add("float", FLOAT, self.float)
         self._add("close", f"Close; {REOPEN} shows it again", dock.close)
+        self._floated: QRect | None = None
+        """Where the dock was a window of its own, before its button brought it back."""
+        self.frame = FloatingFrame(dock, theme)
+        dock.topLevelChanged.connect(self._show_floating)
         self._draw()
 
     def _add(self, kind: str, name: str, do: Do) -> None:
@@ -74,18 +94,34 @@ class DockBar(QWidget):
         self._layout.insertWidget(1, controls, 1)
 
     def float(self) -> None:
-        """A window of its own, beside where the dock was, so that it is seen to be one; or back into the window."""
-        self.dock.setFloating(not self.dock.isFloating())
+        """A window of its own: where it was one before, else beside where the dock was, so that it is seen to be one;
+        or back into the window where it was, in front of the others in its tabs."""
         if self.dock.isFloating():
-            self.dock.move(self.dock.pos() + BESIDE)
+            self._floated = self.dock.geometry()
+            self.dock.setFloating(False)
+            self.dock.raise_()
+            return
+        self.dock.setFloating(True)
+        place = self._floated or self.dock.geometry().translated(BESIDE)
+        self.dock.setGeometry(within_reach(place, self.dock.screen().availableGeometry()))
+
+    def _show_floating(self, floating: bool) -> None:
+        """A window of its own has a frame, and its bar another ground: no window manager draws them."""
+        self.buttons["float"].setToolTip(DOCK if floating else FLOAT)
+        self.frame.setVisible(floating)
+        self.setAutoFillBackground(floating)
 
     def set_theme(self, theme: Theme) -> None:
         """Symbols in other colours."""
         if theme != self.theme:
-            self.theme = theme
+            self.theme = self.frame.theme = theme
             self._draw()
 
     def _draw(self) -> None:
+        palette = self.palette()
+        palette.setColor(QPalette.ColorRole.Window, QColor(self.theme.raised))
+        self.setPalette(palette)
+        self.frame.update()
         for kind, button in self.buttons.items():
             button.setIcon(symbol("restore" if kind == "enlarge" and self.enlarged else kind, self.theme.muted))
 
@@ -94,6 +130,47 @@ class DockBar(QWidget):
         self.enlarged = enlarged
         self.buttons["enlarge"].setToolTip(RESTORE if enlarged else ENLARGE)
         self._draw()
+
+
+def within_reach(place: QRect, room: QRect) -> QRect:
+    """A place moved so that enough of the bar at its top is on a screen to be dragged; mostly it is that already."""
+    left = min(max(place.left(), room.left() - place.width() + REACH), room.left() + room.width() - REACH)
+    top = min(max(place.top(), room.top()), room.top() + room.height() - REACH)
+    return QRect(QPoint(left, top), place.size())
+
+
+class FloatingFrame(QWidget):
+    """The edge of a dock that is a window of its own, over what is in it; the mouse does not meet it."""
+
+    def __init__(self, dock: QDockWidget, theme: Theme) -> None:
+        super().__init__(dock)
+        self.dock, self.theme = dock, theme
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.hide()
+        dock.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """As large as the dock, and above what has come into it since."""
+        if event.type() in (QEvent.Type.Resize, QEvent.Type.Show, QEvent.Type.LayoutRequest) and self.isVisible():
+            self._cover()
+        return False
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """From now on it is as large as the dock."""
+        self._cover()
+        super().showEvent(event)
+
+    def _cover(self) -> None:
+        self.setGeometry(self.dock.rect())
+        self.raise_()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """A line around all of it."""
+        painter = QPainter(self)
+        painter.setPen(QPen(QColor(self.theme.muted), EDGE))
+        half = EDGE / 2
+        painter.drawRect(QRectF(self.rect()).adjusted(half, half, -half, -half))
+        painter.end()
 
 
 def symbol(kind: str, colour: str) -> QIcon:

@@ -60,11 +60,11 @@ class HiddenStates(Sheet):
         self.table = StateRows(self.panel.theme)
         below.addItem(self.table, row=0, col=1)
         self.below = below
-        for column, share in ((0, 2), (1, 3)):
+        for column, share in ((0, 1), (1, 3)):
             below.layout.setColumnStretchFactor(column, share)
             below.layout.setColumnPreferredWidth(column, 100 * share)
         self.figure.layout.setRowStretchFactor(0, 3)
-        self.figure.layout.setRowStretchFactor(1, 2)
+        self.figure.layout.setRowStretchFactor(1, 4)
         self.plots = [self.row.plot, self.moves.plot]
         self.panel.steps.changed.connect(self._in_view)
 
@@ -75,7 +75,7 @@ class HiddenStates(Sheet):
         self.path.setPen(pg.mkPen(theme.cursor, width=2))
 
     def _in_view(self, _low: float, _high: float) -> None:
-        if self.drawn:
+        if self.drawn and self.panel.in_sight():
             self._draw_path()
 
     def posteriors(self) -> list[Channel]:
@@ -110,7 +110,7 @@ class HiddenStates(Sheet):
         self._draw_moves()
         self.table.set_rows(*self.rows())
         place(self.figure.layout, self.below, 1, on=bool(self.table.rows or self.beside(*MOVES)), columns=2)
-        self.figure.layout.setRowStretchFactor(1, 2 if self.below.isVisible() else 0)
+        self.figure.layout.setRowStretchFactor(1, 4 if self.below.isVisible() else 0)
 
     def _draw_path(self) -> None:
         """A dash in the row of each step's state, where these can be told apart."""

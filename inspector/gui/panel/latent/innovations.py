@@ -78,7 +78,7 @@ class Innovations(Sheet):
         self.summary.set_theme(theme)
 
     def _in_view(self, _low: float, _high: float) -> None:
-        if self.drawn:
+        if self.drawn and self.panel.in_sight():
             self._draw()
 
     def of(self, *dims: str) -> Channel | None:

@@ -18,11 +18,11 @@ NORMAL = 1.96
 """Standard deviations on either side within which 95 % of a normal distribution are."""
 
 
-def place(grid: Any, item: Any, row: int, *, on: bool, columns: int = 1) -> None:
+def place(grid: Any, item: Any, row: int, *, on: bool, columns: int = 1, column: int = 0) -> None:
     """Show an item in a row of a layout, or take it out, so that it leaves no room."""
     there = item in (grid.itemAt(n) for n in range(grid.count()))
     if on and not there:
-        grid.addItem(item, row, 0, 1, columns)
+        grid.addItem(item, row, column, 1, columns)
     elif there and not on:
         grid.removeItem(item)
     item.setVisible(on)
@@ -32,7 +32,7 @@ class Sheet:
     """`accepts` says which channels of the panel it draws; the rest is as in a panel, which it asks for what it has."""
 
     title: ClassVar[str] = ""
-    needs_height: ClassVar[int] = 340
+    needs_height = 280
     """Pixels below which the view is scrolled."""
 
     def __init__(self, panel: Panel, row: int) -> None:

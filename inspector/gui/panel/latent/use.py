@@ -72,7 +72,7 @@ class UseOfZ(Sheet):
             part.set_theme(theme)
 
     def _in_view(self, _low: float, _high: float) -> None:
-        if self.drawn:
+        if self.drawn and self.panel.in_sight():
             self._draw()
 
     def bases(self) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inspector.gui.panel.arranged import is_wide
 from inspector.gui.panel.base import measured, set_options
 from inspector.gui.panel.channel_choice import offer
 from inspector.gui.panel.exact import exact
@@ -29,7 +30,9 @@ ONCE, ONCE_BY_UNIT = ("unit", "statistic"), ("unit",)
 MOST_LINES, MOST_UNITS = 6, 512
 NATS = "nat"
 SHARES = (3, 3, 2)
-"""Heights of the three plots beside each other."""
+"""Parts of the room of the three plots, above or beside each other."""
+BESIDE, ABOVE = 220, 150
+"""Pixels of height of plots beside each other, and of each of those above each other."""
 
 
 class Variables(Sheet):
@@ -51,9 +54,10 @@ class Variables(Sheet):
         self.lines = FilledLines(self.upper, self.panel.theme, MOST_LINES)
         self.unit_lines = FilledLines(self.units, self.panel.theme, MOST_LINES)
         self.terms = Curves(self.panel.steps, self.panel.theme, label=NATS, log=False)
-        for row, plot in enumerate((self.upper, self.units, self.terms.plot)):
-            self.figure.addItem(plot, row=row, col=0)
+        for column, plot in enumerate((self.upper, self.units, self.terms.plot)):
+            self.figure.addItem(plot, row=0, col=column)
         self.plots = [self.upper, self.units, self.terms.plot]
+        self._arranged: tuple[bool, ...] = ()
         self.panel.steps.changed.connect(self._in_view)
 
     def set_theme(self, theme: Theme) -> None:
@@ -62,7 +66,7 @@ class Variables(Sheet):
             part.set_theme(theme)
 
     def _in_view(self, _low: float, _high: float) -> None:
-        if self.drawn:
+        if self.drawn and self.panel.in_sight():
             self._draw()
 
     def groups(self) -> dict[str, list[Channel]]:
@@ -107,8 +111,7 @@ class Variables(Sheet):
     def _draw(self) -> None:
         by_step = self.of(ESTIMATE) + [one for one in self.of(BY_UNIT) if one.unit != NATS]
         once, terms = self.of(ONCE, ONCE_BY_UNIT), self.of(BY_STEP)
-        for plot, shown in ((self.upper, by_step), (self.units, once), (self.terms.plot, terms)):
-            self._give_room(plot, on=bool(shown))
+        self._arrange([bool(by_step), bool(once), bool(terms)])
         name = self._told(self.which.currentData() or "")
         if by_step:
             self.lines.show([self._by_step(one) for one in by_step[:MOST_LINES]], self.upper.vb.width())
@@ -121,17 +124,30 @@ class Variables(Sheet):
                 gaps |= gaps_of(self.capture, one.name, self.frame, y=None, at={1: self.number()})
             self.upper.mark_gaps(gaps)
         if once:
-            self.unit_lines.show([self._of_units(one) for one in once[:MOST_LINES]], self.units.vb.width())
+            of_units = [self._of_units(one) for one in once[:MOST_LINES]]
+            self.unit_lines.show(of_units, self.units.vb.width())
+            self.units.vb.setXRange(-0.4, max(len(line.values) for line in of_units) - 0.6, padding=0)
             self.units.set_title(f"{name}: every unit, means with 95 % bands (±1.96 σ)")
         if terms:
             self.terms.show(self.capture, terms, self.frame, self.panel.steps.bounds)
             self.terms.plot.set_title(f"{name}: terms by step")
 
-    def _give_room(self, plot: StepPlot, *, on: bool) -> None:
-        """Show a plot in its row, or leave no room for it."""
-        row = (self.upper, self.units, self.terms.plot).index(plot)
-        place(self.figure.layout, plot, row, on=on)
-        self.figure.layout.setRowStretchFactor(row, SHARES[row] if on else 0)
+    def _arrange(self, drawn: list[bool]) -> None:
+        """The plots that have something, in a wide panel beside each other."""
+        wide, grid = is_wide(self.panel.width(), self.panel.height()), self.figure.layout
+        arranged = (wide, *drawn)
+        if arranged == self._arranged:
+            return
+        self._arranged = arranged
+        plots = (self.upper, self.units, self.terms.plot)
+        for plot in plots:
+            place(grid, plot, 0, on=False)
+        for at, (plot, on) in enumerate(zip(plots, drawn, strict=True)):
+            place(grid, plot, 0 if wide else at, on=on, column=at if wide else 0)
+            grid.setRowStretchFactor(at, int(at == 0) if wide else SHARES[at] * on)
+            grid.setColumnStretchFactor(at, SHARES[at] * on if wide else int(at == 0))
+            grid.setColumnPreferredWidth(at, 100 * SHARES[at] * on if wide else -1)
+        self.needs_height = BESIDE if wide else max(BESIDE, ABOVE * sum(drawn))
 
     def _crowd(self) -> str:
         return CROWD if self.lines.dense else ""

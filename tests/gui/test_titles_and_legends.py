@@ -1,0 +1,88 @@
+"""Titles, legends and labels of axes in little room: wrapped where there is height for it, cut with an ellipsis, never
+within a letter or beyond their plot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from PySide6.QtWidgets import QApplication
+
+from inspector.gui.panel.figure import Figure
+from inspector.gui.widgets.legend import ROW, Legend
+from inspector.gui.widgets.stepplot import StepPlot, curve
+from inspector.gui.widgets.theme import LIGHT
+from inspector.gui.widgets.title import wrapped
+
+SENTENCE = "all items add up to the gradient of autograd (relative difference 7.0e-07)"
+NAMES = ("input gate i", "forget gate f", "candidate g", "output gate o", "a fifth one")
+
+
+@pytest.fixture
+def figure(qapp: QApplication) -> Iterator[Figure]:
+    made = Figure(lambda _line, _trace: None)
+    yield made
+    made.close()
+    made.deleteLater()
+
+
+def stand(figure: Figure, qapp: QApplication, width: int, height: int, label: str = "") -> Any:
+    plot = StepPlot(None, LIGHT, label=label)
+    figure.addItem(plot, row=0, col=0)
+    figure.resize(width, height)
+    figure.show()
+    qapp.processEvents()
+    return plot
+
+
+def shown(plot: Any) -> list[str]:
+    text: str = plot.titleLabel.text
+    return text.split("<br>")
+
+
+def test_lines_are_broken_at_words_and_no_further_than_there_is_room_below() -> None:
+    lines = ["one two three four", "five"]
+    assert wrapped(lines, 9, 4, len) == ["one two", "three", "four", "five"]
+    assert wrapped(lines, 9, 3, len) == ["one two", "three four", "five"]  # the last part is cut later
+    assert wrapped(lines, 9, 2, len) == lines
+    assert wrapped(["unbreakable", "a"], 5, 4, len) == ["unbreakable", "a"]
+
+
+def test_a_title_wraps_in_a_high_plot_and_is_cut_in_a_low_one(figure: Figure, qapp: QApplication) -> None:
+    plot = stand(figure, qapp, 300, 300)
+    plot.set_title("rnn.l0, weight_hh", SENTENCE)
+    qapp.processEvents()
+    assert " ".join(shown(plot)[1:]) == SENTENCE and len(shown(plot)) > 2
+    assert plot.vb.geometry().top() >= plot.titleLabel.geometry().top() + plot.titleLabel.itemRect().height() - 6
+    figure.resize(300, 120)
+    qapp.processEvents()
+    assert len(shown(plot)) == 2 and shown(plot)[1].endswith("…")
+    figure.resize(900, 300)
+    qapp.processEvents()
+    assert shown(plot) == ["rnn.l0, weight_hh", SENTENCE]
+
+
+def test_every_name_of_a_legend_is_inside_it_where_the_plot_is_high(figure: Figure, qapp: QApplication) -> None:
+    plot = stand(figure, qapp, 190, 300)
+    lines = [curve(LIGHT, n) for n in range(len(NAMES))]
+    for line in lines:
+        plot.addItem(line)
+    legend = Legend(plot, lines, NAMES)
+    qapp.processEvents()
+    area = legend.boundingRect()
+    assert [round(place.y() / ROW) for place in legend._places] == [0, 1, 2, 3, 4]
+    assert area.height() >= 5 * ROW and area.height() < figure.height() / 2
+
+
+def test_the_label_of_a_short_axis_is_cut_and_whole_again(figure: Figure, qapp: QApplication) -> None:
+    label = "singular value of J & W <t>"
+    plot = stand(figure, qapp, 300, 110, label)
+    axis = plot.getAxis("left")
+    cut = axis.label.toPlainText().strip()
+    assert cut.endswith("…") and label.startswith(cut[:-1])
+    assert axis.label.boundingRect().width() <= axis.size().height() + 40
+    assert axis.labelText == "singular value of J &amp; W &lt;t>"  # what is told of the axis stays whole
+    figure.resize(300, 400)
+    qapp.processEvents()
+    assert axis.label.toPlainText().strip() == label
