@@ -1,0 +1,22 @@
+"""Captions of composed pictures, S20: a grid of features as the memory of a transformer decoder with two heads.
+"""
+
+from __future__ import annotations
+
+from sample_models.base import Sample, seeded
+from sample_models.caption_models import Transformer, caption_sample
+
+SAMPLE = {
+    "name": "captions-transformer",
+    "row": "S20",
+    "title": "Captions with attention, transformer",
+    "task": "a picture of two digits: say which they are and how they lie",
+    "shows": "cross-attention of each word and head as a heatmap over the picture, beside gradients and blanked patches",
+}
+
+
+def build() -> Sample:
+    """32 features a cell, untrained."""
+    with seeded():
+        model = Transformer()
+    return caption_sample("captions-transformer", model, steps=2400)
