@@ -157,7 +157,7 @@ def caption_sample(name: str, model: Said, *, steps: int, rate: float = 4e-3) ->
     }  # fmt: skip
     return Sample(
         model=model, name=name, kind="image", labels=WORDS, inputs=inputs, forward=call, loss=captions.loss,
-        answer=captions.answer, decoder="decoder", next_logits=next_logits, end_token=BORDER,
+        answer=captions.answer, decoder=("decoder", "attention"), next_logits=next_logits, end_token=BORDER,
         training=Training(captions.draw, rate=rate, steps=steps), examples=captions.examples(),
         data=captions.held_out,
     )  # fmt: skip
