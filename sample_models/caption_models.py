@@ -1,6 +1,6 @@
 """Models that say what is on a picture: one convolutional network, three decoders; one file beside this for each.
 
-The network gives a grid of 5 × 5 cells with 32 features each, which come from the 18 × 18 pixels around it. A decoder reads it as one vector, or
+The network gives a grid of 5 × 5 cells with 24 features each, which come from the 18 × 18 pixels around it. A decoder reads it as one vector, or
 attends to its cells at each word.
 """
 
@@ -17,12 +17,12 @@ from sample_models.captions import BORDER, GRID, LONGEST, WORDS
 from sample_models.date_decoders import Additive, Source
 from sample_models.tasks import IGNORED
 
-EMBEDDED, FEATURES, HEADS = 12, 32, 2
+EMBEDDED, FEATURES, NARROW, HEADS = 12, 24, 8, 2
 CELLS = GRID[0] * GRID[1]
 
 
 class Look(nn.Module):
-    """Pictures (b, 1, 20, 20) → features (b, 25, 32) of the cells, row by row, with a learned place added to each."""
+    """Pictures (b, 1, 20, 20) → features (b, 25, 24) of the cells, row by row, with a learned place added to each."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class Look(nn.Module):
 
 
 class Said(nn.Module):
-    """What decoders share: features (b, 25, 32) of a picture, and scores of the words that follow given ones."""
+    """What decoders share: features (b, 25, 24) of a picture, and scores of the words that follow given ones."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,20 +65,22 @@ class Recurrent(Said):
     """s_t = GRU([y_{t-1}; c_t], s_{t-1}), scores of [s_t; c_t].
 
     With `attention`, soft and with the additive score (Xu et al. 2015), c_t is attended to with s_{t-1}, and s_0 is made
-    of the mean of the cells; without, c and s_0 are one vector that is made of all of them.
+    of the mean of the cells; without, c and s_0 are one vector that is made of all of them, of
+    eight numbers each.
     """
 
     def __init__(self, attention: nn.Module | None) -> None:
         super().__init__()
         self.embedding = nn.Embedding(len(WORDS), EMBEDDED)
-        self.whole = nn.Linear(FEATURES if attention else CELLS * FEATURES, FEATURES)
+        self.narrow = nn.Linear(FEATURES, NARROW) if attention is None else None
+        self.whole = nn.Linear(FEATURES if attention else CELLS * NARROW, FEATURES)
         self.decoder = nn.GRUCell(EMBEDDED + FEATURES, FEATURES)
         self.attention = attention
         self.head = nn.Linear(2 * FEATURES, len(WORDS))
 
     def scores(self, grid: Tensor, said: Tensor) -> Tensor:
         """One step a word."""
-        vector = self.whole(grid.mean(1) if self.attention else grid.flatten(1))
+        vector = self.whole(grid.mean(1) if self.narrow is None else self.narrow(grid).flatten(1))
         source = Source(grid, torch.ones(grid.shape[:2], dtype=torch.bool, device=grid.device), vector)
         state, found = torch.tanh(vector), list[Tensor]()
         word = said.new_full((len(said),), BORDER)
@@ -144,7 +146,7 @@ def next_logits(model: nn.Module, batch: Any, prefixes: Tensor) -> Tensor:
     return model.scores(grid, nn.functional.pad(prefixes, (0, 1), value=BORDER)[:, :LONGEST])
 
 
-def caption_sample(name: str, model: Said, *, steps: int, rate: float = 4e-3) -> Sample:
+def caption_sample(name: str, model: Said, rate: float = 4e-3) -> Sample:
     """The model with what captions need; a caption may be left out, the model then says its own."""
     inputs = {
         "picture": {
@@ -158,6 +160,6 @@ def caption_sample(name: str, model: Said, *, steps: int, rate: float = 4e-3) ->
     return Sample(
         model=model, name=name, kind="image", labels=WORDS, inputs=inputs, forward=call, loss=captions.loss,
         answer=captions.answer, decoder=("decoder", "attention"), next_logits=next_logits, end_token=BORDER,
-        training=Training(captions.draw, rate=rate, steps=steps), examples=captions.examples(),
+        training=Training(captions.draw, rate=rate), examples=captions.examples(),
         data=captions.held_out,
     )  # fmt: skip

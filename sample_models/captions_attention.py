@@ -18,7 +18,7 @@ SAMPLE = {
 
 
 def build() -> Sample:
-    """32 features a cell, untrained."""
+    """24 features a cell, untrained."""
     with seeded():
         model = attending()
-    return caption_sample("captions-attention", model, steps=2400)
+    return caption_sample("captions-attention", model)

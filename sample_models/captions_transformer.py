@@ -16,7 +16,7 @@ SAMPLE = {
 
 
 def build() -> Sample:
-    """32 features a cell, untrained."""
+    """24 features a cell, untrained."""
     with seeded():
         model = Transformer()
-    return caption_sample("captions-transformer", model, steps=2400)
+    return caption_sample("captions-transformer", model)

@@ -13,12 +13,12 @@ SAMPLE = {
     "row": "S20",
     "title": "Captions from one vector",
     "task": "a picture of two digits: say which they are and how they lie",
-    "shows": "all that is known of the picture in 32 numbers: no map of attention, only gradients and blanked patches say where a word is from",
+    "shows": "all that is known of the picture in 24 numbers: no map of attention, only gradients and blanked patches say where a word is from",
 }
 
 
 def build() -> Sample:
-    """32 features a cell, untrained."""
+    """24 features a cell, untrained."""
     with seeded():
         model = Recurrent(None)
-    return caption_sample("captions-vector", model, steps=2400)
+    return caption_sample("captions-vector", model)

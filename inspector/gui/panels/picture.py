@@ -44,7 +44,7 @@ NAMED = 74
 class PictureOfWords(Panel):
     """(head, query, key) attention whose keys are the patches of a picture, and channels of kind "picture_words"."""
 
-    tab_order, tab_row = 62, "upper"
+    tab_order, tab_row = 64, "upper"
     key, title = "picture", "Picture"
     hint = (
         "The attention of each word over the picture, the word's gradient at the pixels and what blanking a patch "
@@ -72,7 +72,8 @@ class PictureOfWords(Panel):
             plot.invertY(True)
             image = self.images[plot] = pg.ImageItem(axisOrder="row-major")
             plot.addItem(image)
-        self.large.vb.setAspectLocked(True)
+            plot.vb.setAspectLocked(True)
+            plot.vb.sigResized.connect(self._fit)
         self.large.hideAxis("bottom")
         self.large.hideAxis("left")
         self.table.getAxis("left").setWidth(NAMED)
@@ -132,15 +133,18 @@ class PictureOfWords(Panel):
 
     def update_contents(self) -> None:
         """Both pictures."""
-        offer(self.where, {place: clean(place) for place in self.maps()})
+        offer(self.where, {place: clean(place) for place in self.maps()} or {"": "none"})
         self.where.setEnabled(self.where.count() > 1)
         step = self.looking.position.step
         self._read(words_in_view(self.total(), step))
+        self._lay_out()
+        self._draw_table()
+        self._draw_large()
+
+    def _lay_out(self) -> None:
         wide = is_wide(self.width(), self.height())
         cells = {self.large: (0, 0, 1, 1), self.table: (0, 1, 1, 1) if wide else (1, 0, 1, 1)}
         self.arranged.place(cells, (1,) if wide else (2, 3), (2, 3) if wide else (1,))
-        self._draw_table()
-        self._draw_large()
 
     def _read(self, words: range) -> None:
         assert self.capture is not None
@@ -163,11 +167,18 @@ class PictureOfWords(Panel):
         rows, columns = len(self.words) + below, len(self.columns)
         self.images[self.table].setImage(drawn, levels=None)
         self.images[self.table].setRect(QRectF(-0.5, -0.5, columns, rows))
-        self.table.vb.setRange(xRange=(-0.5, columns - 0.5), yRange=(-0.5, rows - 0.5), padding=0)
+        self.table.vb.setAspectLocked(True, drawn.shape[0] * columns / (drawn.shape[1] * rows))
+        self._fit()
         names = [self._word(word) for word in self.words] + [COVERAGE] * below
         self.table.getAxis("left").setTicks([list(enumerate(names))])
         self.table.getAxis("bottom").setTicks([[(n, column.title) for n, column in enumerate(self.columns)]])
         self.table.set_title(*self._rules())
+
+    def _fit(self, *_: object) -> None:
+        """The whole of both pictures: with square pixels another size of a plot shows another part."""
+        for plot, image in self.images.items():
+            if image.image is not None:
+                plot.vb.setRange(image.mapRectToParent(image.boundingRect()), padding=0.01)
 
     def _rules(self) -> tuple[str, str]:
         """What the colours mean."""
@@ -191,7 +202,7 @@ class PictureOfWords(Panel):
         shown = over(self.ground, coloured(values, column.top, signed=column.signed, root=column.root), size)
         self.images[self.large].setImage(shown, levels=None)
         self.images[self.large].setRect(QRectF(0, 0, size[1], size[0]))
-        self.large.vb.setRange(xRange=(0, size[1]), yRange=(0, size[0]), padding=0.02)
+        self._fit()
         self.large.set_title(f"{self._word(self.words[row])!r}: {column.title}")
         self._frame(self.row_frame, -0.5, row - 0.5, len(self.columns), 1)
         self._frame(self.cell_frame, self.chosen - 0.5, row - 0.5, 1, 1)
@@ -212,7 +223,8 @@ class PictureOfWords(Panel):
     def resizeEvent(self, event: Any) -> None:
         """Beside each other in a wide panel."""
         super().resizeEvent(event)
-        self.draw_if_seen()
+        if self.state == "figure" and not self.over.on:
+            self._lay_out()
 
     # -- the cursor
 
