@@ -1,7 +1,7 @@
 """Models that say what is on a picture: one convolutional network, three decoders; one file beside this for each.
 
-The network gives a grid of 5 × 5 cells with 24 features each, which come from the 18 × 18 pixels around it. A decoder reads it as one vector, or
-attends to its cells at each word.
+The network gives a grid of 5 × 5 cells with 24 features each, which come from the 18 × 18 pixels around a cell. A
+decoder reads it as one vector, or attends to its cells at each word.
 """
 
 from __future__ import annotations
@@ -64,9 +64,8 @@ def before(said: Tensor) -> Tensor:
 class Recurrent(Said):
     """s_t = GRU([y_{t-1}; c_t], s_{t-1}), scores of [s_t; c_t].
 
-    With `attention`, soft and with the additive score (Xu et al. 2015), c_t is attended to with s_{t-1}, and s_0 is made
-    of the mean of the cells; without, c and s_0 are one vector that is made of all of them, of
-    eight numbers each.
+    With `attention`, soft and with the additive score (Xu et al. 2015), c_t is attended to with s_{t-1}, and s_0 is
+    made of the mean of the cells; without, c and s_0 are one vector made of eight numbers of each cell.
     """
 
     def __init__(self, attention: nn.Module | None) -> None:
@@ -108,7 +107,9 @@ class Transformer(Said):
         super().__init__()
         self.embedding = nn.Embedding(len(WORDS), FEATURES)
         self.places = nn.Parameter(0.3 * torch.randn(LONGEST, FEATURES))
-        layer = nn.TransformerDecoderLayer(FEATURES, HEADS, 2 * FEATURES, dropout=0.0, batch_first=True, norm_first=True)
+        layer = nn.TransformerDecoderLayer(
+            FEATURES, HEADS, 2 * FEATURES, dropout=0.0, batch_first=True, norm_first=True
+        )
         self.decoder = nn.TransformerDecoder(layer, 1, nn.LayerNorm(FEATURES))
         vary_layers(self.decoder)
         self.head = nn.Linear(FEATURES, len(WORDS))

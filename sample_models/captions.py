@@ -126,7 +126,7 @@ def pixels(picture: npt.NDArray[np.uint8]) -> Tensor:
     """
     grey = torch.from_numpy(picture.astype(np.float32)).mean(-1)[None, None] / 255
     small = nn.functional.interpolate(grey, size=(SIDE, SIDE), mode="area")[0]
-    return 1 - small if float(small.mean()) > 0.5 else small  # noqa: PLR2004 - half of white
+    return 1 - small if float(small.mean()) > 0.5 else small
 
 
 @cache

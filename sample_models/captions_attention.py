@@ -13,7 +13,7 @@ SAMPLE = {
     "row": "S20",
     "title": "Captions with attention, recurrent",
     "task": "a picture of two digits: say which they are and how they lie",
-    "shows": "the attention of each word as a heatmap over the picture, beside the word's gradient and what blanking a patch changes",
+    "shows": "each word's attention over the picture, beside its gradient and blanked patches, which disagree",
 }
 
 

@@ -1,5 +1,4 @@
-"""Captions of composed pictures, S20: a grid of features as the memory of a transformer decoder with two heads.
-"""
+"""Captions of composed pictures, S20: a grid of features as the memory of a transformer decoder with two heads."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ SAMPLE = {
     "row": "S20",
     "title": "Captions with attention, transformer",
     "task": "a picture of two digits: say which they are and how they lie",
-    "shows": "cross-attention of each word and head as a heatmap over the picture, beside gradients and blanked patches",
+    "shows": "each word's attention in two heads over the picture, beside its gradient and blanked patches",
 }
 
 

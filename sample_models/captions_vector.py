@@ -13,7 +13,7 @@ SAMPLE = {
     "row": "S20",
     "title": "Captions from one vector",
     "task": "a picture of two digits: say which they are and how they lie",
-    "shows": "all that is known of the picture in 24 numbers: no map of attention, only gradients and blanked patches say where a word is from",
+    "shows": "no attention at all: gradients and blanked patches say where a word is from",
 }
 
 

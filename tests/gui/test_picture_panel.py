@@ -75,7 +75,9 @@ def opened(made: tuple[Written, ...], tmp_path: Path) -> Iterator[Any]:
 def test_the_table_has_each_word_in_each_map_over_the_picture(opened: Any, made: tuple[Any, ...]) -> None:
     image = opened.images[opened.table].image
     high, wide = round(MOST * 4 / 6), MOST
-    assert image.shape == (4 * (high + GAP), 4 * (wide + GAP), 3), "three words and the coverage; two heads and two more"
+    assert image.shape == (4 * (high + GAP), 4 * (wide + GAP), 3), (
+        "three words and the coverage; two heads and two more"
+    )
     weights, seen = values(made, f"{PLACE}:attention"), values(made, "input.seen:image")[0]
     shade = (seen - seen.min()) / (seen.max() - seen.min()) * 255
     for word, head, row, column in ((0, 0, 0, 0), (1, 1, 3, 5), (2, 0, 2, 1)):

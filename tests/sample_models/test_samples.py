@@ -61,9 +61,9 @@ LEAST_RIGHT = {
 """Share of the held-out digits that the last checkpoint of every classifier must get right."""
 MOST_NATS = {
     "adding-elman": 0.01,
-    "captions-attention": 0.13,
-    "captions-transformer": 0.06,
-    "captions-vector": 0.04,
+    "captions-attention": 0.2,
+    "captions-transformer": 0.07,
+    "captions-vector": 0.06,
     "copy-truncated": 1.1,
     "dates-additive": 0.01,
     "dates-bilinear": 0.01,
@@ -104,7 +104,11 @@ DRAWN = [name for name in STEMS if name not in ("char-transformer", "digits-atte
 every_sample = pytest.mark.parametrize("name", STEMS)
 every_character_model = pytest.mark.parametrize("name", CHARACTERS)
 every_classifier = pytest.mark.parametrize("name", LEAST_RIGHT)
-ALONE = [name for name in DRAWN if name not in ("dates-two-encoders", "sunspots-deep") and "vae" not in name and "captions" not in name]
+ALONE = [
+    name
+    for name in DRAWN
+    if name not in ("dates-two-encoders", "sunspots-deep") and "vae" not in name and "captions" not in name
+]
 """Those that read one sequence and do not sample: the loss of a sampled state is another at every call."""
 every_alone = pytest.mark.parametrize("name", ALONE)
 every_drawn = pytest.mark.parametrize("name", DRAWN)

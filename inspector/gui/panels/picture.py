@@ -114,7 +114,8 @@ class PictureOfWords(Panel):
         assert self.capture is not None
         found = [one for one in self.channels() if is_attention(one)]
         words = {one.name: self.capture.extent(one.name, self.frame)[1] for one in found}
-        return {one.place: one for one in sorted(reversed(found), key=lambda one: -words[one.name])}
+        last_first = list(reversed(found))
+        return {one.place: one for one in sorted(last_first, key=lambda one: -words[one.name])}
 
     def attention(self) -> Channel | None:
         """The weights that are chosen."""
@@ -136,7 +137,7 @@ class PictureOfWords(Panel):
         offer(self.where, {place: clean(place) for place in self.maps()} or {"": "none"})
         self.where.setEnabled(self.where.count() > 1)
         step = self.looking.position.step
-        self._read(words_in_view(self.total(), step))
+        self._take(words_in_view(self.total(), step))
         self._lay_out()
         self._draw_table()
         self._draw_large()
@@ -146,7 +147,7 @@ class PictureOfWords(Panel):
         cells = {self.large: (0, 0, 1, 1), self.table: (0, 1, 1, 1) if wide else (1, 0, 1, 1)}
         self.arranged.place(cells, (1,) if wide else (2, 3), (2, 3) if wide else (1,))
 
-    def _read(self, words: range) -> None:
+    def _take(self, words: range) -> None:
         assert self.capture is not None
         channel, position = self.attention(), self.looking.position
         self.words = words
@@ -233,7 +234,7 @@ class PictureOfWords(Panel):
         self.large.show_cursor(None)
         self.table.show_cursor(None)
         if new.step is not None and words_in_view(self.total(), new.step) != self.words:
-            self._read(words_in_view(self.total(), new.step))
+            self._take(words_in_view(self.total(), new.step))
             self._draw_table()
         if new.head != old.head and new.head is not None:
             own = [n for n, column in enumerate(self.columns) if column.head == new.head]

@@ -21,7 +21,8 @@ LOG_P = Describe(
     kind=KIND, unit="nat", title="ln p of the word", formula="ln p(w_t | w_<t, picture)",
 )  # fmt: skip
 GRADIENT = Describe(
-    kind=KIND, unit="nat", title="gradient of the word", formula="‖∂ ln p(w_t | w_<t, picture) / ∂ pixel‖₂ over channels",
+    kind=KIND, unit="nat", title="gradient of the word",
+    formula="‖∂ ln p(w_t | w_<t, picture) / ∂ pixel‖₂ over channels",
     source="Simonyan, Vedaldi & Zisserman 2014, Deep inside convolutional networks",
 )  # fmt: skip
 BLANKED = Describe(

@@ -89,14 +89,15 @@ def of_attention(capture: Capture, channel: Channel, frame: int, words: range, h
 def _coverage(capture: Capture, channel: Channel, frame: int, cut: tuple[slice, slice]) -> Numbers:
     """(head, key) sums over all words; what is masked counts as 0."""
     values = _numbers(capture.block(channel.name, frame, (cut[0], slice(None), cut[1])))
-    return np.where(np.isneginf(values), 0.0, values).sum(1)
+    covered: Numbers = np.where(np.isneginf(values), 0.0, values).sum(1)
+    return covered
 
 
 def of_words(capture: Capture, channels: Sequence[Channel], frame: int, words: range) -> list[Column]:
     """A column of the gradients, one of what blanked patches change."""
     found = []
     for channel in channels:
-        if len(channel.dims) != 3:  # noqa: PLR2004 - (step, row, column)
+        if len(channel.dims) != 3:
             continue
         values = _numbers(capture.array(channel.name, frame))
         signed = channel.scale == "diverging"

@@ -26,8 +26,7 @@ class Column:
 
     Attributes:
         title: at the axis; name: of the channel; head: of attention, else −1.
-        rule: a sentence on its colours.
-        values: (word, rows, columns); top: the number with the last colour; signed: whether colours have 0 in the middle;
+        values: (word, rows, columns); top: the number with the last colour; signed: whether 0 is in the middle;
         root: whether colours go with the square root, as those of attention do elsewhere.
         below: (rows, columns) for the row below the words; None for nothing.
     """
@@ -39,7 +38,6 @@ class Column:
     top: float
     signed: bool = False
     root: bool = False
-    rule: str = ""
     below: Numbers | None = None
     below_top: float = 1.0
 
@@ -87,7 +85,9 @@ def size_of(ground: Colours | None, grid: tuple[int, int], longest: int) -> tupl
     return max(1, round(longest * rows / longer)), max(1, round(longest * columns / longer))
 
 
-def mosaic(ground: Colours | None, columns: Sequence[Column], words: Sequence[int], empty: tuple[int, int, int]) -> Colours:
+def mosaic(
+    ground: Colours | None, columns: Sequence[Column], words: Sequence[int], empty: tuple[int, int, int]
+) -> Colours:
     """All words of all columns, and the row below them where a column has one; every cell with a gap on its right and
     below it, so that all are equally large."""
     grid = columns[0].values.shape[1:]
@@ -113,6 +113,6 @@ def grey(picture: Numbers) -> Colours:
     finite = picture[np.isfinite(picture)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
     share = np.nan_to_num((picture - low) / ((high - low) or 1.0), nan=0.0, posinf=1.0, neginf=0.0)
-    planes = share[None] if share.ndim == 2 else share  # noqa: PLR2004 - (row, column)
-    planes = planes if len(planes) == 3 else np.repeat(planes.mean(0, keepdims=True), 3, 0)  # noqa: PLR2004
+    planes = share[None] if share.ndim == 2 else share
+    planes = planes if len(planes) == 3 else np.repeat(planes.mean(0, keepdims=True), 3, 0)
     return np.moveaxis(np.rint(np.clip(planes, 0, 1) * 255).astype(np.uint8), 0, -1)
