@@ -16,7 +16,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from sample_models import digits, text
+from sample_models import captions, digits, text
 from sample_models.base import FOLDER, Plain, Sample, checkpoints, load, run, train
 from sample_models.readers import TokenTransducer
 from sample_models.train import cards
@@ -168,6 +168,10 @@ def drawn_loss(sample: Sample) -> float:
 
 def example_batch(sample: Sample, example: Any) -> Plain:
     """One example, text, ids or rows, and perhaps a target, as a batch of one; texts of several inputs by name."""
+    if isinstance(example, dict):
+        texts = [example["caption"]] if "caption" in example else []
+        batch = captions.as_batch(torch.from_numpy(example["picture"])[None], texts or [""])
+        return batch if texts else Plain(batch.inputs, batch.lengths, named={"picture": batch.named["picture"]})
     if sample.inputs:
         named = {
             name: Plain(one["encode"](text)[None], torch.tensor([len(text)]))
@@ -404,11 +408,11 @@ def test_examples_run(name: str) -> None:
     assert len(sample.examples) >= 3
     for example in sample.examples.values():
         batch = example_batch(sample, example)
-        assert batch.inputs.dim() == (2 if sample.kind == "tokens" else 3)
+        assert batch.inputs.dim() == {"tokens": 2, "vectors": 3, "image": 4}[sample.kind]
         with torch.no_grad():
             found = losses(sample, batch)
         if not (sample.next_token and found.shape[1] == 1):  # a single token predicts what is not there
-            assert bool(found.nanmean().isfinite())
+            assert bool(found.nanmean().isfinite()) or (batch.named and "caption" not in batch.named)
 
 
 @every_character_model
