@@ -33,15 +33,17 @@ def drop(window: Window, path: Path, qtbot: object) -> None:
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(path))])
     left = Qt.MouseButton.LeftButton
-    window.dropEvent(
-        QDropEvent(QPointF(5, 5), Qt.DropAction.CopyAction, data, left, Qt.KeyboardModifier.NoModifier)
-    )
+    window.dropEvent(QDropEvent(QPointF(5, 5), Qt.DropAction.CopyAction, data, left, Qt.KeyboardModifier.NoModifier))
     finish(window, qtbot)
 
 
 def huge(path: Path) -> Path:
     """A PNG of a few bytes whose header says 60,000 × 60,000 pixels."""
-    parts = ((b"IHDR", struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)), (b"IDAT", zlib.compress(b"")), (b"IEND", b""))
+    parts = (
+        (b"IHDR", struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)),
+        (b"IDAT", zlib.compress(b"")),
+        (b"IEND", b""),
+    )
     chunks = [struct.pack(">I", len(d)) + name + d + struct.pack(">I", zlib.crc32(name + d)) for name, d in parts]
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(chunks))
     return path
