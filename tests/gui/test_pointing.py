@@ -236,6 +236,7 @@ AIMS: dict[str, tuple[Aim, ...]] = {
     "health": (),
 }
 WITHOUT = {
+    "picture": (lambda p: p.large,),  # the cell under the mouse: test_picture_panel.py
     "openers": (lambda p: p.scales.plot,),  # a histogram: its bars are counted in its title
     "clipping": (lambda p: p.effect, lambda p: p.history),  # a threshold is dragged there
     "depth": (lambda p: p.ratio,),  # between two layers; the readout lists all
