@@ -167,7 +167,7 @@ AIMS: dict[str, tuple[Aim, ...]] = {
             lambda p: p.sheet.terms.plot, (43, 0.5), {"step": 43}, ("kl_total [43]", of("rnn.l0:latent/z/kl_total", 43))
         ),
     ),
-    "picture": (Aim(lambda p: p.table, (0, 5), {"step": 41}),),
+    "picture": (Aim(lambda p: p.table, (0, 5), {"step": 5}),),
     "lags": (
         Aim(lambda p: p.plot, (7, -1), row=("norm by lag, p10 [lag 7]", of("rnn.l0:jacobian/lag", 1, 7))),
         Aim(
