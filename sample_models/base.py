@@ -39,6 +39,10 @@ class Plain:
     named: Mapping[str, Plain] = field(default_factory=dict)
     """The inputs by name, of a model that reads more than one; the first of them is `inputs` too."""
 
+    def __contains__(self, name: object) -> bool:
+        """Whether there is an input of that name."""
+        return name in self.named
+
     def __getitem__(self, name: str) -> Tensor:
         """The tensor of an input by its name."""
         return self.named[name].inputs

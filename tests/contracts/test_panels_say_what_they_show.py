@@ -24,14 +24,14 @@ MASKED, SCAN, HANDED = "masked by a finite number", "a scan by running sums", "h
 SAMPLED = "samples hidden states"
 SAMPLES = (
     "char_gru", "char_s4d", "ladder_lstm", "char_transformer", "elman_relu", "deep_highway", "adding_elman",
-    "nile_kalman", "char_hmm", "numerals_vae", "", MASKED, SCAN, HANDED, SAMPLED,
+    "nile_kalman", "char_hmm", "numerals_vae", "captions_vector", "", MASKED, SCAN, HANDED, SAMPLED,
 )  # fmt: skip
 SLOW = {
     "bptt", "truncation", "influence", "fixed_points", "gradient/state_derivatives", "operations",
     "attention/value_zeroing", "residual/sensitivity",
 }  # fmt: skip
 """What is computed on request is run on one sample: each of these belongs to one panel alone."""
-ONLY = {"numerals_vae": "latent/use"}
+ONLY = {"numerals_vae": "latent/use", "captions_vector": "picture/words"}
 """A sample that is there for one quantity."""
 
 

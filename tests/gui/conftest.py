@@ -190,6 +190,7 @@ def make_capture(
                     title="tokens", value_domain="vocabulary"), random.integers(0, 4, (steps, 3)))  # fmt: skip
         put_residual(put, random, steps, nan)
         put_latent(put, writer, steps, units, nan)
+        put_words(put, steps, nan)
         put_bptt(put, writer, min(steps, 300))
         put_clipping(put, writer, units, hostile, nan)
         put(Channel(name="rnn.l0:health/h", kind="health", dims=("count",), shape=(7,), dtype="int64", title="health",
@@ -319,6 +320,15 @@ def put_latent(put: Put, writer: Writer, steps: int, units: int, nan: bool) -> N
           value_domain="vocabulary", labels={"number": ("read: x", "μ(x)", "prior, 1")})  # fmt: skip
     for end, value in (("kl", 3.0), ("mutual_information", 1.5), ("most_information", 4.0), ("active_units", 2.0)):
         writer.write(Scalar(f"{use}/{end}", 0, value))
+
+
+def put_words(put: Put, steps: int, nan: bool) -> None:
+    """What patches of a picture that was not kept change of each word."""
+    values = np.random.default_rng(5).normal(size=(steps, 2, 3))
+    if nan:
+        values[0, 0] = np.nan
+    put(Channel(name="input:words/blanked", kind="picture_words", dims=("step", "patch_row", "patch_column"),
+                shape=values.shape, dtype="float64", unit="nat", scale="diverging", title="blanked"), values)  # fmt: skip
 
 
 def put_bptt(put: Put, writer: Writer, size: int) -> None:

@@ -39,6 +39,7 @@ ACCEPTED = {
     "openers": {("gate", "step unit"), ("memory", "step unit")},
     "outputs": {("output", "step"), ("output", "step rank")},
     "paths": {(kind, dims) for kind in ("path", "mask") for dims in ("step", "step unit", "lag")},
+    "picture": {("attention", "head query key"), ("picture_words", "step")},
     "preflight": {("structure", "step")},
     "residual": {("residual", "layer step")},
     "spectra": {("spectrum", "step"), ("spectrum", "step rank")},

@@ -167,6 +167,7 @@ AIMS: dict[str, tuple[Aim, ...]] = {
             lambda p: p.sheet.terms.plot, (43, 0.5), {"step": 43}, ("kl_total [43]", of("rnn.l0:latent/z/kl_total", 43))
         ),
     ),
+    "picture": (Aim(lambda p: p.table, (0, 5), {"step": 5}),),
     "lags": (
         Aim(lambda p: p.plot, (7, -1), row=("norm by lag, p10 [lag 7]", of("rnn.l0:jacobian/lag", 1, 7))),
         Aim(
@@ -235,6 +236,7 @@ AIMS: dict[str, tuple[Aim, ...]] = {
     "health": (),
 }
 WITHOUT = {
+    "picture": (lambda p: p.large,),  # the cell under the mouse: test_picture_panel.py
     "openers": (lambda p: p.scales.plot,),  # a histogram: its bars are counted in its title
     "clipping": (lambda p: p.effect, lambda p: p.history),  # a threshold is dragged there
     "depth": (lambda p: p.ratio,),  # between two layers; the readout lists all

@@ -139,4 +139,19 @@ USE_OF_Z = Case(
     named="latents, use of z",
     saved={f"{USE}/units": USED, f"{USE}/loss": COSTS, f"{USE}/share": SHARE},
 )  # fmt: skip
-CASES = (VARIABLES, INNOVATIONS, HIDDEN, USE_OF_Z)
+LOG_P, BLANKED = -random.uniform(0.1, 2, STEPS).round(3), random.normal(size=(STEPS, 2, 3)).round(3)
+PICTURE = Case(
+    "picture",
+    (
+        TOKENS,
+        channel("input:words/log_p", "picture_words", ("step",), LOG_P, title="ln p of the word", unit="nat"),
+        channel("input:words/blanked", "picture_words", ("step", "patch_row", "patch_column"), BLANKED, unit="nat",
+                scale="diverging"),
+    ),
+    place="",
+    at={"step": 4},
+    titles={"large": "'e': blanked", "table": "blanked ±"},
+    told=(("ln p of the word [4]  input", f"{LOG_P[4]:g} nat"),),
+    saved={"input:words/log_p": LOG_P, "input:words/blanked": BLANKED},
+)  # fmt: skip
+CASES = (PICTURE, VARIABLES, INNOVATIONS, HIDDEN, USE_OF_Z)

@@ -264,7 +264,13 @@ def _source_of(trace: Trace, place: str, keys: int) -> str:
     for found in (named, list(fitting), sources):
         if len(found) == 1:
             return fitting[found[0]]
-    return ""
+    patches = [axis.domain for axis in axes_beside(trace) if axis.domain in _patches(batch) and axis.steps == keys]
+    return patches[0] if not fitting and len(patches) == 1 else ""
+
+
+def _patches(batch: Batch) -> set[str]:
+    """The axes of pictures that are cut into patches."""
+    return {patches_of(name) for name, one in batch.named.items() if one.grid is not None and not one.axis}
 
 
 def _name_keys(trace: Trace, attention: Attention, keys: int) -> None:

@@ -106,7 +106,7 @@ class Theme:
             f"QMainWindow::separator {{ background: {self.grid}; width: 4px; height: 4px; }}"
             f"QDockWidget::title {{ background: {self.raised}; padding: 4px 8px; }}"
             "QMainWindow > QTabBar { qproperty-elideMode: ElideNone; qproperty-usesScrollButtons: true; }"
-            f"QMainWindow > QTabBar::tab {{ background: {self.raised}; padding: 4px 3px; border: none;"
+            f"QMainWindow > QTabBar::tab {{ background: {self.raised}; padding: 4px 2px; border: none;"
             " border-bottom: 2px solid transparent; }"
             f"QMainWindow > QTabBar::tab:hover {{ background: {self.grid}; }}"
             f"QMainWindow > QTabBar::tab:selected {{ background: {self.window};"

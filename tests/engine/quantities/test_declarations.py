@@ -193,7 +193,7 @@ def test_what_is_computed_without_being_asked_for() -> None:
         "structure/order", "structure/padding", "structure/query", "structure/repeat", "structure/tied", "trial/cure", "trial/first_step", "trial/initial_loss",
         "trial/learning_rate", "trial/one_batch", "trial/other_lengths", "trial/reach",
         "bptt", "depth/parameters", "fixed_points", "gradient/state_derivatives", "gradient/vectors", "influence", "latent/use", "operations",
-        "truncation",
+        "picture/words", "truncation",
     }  # fmt: skip
     needing = {key for key, quantity in QUANTITIES.items() if quantity.parameter_gradients}
     assert needing == {"bptt", "clipping", "truncation"}
