@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from panel_captures import Written, channel, shown
+from PySide6.QtWidgets import QApplication
 
 from inspector.gui.panel.picture.maps import MOST_WORDS
 from inspector.gui.panel.picture.mosaic import GAP, MOST, OVER, coloured, grey, mosaic
@@ -92,6 +93,18 @@ def test_the_table_has_each_word_in_each_map_over_the_picture(opened: Any, made:
     assert [text for _, text in ticks] == [*NAMES, "coverage"]
     below = opened.table.getAxis("bottom")._tickLevels[0]
     assert [text for _, text in below] == ["head 0", "head 1", "gradient", "blanked"]
+
+
+def test_names_of_columns_do_not_overlap(opened: Any) -> None:
+    """Where they have no room beside each other only the map that is drawn large is named: its title says the rest."""
+    titles = [column.title for column in opened.columns]
+    opened.chosen = 1
+    for width, expected in ((1600, titles), (420, titles[1:2])):
+        opened.resize(width, 700 if width > 1000 else 300)
+        opened.grab()
+        QApplication.processEvents()
+        opened._fit()
+        assert [name for _, name in opened.table.getAxis("bottom")._tickLevels[0]] == expected
 
 
 def test_signs_are_on_both_sides_of_the_middle(opened: Any, made: tuple[Any, ...]) -> None:

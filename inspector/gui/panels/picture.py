@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 from PySide6.QtCore import QRectF
+from PySide6.QtGui import QFontMetrics
 
 from inspector.gui.panel.arranged import Arranged, is_wide
 from inspector.gui.panel.base import Panel, measured
@@ -38,6 +39,8 @@ LARGE = 480
 COVERAGE = "coverage"
 NAMED = 74
 """Pixels for words beside their rows."""
+BETWEEN = 8
+"""Pixels between the names of two columns."""
 
 
 @PANELS.register("picture")
@@ -169,17 +172,25 @@ class PictureOfWords(Panel):
         self.images[self.table].setImage(drawn, levels=None)
         self.images[self.table].setRect(QRectF(-0.5, -0.5, columns, rows))
         self.table.vb.setAspectLocked(True, drawn.shape[0] * columns / (drawn.shape[1] * rows))
-        self._fit()
         names = [self._word(word) for word in self.words] + [COVERAGE] * below
         self.table.getAxis("left").setTicks([list(enumerate(names))])
-        self.table.getAxis("bottom").setTicks([[(n, column.title) for n, column in enumerate(self.columns)]])
         self.table.set_title(*self._rules())
+        self._fit()
+
+    def _name_columns(self) -> None:
+        """Every column where the names have room beside each other; else the one that is drawn large."""
+        left, right = self.table.vb.viewRange()[0]
+        room, metrics = self.table.vb.width() / max(right - left, 1e-9), QFontMetrics(self.table.font())
+        fit = all(metrics.horizontalAdvance(one.title) + BETWEEN <= room for one in self.columns)
+        named = [(n, column.title) for n, column in enumerate(self.columns) if fit or n == self.chosen]
+        self.table.getAxis("bottom").setTicks([named])
 
     def _fit(self, *_: object) -> None:
         """The whole of both pictures: with square pixels another size of a plot shows another part."""
         for plot, image in self.images.items():
             if image.image is not None:
                 plot.vb.setRange(image.mapRectToParent(image.boundingRect()), padding=0.01)
+        self._name_columns()
 
     def _rules(self) -> tuple[str, str]:
         """What the colours mean."""
