@@ -75,6 +75,7 @@ class PictureOfWords(Panel):
             plot.invertY(True)
             image = self.images[plot] = pg.ImageItem(axisOrder="row-major")
             plot.addItem(image)
+            plot.vb.both = True
             plot.vb.setAspectLocked(True)
             plot.vb.sigResized.connect(self._fit)
         self.large.hideAxis("bottom")

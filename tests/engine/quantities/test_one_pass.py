@@ -10,7 +10,7 @@ import torch
 from listed import Listed
 from torch import nn
 
-from inspector.engine.attention import statistics
+from inspector.engine.attention import one_pass
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
@@ -23,7 +23,7 @@ STEPS = 40
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     assert "attention/entropy" in QUANTITIES  # the registry imports its files when it is asked
-    calls = dict.fromkeys(statistics.STATISTICS, 0)
+    calls = dict.fromkeys(one_pass.STATISTICS, 0)
 
     def counting(signal: str, function: Any) -> Any:
         def counts(block: Any) -> Any:
@@ -32,8 +32,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
         return counts
 
-    table = {signal: (counting(signal, function), own) for signal, (function, own) in statistics.STATISTICS.items()}
-    monkeypatch.setattr(statistics, "STATISTICS", table)
+    table = {signal: (counting(signal, function), own) for signal, (function, own) in one_pass.STATISTICS.items()}
+    monkeypatch.setattr(one_pass, "STATISTICS", table)
     return calls
 
 
@@ -48,7 +48,7 @@ def run(computed: list[str], chosen: list[str]) -> dict[str, np.ndarray]:
         QUANTITIES[one].run(trace, Emitter(sink))
     found: dict[str, np.ndarray] = {}
     for record in sink:
-        if isinstance(record, Page) and record.channel.removeprefix("layer:") in statistics.STATISTICS:
+        if isinstance(record, Page) and record.channel.removeprefix("layer:") in one_pass.STATISTICS:
             whole = found.setdefault(record.channel, np.full((2, STEPS), np.nan))
             whole[:, record.offset[1] : record.offset[1] + record.array.shape[1]] = record.array
     return found
