@@ -112,14 +112,15 @@ def test_the_demo_in_a_real_window(screen: str, tmp_path: Path) -> None:
 def test_the_command_itself_stands_and_ends_cleanly(screen: str) -> None:
     import signal
 
-    environment = {**os.environ, "DISPLAY": screen, "QT_QPA_PLATFORM": "xcb"}
+    environment = {**os.environ, "DISPLAY": screen, "QT_QPA_PLATFORM": "xcb", "PYTHONFAULTHANDLER": "1"}
     process = subprocess.Popen([sys.executable, "-m", "inspector"], env=environment, stderr=subprocess.PIPE, text=True)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     began = time.monotonic()
     while process.poll() is None and not children.read_text() and time.monotonic() - began < 60:
         time.sleep(0.1)
     time.sleep(1)  # its worker has been started, after its panels
-    assert process.poll() is None and children.read_text(), "the window stands"
+    stands = process.poll() is None
+    assert stands and children.read_text(), "the window ended: " + ("" if stands else process.communicate()[1])
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=20)
     assert process.returncode == 0, told
