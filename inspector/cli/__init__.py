@@ -10,8 +10,8 @@ to be written or diagnosed is damaged, 2 bad arguments or unreadable input (a on
     view_options   options that say what is looked at
     evidence, findings_data, report    where a finding shows; findings as data and as a report
     sequence_options   options that give a sequence
-    run, sweep, watch, listen, listing, compare, export, diagnose, reproduce, trying, pack, catalogue, demo,
-    samples    the commands
+    run, sweep, watch, listen, listing, compare, export, diagnose, reproduce, trying, pack, weights, catalogue,
+    demo, samples    the commands
 
 Begin reading with `command.py`.
 """

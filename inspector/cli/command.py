@@ -30,6 +30,7 @@ from inspector.cli.sweep import sweep
 from inspector.cli.trying import try_
 from inspector.cli.view_options import colours_in, steps_of, view_options
 from inspector.cli.watch import watch
+from inspector.cli.weights import weights
 from inspector.records import ViewAt
 from inspector.transport.terminal import complain, say_details
 from inspector.version import __version__
@@ -37,7 +38,7 @@ from inspector.workspace.trainings import find_training, path_or_training
 
 COMMANDS = (
     samples, run, decode, preflight, sweep, watch, listen, list_, compare, diverge, export, diagnose_, rules,
-    reproduce_, pack_, catalogue,
+    reproduce_, pack_, weights, catalogue,
     demo, try_, desktop,
 )  # fmt: skip
 

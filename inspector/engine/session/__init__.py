@@ -6,6 +6,7 @@ In: `records.Load`, `records.Run`. Out: records on the pipe (Loaded, Progress, F
     in_process   `inspector.run`: the same in the caller's process
     batches      from a request to the batch that is run
     sweep        a model at many checkpoints, as frames of one capture
+    checkpoint_tensors   the tensors of a checkpoint without a model
 
 Begin reading with `service.py`.
 """
