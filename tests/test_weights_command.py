@@ -89,6 +89,19 @@ def test_tensors_of_one_memory_are_named(tmp_path: Path) -> None:
     assert [one["same_memory_as"] for one in asked("a.pt", cwd=tmp_path)["tensors"]] == ["", "embedding.weight"]
 
 
+def test_scalars_empty_tensors_and_many_axes_are_listed(tmp_path: Path) -> None:
+    given = {"s": torch.tensor(3), "e": torch.ones(0, 2), "m": torch.ones(1, 2, 1, 2, 1), "h": torch.ones(2).bfloat16()}
+    torch.save(given, tmp_path / "a.pt")
+    assert call("weights", "a.pt", cwd=tmp_path).stdout.splitlines() == [
+        "s  int64 ()  3 … 3, mean 3, std 0, norm 3",
+        "e  float32 (0, 2)  no elements",
+        "m  float32 (1, 2, 1, 2, 1)  1 … 1, mean 1, std 0, norm 2",
+        "h  bfloat16 (2)  1 … 1, mean 1, std 0, norm 1.414",
+    ]
+    compared = call("weights", "a.pt", "a.pt", cwd=tmp_path)
+    assert [line.split()[1] for line in compared.stdout.splitlines()] == ["equal"] * 4
+
+
 def test_two_files_of_different_formats_are_compared(tmp_path: Path) -> None:
     torch.save({"a": torch.ones(3), "b": torch.ones(2), "c": torch.ones(2), "x": torch.ones(1)}, tmp_path / "1.pt")
     save_file({"a": torch.ones(3), "b": torch.tensor([1.0, 2.0]), "c": torch.ones(3), "y": torch.ones(1)},

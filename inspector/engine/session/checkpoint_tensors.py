@@ -56,7 +56,8 @@ def _entries(tensors: Mapping[str, Tensor]) -> list[dict[str, Any]]:
     for name, tensor in tensors.items():
         key = (tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
         same = seen.setdefault(key, name) if tensor.numel() else name
-        blocks = zip(gates.get(name, ()), tensor.chunk(len(gates.get(name, ())) or 1), strict=False)
+        own = gates.get(name, ())
+        blocks = zip(own, tensor.chunk(len(own)) if own else (), strict=True)
         entries.append({
             "name": name, "shape": list(tensor.shape), "dtype": _dtype(tensor), "same_memory_as": same * (same != name),
             **summary(tensor), "gates": [{"gate": gate, **summary(rows)} for gate, rows in blocks],
