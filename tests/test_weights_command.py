@@ -70,6 +70,10 @@ def test_a_difference_names_its_place_and_leaves_out_what_is_not_finite(monkeypa
     assert difference(first, first.clone())["equal"]
 
 
+def test_large_whole_numbers_that_differ_are_not_equal() -> None:
+    assert not difference(torch.tensor([2**53]), torch.tensor([2**53 + 1]))["equal"]
+
+
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
 def test_gates_of_recurrent_weights_stand_apart(kind: type[nn.RNNBase], tmp_path: Path) -> None:
     model = kind(3, 4)
