@@ -1,5 +1,5 @@
 """Residual: the stream between the layers of a stack, by layer and step: norms, gradients, the logit lens, rank
-collapse, massive activations, scales of the layer norms."""
+collapse, massive activations, scales of the layer norms; and the positions that are added to it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from inspector.capture.pyramid import with_nan
+from inspector.gui.panel.attention.positions_view import CURVES, KIND, MAPS, PositionsView
 from inspector.gui.panel.base import Panel, measured, set_options
 from inspector.gui.panel.channel_choice import distinct, offer
 from inspector.gui.panel.exact import exact, exact_at
@@ -56,19 +57,21 @@ class Residual(Panel):
     hint = (
         "The residual stream of a transformer by layer and step: its norm and gradient, what the model would predict "
         "at every layer (logit lens), rank collapse, massive activations, scales of layer norms. Needs layers in a "
-        "list that attend."
+        "list that attend. Positions: what is added for each, scores by distance, rotary frequencies."
     )
-    extra = ("residual", "residual/gradient", "residual/lens")
+    extra = ("residual", "residual/gradient", "residual/lens", "positions")
     needs_height = 220
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
-        """Maps over layer and step, statistics by layer or by module."""
+        """Maps over layer and step, statistics by layer or by module; positions."""
+        if channel.kind == KIND:
+            return channel.dims in MAPS or channel.dims in CURVES
         return channel.kind == "residual" and channel.dims in (MAP, BY_LAYER, BY_MODULE)
 
     def concerns(self, name: str) -> bool:
-        """Quantities of the stream that could not be computed."""
-        return ":residual" in name and "sensitivity" not in name
+        """Quantities of the stream and of positions that could not be computed."""
+        return f":{KIND}" in name or (":residual" in name and "sensitivity" not in name)
 
     def picture(self) -> QWidget:
         """The figure, and the table in its place where a table is shown."""
@@ -96,7 +99,10 @@ class Residual(Panel):
             self.plot.addItem(line)
         self.legend = Legend(self.plot, self.lines, COLLAPSE)
         self.figure.addItem(self.plot, row=1, col=0)
-        self.plots = [self.row.plot, self.plot]
+        self.positions = PositionsView(self.theme)
+        for number, item in enumerate(self.positions.items):
+            self.figure.addItem(item, row=2 + number, col=0, colspan=2)
+        self.plots = [self.row.plot, self.plot, self.positions.map.plot, self.positions.plot]
         self.reset()
 
     def reset(self) -> None:
@@ -112,6 +118,7 @@ class Residual(Panel):
         for number, line in enumerate(self.lines):
             line.setPen(pg.mkPen(theme.series[number], width=1.8))
         self.legend.set_theme(theme)
+        self.positions.set_theme(theme)
         self.table.set_theme(theme)
         super().set_theme(theme)
 
@@ -147,10 +154,14 @@ class Residual(Panel):
         channel = self.shown()
         assert channel is not None
         as_map, as_curves = channel.dims == MAP, channel.signal == RANK
+        of_positions = channel if channel.kind == KIND else None
         for item in (self.row.plot, self.row.bar):
             item.setVisible(as_map)
         self.plot.setVisible(as_curves)
-        self.pages.setCurrentIndex(FIGURE if as_map or as_curves else TABLE)
+        self.positions.show(self.capture, self.frame, of_positions)
+        self.pages.setCurrentIndex(FIGURE if as_map or as_curves or of_positions is not None else TABLE)
+        if of_positions is not None:
+            return
         (self._draw_map if as_map else self._draw_curves if as_curves else self._fill_table)(channel)
 
     def values(self, channel: Channel) -> Array:
@@ -218,7 +229,7 @@ class Residual(Panel):
     def follow(self, new: Position, old: Position) -> None:
         """The marked layer follows the cursor's place."""
         channel = self.shown()
-        names = self.names(channel) if channel is not None else ()
+        names = self.names(channel) if channel is not None and channel.kind != KIND else ()
         if new.place != old.place and new.place in names:
             self.layer = names.index(new.place)
         there = self.layer if self.layer is not None and self.layer < len(names) else None
@@ -229,6 +240,10 @@ class Residual(Panel):
 
     def pointed(self, plot: Any, x: float, y: float) -> None:
         """The cursor goes to a step of the map, and the layer is marked; over the curves the layer alone."""
+        if plot in (self.positions.map.plot, self.positions.plot):
+            if self.positions.point(self.capture, self.frame, x, y):
+                self.drawn.emit()
+            return
         self._mark(round(y if plot is self.row.plot else x), {"step": round(x)} if plot is self.row.plot else {})
 
     def _chosen(self, row: int) -> None:
@@ -260,6 +275,8 @@ class Residual(Panel):
         channel = self.shown()
         if self.state != "figure" or self.capture is None or channel is None:
             return []
+        if channel.kind == KIND:
+            return self.positions.rows(self.capture, self.frame)
         if channel.dims != MAP:
             return self._statistics(channel)
         if self.layer is None or self.layer >= len(self.names(channel)):

@@ -55,6 +55,8 @@ TOLD = {
     r"attention/against_gradient": ("attention_statistic", "1", "diverging", None, "head statistic"),
     r"attention/rollout_against_gradient": ("attention_head", "1", "diverging", None, "statistic"),
     r"attention/pair": ("attention_head", "1", "diverging", None, "head component"),
+    r"positions/scores": ("positions", "1", "diverging", None, "head distance"),
+    r"positions/scores_spread": ("positions", "1", "sequential", None, "head distance"),
     r"attention/redundancy": ("attention_statistic", "nat", "sequential", (0, math.log(2)), "head other"),
     r"attention/parameters": ("attention_cost", "1", "sequential", None, "part"),
     r"attention/flops": ("attention_cost", "1", "log", None, "part length"),
@@ -193,7 +195,7 @@ def test_what_is_computed_without_being_asked_for() -> None:
         "structure/order", "structure/padding", "structure/query", "structure/repeat", "structure/tied", "trial/cure", "trial/first_step", "trial/initial_loss",
         "trial/learning_rate", "trial/one_batch", "trial/other_lengths", "trial/reach",
         "bptt", "depth/parameters", "fixed_points", "gradient/state_derivatives", "gradient/vectors", "influence", "latent/use", "operations",
-        "picture/words", "truncation",
+        "picture/words", "positions", "truncation",
     }  # fmt: skip
     needing = {key for key, quantity in QUANTITIES.items() if quantity.parameter_gradients}
     assert needing == {"bptt", "clipping", "truncation"}

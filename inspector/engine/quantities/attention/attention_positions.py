@@ -1,0 +1,207 @@
+"""Positions: what the model adds for each, how alike two are by distance, what scores make of a distance, rotary
+frequencies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from inspector.engine.analyses.attention.attended import recorded
+from inspector.engine.analyses.positions.added import Encoding, Operands, encodings, watching
+from inspector.engine.analyses.positions.by_distance import by_distance, cosine, scores_by_distance
+from inspector.engine.analyses.positions.one_token import one_token
+from inspector.engine.analyses.positions.rotation import rotation
+from inspector.engine.analyses.positions.tables import COMPUTED, Table, formula_of, table_of
+from inspector.engine.analyses.rerun import undisturbed
+from inspector.engine.attention.rows import Rows
+from inspector.engine.attention.statistics import NOT_KNOWN, refusal
+from inspector.engine.errors import Unsupported
+from inspector.engine.hooks.module_stack import CalledModules
+from inspector.engine.registries import QUANTITIES
+from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.quantity import Describe, per_run
+from inspector.engine.trace.step_axes import axes_beside
+from inspector.engine.trace.trace import Attention, Trace
+from inspector.records import ANSWER_DOMAIN
+from inspector.records.catalogue import ATTENTION
+
+NAME = "positions"
+MOST = 2048
+"""Positions whose cosines are written, 16 MB of them."""
+STATISTICS = ("mean", "least", "largest")
+CONSTANT = "in a run on one token repeated"
+NONE = (
+    "Nothing was seen that the model adds or puts beside its stream for a position: it has no positions, or has them "
+    "in its scores alone (rotary, a bias by distance), in a product, one step at a time, or of as many components as "
+    "there are steps."
+)
+STEPS = "{} has {} positions, of which the first {} are compared with each other."
+OTHER = "{} attends to another sequence, so its queries and keys have no distance."
+GENERATED = "Steps of {} are those of the output, whose tokens the model or its targets choose: not one token repeated."
+NOT_ROTARY = (
+    "Queries of {} are not turned by a fixed angle a step where all tokens are the same, so it has no rotary positions."
+)
+KNOWN_WEIGHTS = "{} computes its weights itself, so its queries were not seen as they are turned."
+ENCODING = Describe(
+    kind="positions", title="encoding of positions", scale="diverging", source="Vaswani et al. 2017, section 3.5",
+    formula="p_i, which is added to the stream, or put beside it, at position i",
+)  # fmt: skip
+COSINE = Describe(
+    kind="positions", title="cosine of two positions", formula="p_i·p_j / (‖p_i‖ ‖p_j‖)", scale="diverging",
+    limits=(-1.0, 1.0), source="Wang and Chen 2020, What do position embeddings learn?",
+)  # fmt: skip
+SIMILARITY = Describe(
+    kind="positions", title="similarity by distance", limits=(-1.0, 1.0), labels={"statistic": STATISTICS},
+    formula="cosine of p_i and p_j: mean, least, largest over all i − j = distance", source=COSINE.source,
+)  # fmt: skip
+SCORES = Describe(
+    kind="positions", title="score by distance", scale="diverging", method=CONSTANT,
+    formula="mean over queries i of s_ij − s_ii, with i − j = distance; masked keys do not count",
+    source="Press et al. 2022, ALiBi; Su et al. 2021, section 3.4.3",
+)  # fmt: skip
+SPREAD = replace(
+    SCORES, title="score by distance: spread", scale="sequential",
+    formula="standard deviation over queries i of s_ij − s_ii, with i − j = distance; 0: distance alone counts",
+)  # fmt: skip
+FREQUENCY = Describe(
+    kind="positions", title="rotary frequency", unit="rad/step", scale="log",
+    method=f"a line through its angles {CONSTANT}",
+    formula="ω_j, by which pair j of the components of queries turns a step; 0 where it is not turned",
+    source="Su et al. 2021, RoFormer",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Encodings of positions, and the attentions of the second of two runs on one token repeated."""
+
+    encodings: list[Encoding]
+    attentions: list[Attention]
+
+
+@QUANTITIES.register(NAME)
+@per_run(
+    summary="positions: encodings, their similarity by distance, scores by distance, rotary frequencies", order=62,
+    default=False, needs=(ATTENTION,), cost="two more calls of the model", work=lambda run: run.call * 4,
+)  # fmt: skip
+def positions(trace: Trace, emit: Emitter) -> None:
+    """Write, of each encoding, `PLACE:positions/encoding` (position, component), `…/cosine` (position, other) and
+    `…/similarity` (statistic, distance); of each self-attention `PLACE:positions/scores` and `…/scores_spread` (head,
+    distance) and, where its queries are rotated, `…/frequency` (head, pair).
+
+    All are read off two runs in which every step has the same token; what differs between steps is their position's.
+    """
+    if not trace.attentions:
+        return
+    try:
+        found = _runs(trace)
+    except Unsupported as reason:
+        emit.refuse(f"{trace.attentions[0].place}:{NAME}", str(reason))
+        return
+    if not found.encodings:
+        emit.refuse(f"model:{NAME}/encoding", NONE)
+    tables: list[tuple[str, Table]] = []
+    for one in found.encodings:
+        rows = one.rows[: trace.batch.length] if len(one.rows) == trace.batch.steps else one.rows
+        table = table_of(trace.subject.model, rows, one.place)
+        known = any((table.name, table.first) == (other.name, other.first) for _, other in tables)
+        if table.kind == COMPUTED or not known:  # an encoder and a decoder may share one
+            before = sum(place == one.place for place, _ in tables)
+            tables.append((one.place, table))
+            _write_encoding(emit, one, table, f"_{before}" if before else "")
+    again = {one.place: one for one in found.attentions}
+    for attention in trace.attentions:
+        _write_attention(emit, again.get(attention.place, attention), attention.place in again)
+
+
+def _runs(trace: Trace) -> Runs:
+    """Two calls of the model. Raises Unsupported."""
+    counts = {one.steps for one in trace.batch.named.values() if one.axis} | {one.steps for one in axes_beside(trace)}
+    place = CalledModules(trace.subject.model).place
+    seen: list[list[Operands]] = []
+    attentions: list[Attention] = []
+    for which in (0, 1):
+        batch = one_token(trace, which)
+        with (
+            undisturbed(trace.subject.model, trace.seed), torch.no_grad(),
+            watching(place, counts, seen[0] if seen else ()) as operands,
+        ):  # fmt: skip
+            attentions = recorded(trace, batch)[1]
+        seen.append(operands)
+    return Runs(encodings(seen[0], seen[1], counts), attentions)
+
+
+def _write_encoding(emit: Emitter, found: Encoding, table: Table, number: str) -> None:
+    whole, name = table.rows, f"{found.place}:{NAME}"
+    what = table.kind if table.kind == COMPUTED else f"{table.kind} {table.name!r}"
+    about = f"{what}, {found.how}" + (f"; step 0 has row {table.first}" if table.first else "")
+    channel = ENCODING.channel(
+        f"{name}/encoding{number}", ("position", "component"), tuple(whole.shape), "float32",
+        method=f"{about}; {formula_of(whole[table.first :]) or 'no usual formula'}",
+    )  # fmt: skip
+    emit.array(channel, whole.float())
+    compared = whole[:MOST]
+    cut = f"; {STEPS.format(table.name, len(whole), MOST)}" if len(whole) > MOST else ""
+    alike = cosine(compared)
+    for signal, described, dims, values in (
+        ("cosine", COSINE, ("position", "other"), alike),
+        ("similarity", SIMILARITY, ("statistic", "distance"), by_distance(alike)),
+    ):
+        channel = described.channel(
+            f"{name}/{signal}{number}", dims, tuple(values.shape), "float32", method=f"{about}{cut}"
+        )  # fmt: skip
+        emit.array(channel, values.float())
+
+
+def _write_attention(emit: Emitter, attention: Attention, seen: bool) -> None:
+    """Scores by distance, and frequencies, of one attention in the run on one token."""
+    name = f"{attention.place}:{NAME}"
+    reason = refusal(attention)
+    if reason is None and not seen:
+        reason = f"{attention.place} was not seen when the model was called on one token repeated."
+    if reason is None and attention.queries_from == ANSWER_DOMAIN:
+        reason = GENERATED.format(attention.place)
+    if reason is None and not attention.of_itself:
+        reason = (OTHER if attention.source_known else NOT_KNOWN).format(attention.place)
+    if reason is not None:
+        emit.refuse(f"{name}/scores", reason)
+        return
+    try:
+        _write_scores(emit, attention, name)
+    except Unsupported as unknown:
+        emit.refuse(f"{name}/scores", str(unknown))
+    _write_frequencies(emit, attention, name)
+
+
+def _write_scores(emit: Emitter, attention: Attention, name: str) -> None:
+    found = scores_by_distance(attention, 0)
+    count = found.mean.shape[1]
+    domain = "distance" if found.least == 0 else f"distance from {found.least}"
+    if found.least:
+        emit.labels(domain, [str(found.least + at) for at in range(count)])
+    for signal, about, values in (("scores", SCORES, found.mean), ("scores_spread", SPREAD, found.spread)):
+        channel = about.channel(
+            f"{name}/{signal}", ("head", "distance"), tuple(values.shape), "float32", module=attention.module,
+            domains={"distance": domain},
+        )  # fmt: skip
+        emit.array(channel, values.float())
+
+
+def _write_frequencies(emit: Emitter, attention: Attention, name: str) -> None:
+    reason, found = NOT_ROTARY, None
+    if attention.weights is not None:
+        reason = KNOWN_WEIGHTS
+    else:
+        queries: Tensor = Rows(attention, 0).scaled[0]  # type: ignore[index]
+        found = rotation(queries)
+    if found is None:
+        emit.refuse(f"{name}/frequency", reason.format(attention.place))
+        return
+    values = found.frequencies
+    channel = FREQUENCY.channel(
+        f"{name}/frequency", ("head", "pair"), tuple(values.shape), "float64", module=attention.module,
+        method=f"{FREQUENCY.method}; {found.pairs}",
+    )  # fmt: skip
+    emit.array(channel, values)

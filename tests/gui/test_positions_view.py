@@ -1,0 +1,75 @@
+"""Positions in the panel Residual: maps, curves, and what is read where one points."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from panel_captures import channel, shown
+
+ENCODING = np.arange(40, dtype=np.float32).reshape(10, 4) / 10 - 2
+FREQUENCY = np.array([[1.0, 0.1, 0.01], [1.0, 0.1, 0.01]])
+SCORES = np.array([[0.0, -0.5, np.nan], [0.0, -0.125, -0.25]], np.float32)
+SIMILAR = np.array([[1.0, 0.5], [1.0, 0.25], [1.0, 0.75]], np.float32)
+PARTS = (
+    channel("m:positions/encoding", "positions", ("position", "component"), ENCODING, title="encoding of positions",
+            method="parameter 'p', added", scale="diverging"),
+    channel("m:positions/similarity", "positions", ("statistic", "distance"), SIMILAR, title="similarity by distance",
+            labels={"statistic": ("mean", "least", "largest")}),
+    channel("m.a:positions/scores", "positions", ("head", "distance"), SCORES, title="score by distance",
+            scale="diverging"),
+    channel("m.a:positions/frequency", "positions", ("head", "pair"), FREQUENCY, title="rotary frequency",
+            unit="rad/step", scale="log"),
+)  # fmt: skip
+
+
+def choose(panel: Any, title: str) -> None:
+    panel.which.setCurrentIndex(panel.which.findText(title))
+
+
+def test_a_map_of_an_encoding_says_what_it_is_and_what_is_pointed_at(tmp_path: Path) -> None:
+    with shown(tmp_path, "residual", *PARTS) as (stage, panel):
+        choose(panel, "encoding of positions")
+        view = panel.positions
+        assert view.map.isVisible() and not view.plot.isVisible() and not panel.row.plot.isVisible()
+        assert "parameter 'p', added" in view.map.heading
+        panel.pointed(view.map.plot, 2.1, 6.9)
+        assert panel.readout(stage.cursor.position) == [("position 7, component 2", "1")]
+        assert view.map.heading.startswith("position 7, component 2: 1")
+        panel.pointed(view.map.plot, 9.0, 6.9)
+        assert panel.readout(stage.cursor.position) == [], "beside the map"
+
+
+def test_what_is_not_known_is_told_as_such(tmp_path: Path) -> None:
+    with shown(tmp_path, "residual", *PARTS) as (stage, panel):
+        choose(panel, "score by distance")
+        panel.pointed(panel.positions.map.plot, 1, 0)
+        assert panel.readout(stage.cursor.position) == [("head 0, distance 1", "-0.5")]
+        panel.pointed(panel.positions.map.plot, 2, 0)
+        ((_, told),) = panel.readout(stage.cursor.position)
+        assert told == "NaN"
+
+
+def test_similarity_has_three_named_curves_and_frequencies_of_equal_heads_are_one(tmp_path: Path) -> None:
+    with shown(tmp_path, "residual", *PARTS) as (stage, panel):
+        view = panel.positions
+        choose(panel, "similarity by distance")
+        assert [name for _, name in view.legend.entries] == ["mean", "least", "largest"]
+        np.testing.assert_allclose([line.getData()[1] for line in view.lines[:3]], SIMILAR)
+        panel.pointed(view.plot, 1.2, 0.0)
+        assert panel.readout(stage.cursor.position)[1] == ("least, distance 1", "0.25")
+        choose(panel, "rotary frequency")
+        assert [line.isVisible() for line in view.lines[:3]] == [True, False, False] and not view.legend.entries
+        np.testing.assert_allclose(view.lines[0].getData()[1], [0.0, -1.0, -2.0], atol=1e-9)
+
+
+def test_positions_give_way_to_the_stream(tmp_path: Path) -> None:
+    stream = channel("m:residual/norm", "residual", ("layer", "step"), np.ones((2, 5), np.float32),
+                     labels={"layer": ("into 0", "0")}, title="norm")  # fmt: skip
+    with shown(tmp_path, "residual", *PARTS, stream) as (_, panel):
+        choose(panel, "encoding of positions")
+        choose(panel, "norm")
+        assert panel.row.plot.isVisible()
+        assert not panel.positions.map.plot.isVisible() and not panel.positions.plot.isVisible()
+        panel.set_theme(panel.theme)
