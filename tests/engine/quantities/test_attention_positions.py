@@ -142,9 +142,10 @@ class Rotary(One):
     def turned(self, x: Tensor) -> Tensor:
         half = self.part // 2
         angles = torch.outer(torch.arange(x.shape[2]).float(), 100.0 ** (-torch.arange(half) / half))
+        cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
         own, rest = x[..., : self.part], x[..., self.part :]
         one, two = (own[..., 0::2], own[..., 1::2]) if self.neighbours else (own[..., :half], own[..., half:])
-        a, b = one * angles.cos() - two * angles.sin(), one * angles.sin() + two * angles.cos()
+        a, b = one * cos - two * sin, one * sin + two * cos
         joined = torch.stack([a, b], -1).flatten(-2) if self.neighbours else torch.cat([a, b], -1)
         return torch.cat([joined, rest], -1)
 
@@ -265,6 +266,20 @@ def test_a_model_without_positions_says_so_and_its_scores_are_all_alike() -> Non
     _, arrays, _, refused = found(One())
     assert set(refused) == {"positions/encoding", "positions/frequency"}
     np.testing.assert_allclose(arrays["positions/scores"], 0.0, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_rotary_frequencies_in_half_precision(kind: torch.dtype) -> None:
+    _, arrays, _, _ = found(Rotary().to(kind))
+    np.testing.assert_allclose(
+        arrays["positions/frequency"], [[1.0, 100 ** (-1 / 3), 100 ** (-2 / 3)]] * HEADS, atol=0.01
+    )
+
+
+def test_small_encodings_that_are_added_are_not_taken_for_slow_turns() -> None:
+    model = Shifted()
+    model.places.weight.data *= 1e-3
+    assert "positions/frequency" in found(model)[3]
 
 
 def test_absolute_positions_are_not_taken_for_rotation() -> None:

@@ -7,6 +7,7 @@ one pace.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -15,8 +16,12 @@ from torch import Tensor
 NEIGHBOURS, HALVES = "pairs of neighbours", "pairs of two halves"
 LEAST_STEPS = 4
 LENGTH, ANGLE = 2e-3, 2e-2
-"""By how much a pair may change its length, relative, and its angle from a line, in radians, for the rounding of half
-precision."""
+"""By how much a pair may change its length, relative to the largest query, and its angle from a line, in radians."""
+ROUNDINGS = 3.0
+"""How many roundings of the model's type a component may be off besides: its sine, its cosine, their products."""
+LEAST_TURN = 0.5
+"""Radians that one pair at least turns in the run. Small encodings that are added change queries too little to tell
+them from slow turns; the fastest pair of rotary positions turns one radian a step."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,8 +32,9 @@ class Rotation:
     pairs: str
 
 
-def rotation(queries: Tensor) -> Rotation | None:
-    """The rotation of queries (a, t, d) of one token repeated; None where they do not turn in either way.
+def rotation(queries: Tensor, eps: float = 0.0) -> Rotation | None:
+    """The rotation of queries (a, t, d) of one token repeated; None where they do not turn in either way. eps: that of
+    the type in which the model computed them.
 
     A pace of more than π a step cannot be told from a slower one. Components that stay are not turned (partial rotary).
     """
@@ -37,33 +43,36 @@ def rotation(queries: Tensor) -> Rotation | None:
     varies = ((queries - queries[:, :1]).abs() > 1e-6 * size).any(1).any(0)
     if queries.shape[1] < LEAST_STEPS or not bool(varies.any()):
         return None
-    turned = int(varies.nonzero().max()) + 1
-    turned += turned % 2
-    if turned > queries.shape[2]:
-        return None
-    own = queries[..., :turned]
-    for said, pairs in (
-        (HALVES, torch.complex(own[..., : turned // 2].contiguous(), own[..., turned // 2 :].contiguous())),
-        (NEIGHBOURS, torch.complex(own[..., 0::2].contiguous(), own[..., 1::2].contiguous())),
-    ):
-        found = _frequencies(pairs, size)
-        if found is not None:
-            return Rotation(found, said)
+    width = queries.shape[2]
+    seen = -(-(int(varies.nonzero().max()) + 1) // 2) * 2
+    for turned in dict.fromkeys((seen, *(width // part // 2 * 2 for part in (1, 2, 4)))):  # slow pairs may seem to stay
+        for said, pairs in _pairs(queries[..., :turned]) if seen <= turned <= width else ():
+            found = _frequencies(pairs, size, ROUNDINGS * eps)
+            if found is not None:
+                return Rotation(found, said)
     return None
 
 
-def _frequencies(pairs: Tensor, size: float) -> Tensor | None:
+def _pairs(own: Tensor) -> Iterator[tuple[str, Tensor]]:
+    """(a, t, p) complex: both ways in which components (a, t, 2 p) are pairs."""
+    half = own.shape[-1] // 2
+    yield HALVES, torch.complex(own[..., :half].contiguous(), own[..., half:].contiguous())
+    yield NEIGHBOURS, torch.complex(own[..., 0::2].contiguous(), own[..., 1::2].contiguous())
+
+
+def _frequencies(pairs: Tensor, size: float, rounding: float) -> Tensor | None:
     """(a, p) of pairs (a, t, p) as complex numbers; None where one of them changes its length or its pace."""
     lengths = pairs.abs()
     there = lengths[:, 0] > 1e-4 * size
     if not bool(there.any()):
         return None
-    steady = ((lengths - lengths[:, :1]).abs() <= LENGTH * size).all(1)
+    steady = ((lengths - lengths[:, :1]).abs() <= (LENGTH + rounding) * size).all(1)
     turns = torch.angle(pairs[:, 1:] * pairs[:, :-1].conj())
     phases = torch.cat([torch.zeros_like(turns[:, :1]), turns.cumsum(1)], 1)
     steps = torch.arange(phases.shape[1], dtype=torch.float64)[None, :, None]
     pace = (phases * (steps - steps.mean())).sum(1) / ((steps - steps.mean()) ** 2).sum()
     line = phases - phases.mean(1, keepdim=True) - pace[:, None] * (steps - steps.mean())
-    allowed = ANGLE + 4e-3 * size / lengths[:, 0].clamp_min(1e-300)
+    allowed = ANGLE + (2 * LENGTH + rounding) * size / lengths[:, 0].clamp_min(1e-300)
     even = (line.abs().amax(1) <= allowed) | ~there
-    return pace.abs().where(there, torch.nan) if bool((steady & even).all()) else None
+    turns_enough = bool((pace.abs() * (phases.shape[1] - 1) >= LEAST_TURN)[there].any())
+    return pace.abs().where(there, torch.nan) if turns_enough and bool((steady & even).all()) else None

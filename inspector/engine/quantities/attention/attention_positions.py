@@ -41,7 +41,7 @@ STEPS = "{} has {} positions, of which the first {} are compared with each other
 OTHER = "{} attends to another sequence, so its queries and keys have no distance."
 GENERATED = "Steps of {} are those of the output, whose tokens the model or its targets choose: not one token repeated."
 NOT_ROTARY = (
-    "Queries of {} are not turned by a fixed angle a step where all tokens are the same, so it has no rotary positions."
+    "Queries of {} are not turned by a fixed angle a step where all tokens are the same: nothing rotary was seen."
 )
 KNOWN_WEIGHTS = "{} computes its weights itself, so its queries were not seen as they are turned."
 ENCODING = Describe(
@@ -195,7 +195,7 @@ def _write_frequencies(emit: Emitter, attention: Attention, name: str) -> None:
         reason = KNOWN_WEIGHTS
     else:
         queries: Tensor = Rows(attention, 0).scaled[0]  # type: ignore[index]
-        found = rotation(queries)
+        found = rotation(queries, torch.finfo(attention.query.dtype).eps)
     if found is None:
         emit.refuse(f"{name}/frequency", reason.format(attention.place))
         return
