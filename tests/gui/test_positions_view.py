@@ -9,7 +9,7 @@ import numpy as np
 from panel_captures import channel, shown
 
 ENCODING = np.arange(40, dtype=np.float32).reshape(10, 4) / 10 - 2
-FREQUENCY = np.array([[1.0, 0.1, 0.01], [1.0, 0.1, 0.01]])
+FREQUENCY = np.array([[1.0, 0.1, 0.01], [1.0001, 0.1, 0.01]])
 SCORES = np.array([[0.0, -0.5, np.nan], [0.0, -0.125, -0.25]], np.float32)
 SIMILAR = np.array([[1.0, 0.5], [1.0, 0.25], [1.0, 0.75]], np.float32)
 PARTS = (

@@ -293,3 +293,14 @@ def test_padding_is_no_position() -> None:
     sink = models.run(OnTheFly(), "positions", given=batch)
     (name,) = [one for one in sink.names() if one.endswith("encoding")]
     assert sink.array(name).shape == (STEPS - 2, WIDTH)
+
+
+def test_too_few_steps_are_said_and_nothing_is_concluded_from_them() -> None:
+    for steps, signal, said in (
+        (2, "positions/frequency", "are 2, and whether"),
+        (3, "positions/frequency", "are 3, and whether"),
+    ):
+        ids = torch.arange(steps)[None]
+        sink = models.run(Rotary(), "positions", given=Batch(ids, torch.tensor([steps])))
+        (reason,) = [why for name, why in sink.refusals().items() if name.endswith(signal)]
+        assert said in reason

@@ -12,7 +12,7 @@ from inspector.engine.analyses.attention.attended import recorded
 from inspector.engine.analyses.positions.added import Encoding, Operands, encodings, watching
 from inspector.engine.analyses.positions.by_distance import by_distance, cosine, scores_by_distance
 from inspector.engine.analyses.positions.one_token import one_token
-from inspector.engine.analyses.positions.rotation import rotation
+from inspector.engine.analyses.positions.rotation import LEAST_STEPS, rotation
 from inspector.engine.analyses.positions.tables import COMPUTED, Table, formula_of, table_of
 from inspector.engine.analyses.rerun import undisturbed
 from inspector.engine.attention.rows import Rows
@@ -37,6 +37,8 @@ NONE = (
     "in its scores alone (rotary, a bias by distance), in a product, one step at a time, or of as many components as "
     "there are steps."
 )
+ONE_STEP = "The sequence has one step, and what depends on the position is found by comparing steps."
+TOO_SHORT = "Queries of {} are {}, and whether they turn by a fixed angle a step is seen from {} on."
 STEPS = "{} has {} positions, of which the first {} are compared with each other."
 OTHER = "{} attends to another sequence, so its queries and keys have no distance."
 GENERATED = "Steps of {} are those of the output, whose tokens the model or its targets choose: not one token repeated."
@@ -101,7 +103,9 @@ def positions(trace: Trace, emit: Emitter) -> None:
         emit.refuse(f"{trace.attentions[0].place}:{NAME}", str(reason))
         return
     if not found.encodings:
-        emit.refuse(f"model:{NAME}/encoding", NONE)
+        emit.refuse(
+            f"model:{NAME}/encoding", NONE if trace.batch.length > 1 or not trace.batch.first.axis else ONE_STEP
+        )
     tables: list[tuple[str, Table]] = []
     for one in found.encodings:
         rows = one.rows[: trace.batch.length] if len(one.rows) == trace.batch.steps else one.rows
@@ -190,14 +194,16 @@ def _write_scores(emit: Emitter, attention: Attention, name: str) -> None:
 
 
 def _write_frequencies(emit: Emitter, attention: Attention, name: str) -> None:
-    reason, found = NOT_ROTARY, None
+    reason, found = NOT_ROTARY.format(attention.place), None
     if attention.weights is not None:
-        reason = KNOWN_WEIGHTS
+        reason = KNOWN_WEIGHTS.format(attention.place)
+    elif attention.query.shape[2] < LEAST_STEPS:
+        reason = TOO_SHORT.format(attention.place, attention.query.shape[2], LEAST_STEPS)
     else:
         queries: Tensor = Rows(attention, 0).scaled[0]  # type: ignore[index]
         found = rotation(queries, torch.finfo(attention.query.dtype).eps)
     if found is None:
-        emit.refuse(f"{name}/frequency", reason.format(attention.place))
+        emit.refuse(f"{name}/frequency", reason)
         return
     values = found.frequencies
     channel = FREQUENCY.channel(

@@ -28,6 +28,8 @@ MAPS, CURVES = (ENCODING, COSINE, BY_DISTANCE), (SIMILARITY, FREQUENCY)
 WORDS = {"other": "other position", "distance": "distance: position of the query − that of the key"}
 MOST_CURVES = 6
 """Heads whose frequencies are drawn: as a rule those of all are the same."""
+NEAR = 0.01
+"""Decades by which frequencies of heads may differ and are one curve: they are read off rounded numbers."""
 MARGIN = 0.04
 
 
@@ -94,7 +96,7 @@ class PositionsView:
         logarithmic = channel.scale == "log"
         if logarithmic:
             shown = np.log10(np.where(shown > 0, shown, np.nan))
-            shown = shown[:1] if bool(np.array_equal(shown, np.repeat(shown[:1], len(shown), 0), True)) else shown
+            shown = shown[:1] if np.allclose(shown, shown[:1], atol=NEAR, equal_nan=True) else shown
         called = channel.labels.get("statistic") or tuple(f"head {n}" for n in range(len(shown)))
         for entry, _ in list(self.legend.entries):
             self.legend.removeItem(entry)
