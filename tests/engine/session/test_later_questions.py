@@ -29,7 +29,7 @@ def test_asked_later_is_bit_identical_to_asked_at_once(tmp_path: Path, kind: str
         "influence", "depth/parameters", "operations", "attention/against_gradient", "attention/cost",
         "attention/direct_logit", "attention/gradient", "attention/value_zeroing", "residual", "residual/gradient",
         "residual/lens", "residual/sensitivity", "attention/head_types", "attention/relevance", "attention/rollout",
-        "attention/weighted_norm",
+        "attention/weighted_norm", "positions",
     }  # fmt: skip
     with open_capture(path) as live:
         few = set(live.channels)
