@@ -25,6 +25,7 @@ from inspector.workspace.documentation import FIRST, Page, pages
 NONE = "The pages of the documentation were not installed with this package."
 NOWHERE = "No page has all of these words."
 OUTSIDE = "{} is a file of the checkout, and no page."
+HISTORY = "changelog"
 PAGE = Qt.ItemDataRole.UserRole
 
 
@@ -121,14 +122,15 @@ class Reader(QDialog):
         self.note.setVisible(bool(note))
 
     def _found(self, words: list[str]) -> list[tuple[Page, int]]:
-        """Pages that hold all the words, and how often: those with one in their title first, then by how often."""
+        """Pages that hold all the words, and how often: those with one in their title first, then by how often;
+        the changelog, which names everything, last."""
         found = []
         for page in pages():
             text, title = self._texts[page.name].casefold(), page.title.casefold()
             if all(word in text or word in title for word in words):
                 found.append((sum(word in title for word in words), sum(text.count(word) for word in words), page))
         if words:
-            found.sort(key=lambda one: (-one[0], -one[1]))
+            found.sort(key=lambda one: (one[2].short == HISTORY, -one[0], -one[1]))
         return [(page, count) for _, count, page in found]
 
     def _first_found(self) -> None:
