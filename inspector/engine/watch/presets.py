@@ -11,6 +11,7 @@ from inspector.engine.watch.activations import Activations, States
 from inspector.engine.watch.adam import AdamState
 from inspector.engine.watch.attending import Attending
 from inspector.engine.watch.carried import CarriedSteps
+from inspector.engine.watch.continuing import Continuing
 from inspector.engine.watch.effective_rank import EffectiveRank
 from inspector.engine.watch.fingerprints import Fingerprints
 from inspector.engine.watch.gate_saturation import Gates
@@ -96,5 +97,6 @@ def _preset(settings: Settings, parameters: Parameters, model: nn.Module) -> lis
         calls,
         *readers,
         Padding(parameters, model),
+        Continuing(parameters, model),
     ]
     return known if settings.cost == "normal" else [*known, Exponents(parameters), Spectra(parameters, model)]
