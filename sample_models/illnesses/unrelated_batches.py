@@ -19,8 +19,7 @@ class Tagger(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.embed, self.rnn = nn.Embedding(SYMBOLS, 8), nn.GRU(8, 16, batch_first=True)
-        self.read = nn.Linear(16, 2)
+        self.embed, self.rnn, self.read = nn.Embedding(SYMBOLS, 8), nn.GRU(8, 16, batch_first=True), nn.Linear(16, 2)
 
     def forward(self, ids: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Logits (b, t, 2), state (1, b, h)."""
@@ -30,11 +29,10 @@ class Tagger(nn.Module):
 
 def texts(rows: int, steps: int) -> Tensor:
     """(rows, steps) symbols: half of the time the one after the last, else any."""
-    ids = [torch.randint(0, SYMBOLS, (rows,))]
-    for _ in range(steps - 1):
-        follows = torch.rand(rows) < 0.5
-        ids.append(torch.where(follows, (ids[-1] + 1) % SYMBOLS, torch.randint(0, SYMBOLS, (rows,))))
-    return torch.stack(ids, 1)
+    ids = torch.randint(0, SYMBOLS, (rows, steps))
+    for t in range(1, steps):
+        ids[:, t] = torch.where(torch.rand(rows) < 0.5, (ids[:, t - 1] + 1) % SYMBOLS, ids[:, t])
+    return ids
 
 
 def odd_zeros(ids: Tensor) -> Tensor:
@@ -48,18 +46,16 @@ def loop(model: Tagger, optimizer: torch.optim.Optimizer, version: str) -> list[
     """The losses of 400 iterations. The healthy version reads its texts piece after piece, and counts on."""
     stream = texts(ROWS, STEPS * ITERATIONS)
     counted = odd_zeros(stream)
-    state: Tensor | None = None
-    losses = []
+    state, losses = None, []
     for iteration in range(ITERATIONS):
         piece = iteration if version == "healthy" else int(torch.randint(0, ITERATIONS, ()))
-        ids = stream[:, STEPS * piece : STEPS * (piece + 1)]
-        odd = counted[:, STEPS * piece : STEPS * (piece + 1)] if version == "healthy" else odd_zeros(ids)
-        logits, state = model(ids, None if version == "cured" else state)
+        ids, odd = (one[:, STEPS * piece : STEPS * (piece + 1)] for one in (stream, counted))
+        odd = odd if version == "healthy" else odd_zeros(ids)
+        logits, state = model(ids, None if version == "cured" or state is None else state.detach())
         loss = nn.functional.cross_entropy(logits.transpose(1, 2), odd)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        state = state.detach()
         losses.append(loss.item())
     return losses
 

@@ -324,5 +324,5 @@ def test_what_cannot_be_compared_ends_these_series_alone(tmp_path: Path, monkeyp
     with open_capture(tmp_path / "a.inspect") as capture:
         assert capture.array("training:loss").shape[0] == 7 and capture.status == "done"
         assert [log.text for log in capture.logs] == [
-            "Whether states go on with their sequences is not compared any more (no rows here)."
+            "Whether states go on with their sequences is not compared any more (RuntimeError: no rows here)."
         ]
