@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from inspector.engine.analyses.attention.attended import recorded
-from inspector.engine.analyses.positions.added import Encoding, Operands, encodings, watching
+from inspector.engine.analyses.positions.added import Encoding, encodings
 from inspector.engine.analyses.positions.by_distance import by_distance, cosine, scores_by_distance
 from inspector.engine.analyses.positions.one_token import one_token
+from inspector.engine.analyses.positions.operands import Operands, watching
 from inspector.engine.analyses.positions.rotation import LEAST_STEPS, rotation
 from inspector.engine.analyses.positions.tables import COMPUTED, Table, formula_of, table_of
 from inspector.engine.analyses.rerun import undisturbed
@@ -33,9 +34,9 @@ MOST = 2048
 STATISTICS = ("mean", "least", "largest")
 CONSTANT = "in a run on one token repeated"
 NONE = (
-    "Nothing was seen that the model adds or puts beside its stream for a position: it has no positions, or has them "
-    "in its scores alone (rotary, a bias by distance), in a product, one step at a time, or of as many components as "
-    "there are steps."
+    "Nothing was seen that the model adds to its stream, multiplies it by or puts beside it for a position alone: it "
+    "has no positions, has them in its scores alone (rotary, a bias by distance), or makes them from the tokens too (a "
+    "convolution, a recurrent layer, a gate)."
 )
 ONE_STEP = "The sequence has one step, and what depends on the position is found by comparing steps."
 TOO_SHORT = "Queries of {} are {}, and whether they turn by a fixed angle a step is seen from {} on."
@@ -48,7 +49,7 @@ NOT_ROTARY = (
 KNOWN_WEIGHTS = "{} computes its weights itself, so its queries were not seen as they are turned."
 ENCODING = Describe(
     kind="positions", title="encoding of positions", scale="diverging", source="Vaswani et al. 2017, section 3.5",
-    formula="p_i, which is added to the stream, or put beside it, at position i",
+    formula="p_i, which is added to the stream, multiplied onto it, or put beside it, at position i",
 )  # fmt: skip
 COSINE = Describe(
     kind="positions", title="cosine of two positions", formula="p_i·p_j / (‖p_i‖ ‖p_j‖)", scale="diverging",
@@ -102,48 +103,73 @@ def positions(trace: Trace, emit: Emitter) -> None:
     except Unsupported as reason:
         emit.refuse(f"{trace.attentions[0].place}:{NAME}", str(reason))
         return
-    if not found.encodings:
+    tables: list[tuple[Encoding, Table]] = []
+    for one in found.encodings:
+        table = table_of(trace.subject.model, one.rows, one.place, one.eps)
+        known = any(_same(one, table, *other) for other in tables)
+        if _is_one(one, table) and (table.kind == COMPUTED or not known):  # an encoder and a decoder may share one
+            before = sum(other.place == one.place for other, _ in tables)
+            tables.append((one, table))
+            _write_encoding(emit, one, table, f"_{before}" if before else "")
+    if not tables:
         emit.refuse(
             f"model:{NAME}/encoding", NONE if trace.batch.length > 1 or not trace.batch.first.axis else ONE_STEP
         )
-    tables: list[tuple[str, Table]] = []
-    for one in found.encodings:
-        rows = one.rows[: trace.batch.length] if len(one.rows) == trace.batch.steps else one.rows
-        table = table_of(trace.subject.model, rows, one.place)
-        known = any((table.name, table.first) == (other.name, other.first) for _, other in tables)
-        if table.kind == COMPUTED or not known:  # an encoder and a decoder may share one
-            before = sum(place == one.place for place, _ in tables)
-            tables.append((one.place, table))
-            _write_encoding(emit, one, table, f"_{before}" if before else "")
     again = {one.place: one for one in found.attentions}
     for attention in trace.attentions:
         _write_attention(emit, again.get(attention.place, attention), attention.place in again)
 
 
+def _is_one(found: Encoding, table: Table) -> bool:
+    """Whether an operand whose axes leave it open is an encoding of positions: a table of the model has it, which does
+    not have as many rows as components (a bias of scores may), or the usual formula gives it."""
+    square = len(table.rows) == table.rows.shape[1]
+    of_table = table.kind != COMPUTED and not square
+    return found.certain or of_table or bool(formula_of(found.rows, found.eps))
+
+
+def _same(one: Encoding, table: Table, other: Encoding, known: Table) -> bool:
+    """Whether two encodings are one table, taken in the same way."""
+    return (one.how, table.name, table.first, table.factor) == (other.how, known.name, known.first, known.factor)
+
+
 def _runs(trace: Trace) -> Runs:
-    """Two calls of the model. Raises Unsupported."""
-    counts = {one.steps for one in trace.batch.named.values() if one.axis} | {one.steps for one in axes_beside(trace)}
+    """Two calls of the model, without dropout, which would be noise of its own at each step. Raises Unsupported."""
+    counts = _counts(trace)
     place = CalledModules(trace.subject.model).place
     seen: list[list[Operands]] = []
     attentions: list[Attention] = []
     for which in (0, 1):
         batch = one_token(trace, which)
         with (
-            undisturbed(trace.subject.model, trace.seed), torch.no_grad(),
+            undisturbed(trace.subject.model, trace.seed + which), torch.no_grad(),
             watching(place, counts, seen[0] if seen else ()) as operands,
         ):  # fmt: skip
+            trace.subject.model.eval()
             attentions = recorded(trace, batch)[1]
         seen.append(operands)
     return Runs(encodings(seen[0], seen[1], counts), attentions)
 
 
+def _counts(trace: Trace) -> dict[int, int]:
+    """How many steps a sequence of the run may have, with padding → without."""
+    counts: dict[int, int] = {}
+    for attention in trace.attentions:  # a class token in front makes one more than the input has
+        shape = attention.query.shape if attention.weights is None else attention.weights.shape
+        counts |= {shape[2]: shape[2]}
+    counts |= {one.steps: one.length(trace.look_at) for one in axes_beside(trace)}
+    for one in trace.batch.named.values():
+        if one.axis:
+            counts[one.steps] = int(one.lengths[trace.batch.look_at])
+    return {steps: length for steps, length in counts.items() if length > 1}
+
+
 def _write_encoding(emit: Emitter, found: Encoding, table: Table, number: str) -> None:
     whole, name = table.rows, f"{found.place}:{NAME}"
-    what = table.kind if table.kind == COMPUTED else f"{table.kind} {table.name!r}"
-    about = f"{what}, {found.how}" + (f"; step 0 has row {table.first}" if table.first else "")
+    about = f"{table.said}, {found.how}" + (f"; step 0 has row {table.first}" if table.first else "")
     channel = ENCODING.channel(
         f"{name}/encoding{number}", ("position", "component"), tuple(whole.shape), "float32",
-        method=f"{about}; {formula_of(whole[table.first :]) or 'no usual formula'}",
+        method=f"{about}; {formula_of(whole[table.first :], table.eps) or 'no usual formula'}",
     )  # fmt: skip
     emit.array(channel, whole.float())
     compared = whole[:MOST]
