@@ -224,3 +224,86 @@ def test_the_formula_of_a_table_is_seen_in_half_precision(kind: torch.dtype) -> 
     model.p.data = torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
     arrays, _ = found(model.to(kind))
     assert "0.25 × sinusoidal, sine and cosine in turns" in str(arrays["method positions/encoding"])
+
+
+class Rotated(One):
+    """Queries and keys turned by `rates` a step, in pairs of two halves, and made longer by `growth` a step; positions
+    added before or not; weights computed by the model itself or not."""
+
+    rates, growth, added, written = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003), 1.0, False, False
+
+    def turned(self, x: Tensor, growth: float) -> Tensor:
+        half, steps = WIDTH // 2, torch.arange(x.shape[-2])
+        angles = steps[:, None] * torch.tensor(self.rates)
+        one, two = x[..., :half], x[..., half:]
+        cos, sin = angles.cos(), angles.sin()
+        joined = torch.cat([one * cos - two * sin, one * sin + two * cos], -1)
+        return joined * growth ** steps[:, None]
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.tokens(ids)
+        x = x + self.p[: ids.shape[1]] if self.added else x
+        q, k, v = (one(x)[:, None] for one in (self.q, self.k, self.v))
+        q, k = self.turned(q, self.growth), self.turned(k, 1 / self.growth)
+        if not self.written:
+            return scaled_dot_product_attention(q, k, v, is_causal=True)[:, 0]
+        later = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).triu(1)
+        return ((q @ k.mT / WIDTH**0.5).masked_fill(later, -torch.inf).softmax(-1) @ v)[:, 0]
+
+
+class Written(Rotated):
+    written = True
+
+
+class Slow(Rotated):
+    """As positions that are interpolated by 20."""
+
+    rates = (0.05, 0.015, 0.005, 0.0015, 0.0005, 0.00015)
+
+
+class Growing(Rotated):
+    growth = 1.05
+
+
+class Besides(Rotated):
+    added = True
+
+
+class WrittenBesides(Rotated):
+    added = written = True
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (Rotated, "two halves"),
+        (Written, "two halves"),
+        (Slow, "two halves"),
+        (Growing, "change by a factor a step"),
+        (Besides, "difference of two tokens"),
+        (WrittenBesides, "difference of two tokens"),
+    ],
+)
+def test_rotary_frequencies_are_found_in_all_these(kind: type[Rotated], said: str) -> None:
+    arrays, _ = found(kind().eval())
+    np.testing.assert_allclose(arrays["positions/frequency"], [kind.rates], atol=2e-5)
+    assert said in str(arrays["method positions/frequency"])
+
+
+def test_positions_that_are_added_to_a_stream_of_written_attention_turn_nothing() -> None:
+    class Added(WrittenBesides):
+        rates = (0.0,) * 6
+
+    refused = found(Added().eval())[1]["positions/frequency"]
+    assert "not turned by a fixed angle" in refused
+
+
+def test_scores_that_are_no_product_have_no_rotary_frequencies() -> None:
+    class Additive(One):
+        def forward(self, ids: Tensor) -> Tensor:
+            x = self.tokens(ids) + self.p[: ids.shape[1]]
+            weights = torch.tanh(self.q(x)[:, :, None] + self.k(x)[:, None]).sum(-1).softmax(-1)
+            return weights @ self.v(x)
+
+    refused = found(Additive().eval())[1]["positions/frequency"]
+    assert "computes its weights itself" in refused and "no product" in refused

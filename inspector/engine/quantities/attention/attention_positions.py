@@ -3,27 +3,22 @@ frequencies."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.attention.attended import recorded
-from inspector.engine.analyses.positions.added import Encoding, encodings
+from inspector.engine.analyses.attention.attended import NOT_SEEN
+from inspector.engine.analyses.positions.added import Encoding
 from inspector.engine.analyses.positions.by_distance import by_distance, cosine, scores_by_distance
-from inspector.engine.analyses.positions.one_token import one_token
-from inspector.engine.analyses.positions.operands import Operands, watching
+from inspector.engine.analyses.positions.one_token_runs import runs
 from inspector.engine.analyses.positions.rotation import LEAST_STEPS, rotation
 from inspector.engine.analyses.positions.tables import COMPUTED, Table, formula_of, table_of
-from inspector.engine.analyses.rerun import undisturbed
-from inspector.engine.attention.rows import Rows
 from inspector.engine.attention.statistics import NOT_KNOWN, refusal
 from inspector.engine.errors import Unsupported
-from inspector.engine.hooks.module_stack import CalledModules
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_run
-from inspector.engine.trace.step_axes import axes_beside
 from inspector.engine.trace.trace import Attention, Trace
 from inspector.records import ANSWER_DOMAIN
 from inspector.records.catalogue import ATTENTION
@@ -44,9 +39,12 @@ STEPS = "{} has {} positions, of which the first {} are compared with each other
 OTHER = "{} attends to another sequence, so its queries and keys have no distance."
 GENERATED = "Steps of {} are those of the output, whose tokens the model or its targets choose: not one token repeated."
 NOT_ROTARY = (
-    "Queries of {} are not turned by a fixed angle a step where all tokens are the same: nothing rotary was seen."
+    "Queries of {} are not turned by a fixed angle a step where all tokens are the same: nothing rotary was seen (what "
+    "a norm makes of positions that are added besides would hide it)."
 )
-KNOWN_WEIGHTS = "{} computes its weights itself, so its queries were not seen as they are turned."
+KNOWN_WEIGHTS = "{} computes its weights itself, and its queries were not seen as they are turned: {}."
+GROWS = "; their lengths change by a factor a step (xPos)"
+BETWEEN_TOKENS = "; of the difference of two tokens' queries, in which positions that are added are not"
 ENCODING = Describe(
     kind="positions", title="encoding of positions", scale="diverging", source="Vaswani et al. 2017, section 3.5",
     formula="p_i, which is added to the stream, multiplied onto it, or put beside it, at position i",
@@ -76,18 +74,11 @@ FREQUENCY = Describe(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Runs:
-    """Encodings of positions, and the attentions of the second of two runs on one token repeated."""
-
-    encodings: list[Encoding]
-    attentions: list[Attention]
-
-
 @QUANTITIES.register(NAME)
 @per_run(
     summary="positions: encodings, their similarity by distance, scores by distance, rotary frequencies", order=62,
-    default=False, needs=(ATTENTION,), cost="two more calls of the model", work=lambda run: run.call * 4,
+    default=False, needs=(ATTENTION,), cost="two more calls of the model, four where it writes its attention itself",
+    work=lambda run: run.call * 8,
 )  # fmt: skip
 def positions(trace: Trace, emit: Emitter) -> None:
     """Write, of each encoding, `PLACE:positions/encoding` (position, component), `…/cosine` (position, other) and
@@ -99,7 +90,7 @@ def positions(trace: Trace, emit: Emitter) -> None:
     if not trace.attentions:
         return
     try:
-        found = _runs(trace)
+        found = runs(trace)
     except Unsupported as reason:
         emit.refuse(f"{trace.attentions[0].place}:{NAME}", str(reason))
         return
@@ -117,7 +108,8 @@ def positions(trace: Trace, emit: Emitter) -> None:
         )
     again = {one.place: one for one in found.attentions}
     for attention in trace.attentions:
-        _write_attention(emit, again.get(attention.place, attention), attention.place in again)
+        queries = found.queries.get(attention.place, NOT_SEEN)
+        _write_attention(emit, again.get(attention.place, attention), attention.place in again, queries)
 
 
 def _is_one(found: Encoding, table: Table) -> bool:
@@ -131,37 +123,6 @@ def _is_one(found: Encoding, table: Table) -> bool:
 def _same(one: Encoding, table: Table, other: Encoding, known: Table) -> bool:
     """Whether two encodings are one table, taken in the same way."""
     return (one.how, table.name, table.first, table.factor) == (other.how, known.name, known.first, known.factor)
-
-
-def _runs(trace: Trace) -> Runs:
-    """Two calls of the model, without dropout, which would be noise of its own at each step. Raises Unsupported."""
-    counts = _counts(trace)
-    place = CalledModules(trace.subject.model).place
-    seen: list[list[Operands]] = []
-    attentions: list[Attention] = []
-    for which in (0, 1):
-        batch = one_token(trace, which)
-        with (
-            undisturbed(trace.subject.model, trace.seed + which), torch.no_grad(),
-            watching(place, counts, seen[0] if seen else ()) as operands,
-        ):  # fmt: skip
-            trace.subject.model.eval()
-            attentions = recorded(trace, batch)[1]
-        seen.append(operands)
-    return Runs(encodings(seen[0], seen[1], counts), attentions)
-
-
-def _counts(trace: Trace) -> dict[int, int]:
-    """How many steps a sequence of the run may have, with padding → without."""
-    counts: dict[int, int] = {}
-    for attention in trace.attentions:  # a class token in front makes one more than the input has
-        shape = attention.query.shape if attention.weights is None else attention.weights.shape
-        counts |= {shape[2]: shape[2]}
-    counts |= {one.steps: one.length(trace.look_at) for one in axes_beside(trace)}
-    for one in trace.batch.named.values():
-        if one.axis:
-            counts[one.steps] = int(one.lengths[trace.batch.look_at])
-    return {steps: length for steps, length in counts.items() if length > 1}
 
 
 def _write_encoding(emit: Emitter, found: Encoding, table: Table, number: str) -> None:
@@ -185,7 +146,7 @@ def _write_encoding(emit: Emitter, found: Encoding, table: Table, number: str) -
         emit.array(channel, values.float())
 
 
-def _write_attention(emit: Emitter, attention: Attention, seen: bool) -> None:
+def _write_attention(emit: Emitter, attention: Attention, seen: bool, queries: tuple[Tensor, ...] | str) -> None:
     """Scores by distance, and frequencies, of one attention in the run on one token."""
     name = f"{attention.place}:{NAME}"
     reason = refusal(attention)
@@ -202,7 +163,7 @@ def _write_attention(emit: Emitter, attention: Attention, seen: bool) -> None:
         _write_scores(emit, attention, name)
     except Unsupported as unknown:
         emit.refuse(f"{name}/scores", str(unknown))
-    _write_frequencies(emit, attention, name)
+    _write_frequencies(emit, attention, name, queries)
 
 
 def _write_scores(emit: Emitter, attention: Attention, name: str) -> None:
@@ -219,21 +180,24 @@ def _write_scores(emit: Emitter, attention: Attention, name: str) -> None:
         emit.array(channel, values.float())
 
 
-def _write_frequencies(emit: Emitter, attention: Attention, name: str) -> None:
-    reason, found = NOT_ROTARY.format(attention.place), None
-    if attention.weights is not None:
-        reason = KNOWN_WEIGHTS.format(attention.place)
-    elif attention.query.shape[2] < LEAST_STEPS:
-        reason = TOO_SHORT.format(attention.place, attention.query.shape[2], LEAST_STEPS)
-    else:
-        queries: Tensor = Rows(attention, 0).scaled[0]  # type: ignore[index]
-        found = rotation(queries, torch.finfo(attention.query.dtype).eps)
-    if found is None:
+def _write_frequencies(emit: Emitter, attention: Attention, name: str, queries: tuple[Tensor, ...] | str) -> None:
+    if isinstance(queries, str):
+        emit.refuse(f"{name}/frequency", KNOWN_WEIGHTS.format(attention.place, queries))
+        return
+    if queries[0].shape[1] < LEAST_STEPS:
+        reason = TOO_SHORT.format(attention.place, queries[0].shape[1], LEAST_STEPS)
         emit.refuse(f"{name}/frequency", reason)
+        return
+    eps = torch.finfo(queries[0].dtype if attention.weights is not None else attention.query.dtype).eps
+    found, said = rotation(queries[0], eps), ""
+    if found is None and len(queries) > 1:
+        found, said = rotation(queries[0].double() - queries[1].double(), eps), BETWEEN_TOKENS
+    if found is None:
+        emit.refuse(f"{name}/frequency", NOT_ROTARY.format(attention.place))
         return
     values = found.frequencies
     channel = FREQUENCY.channel(
         f"{name}/frequency", ("head", "pair"), tuple(values.shape), "float64", module=attention.module,
-        method=f"{FREQUENCY.method}; {found.pairs}",
+        method=f"{FREQUENCY.method}; {found.pairs}{GROWS if found.grows else ''}{said}",
     )  # fmt: skip
     emit.array(channel, values)
