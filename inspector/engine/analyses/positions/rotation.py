@@ -29,7 +29,7 @@ queries too little to tell them from slow turns; the fastest pair of rotary posi
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rotation:
-    """(a, p) radians a step of every pair of components of each head, NaN where a pair is 0; which pairs they are; whether
+    """(a, p) radians a step of every pair of components of each head, NaN where a pair is 0; which they are; whether
     their lengths change by a factor a step (xPos, Sun et al. 2022)."""
 
     frequencies: Tensor
