@@ -99,6 +99,8 @@ def why_empty(panel: Concerned) -> tuple[list[str], bool]:
     said = [rest.sentence] if rest.sentence else []
     if offer and rest.refused:
         reasons, offer = [*reasons, rest.refused], False
+    elif offer and rest.partly:
+        reasons = [*reasons, rest.partly]
     if offer and rest.needed.why and not said:
         said = [rest.needed.why]
     return [*reasons, *said], bool(rest.offered) or (offer and not (rest.present or rest.waiting))
