@@ -16,6 +16,7 @@ from inspector.cli.demo import demo, no_qt
 from inspector.cli.desktop import desktop
 from inspector.cli.diagnose import diagnose_, rules
 from inspector.cli.diverge import diverge
+from inspector.cli.docs import docs
 from inspector.cli.export import export
 from inspector.cli.fault import Fault
 from inspector.cli.listen import listen
@@ -38,7 +39,7 @@ from inspector.workspace.trainings import find_training, path_or_training
 
 COMMANDS = (
     samples, run, decode, preflight, sweep, watch, listen, list_, compare, diverge, export, diagnose_, rules,
-    reproduce_, pack_, weights, catalogue,
+    reproduce_, pack_, weights, catalogue, docs,
     demo, try_, desktop,
 )  # fmt: skip
 

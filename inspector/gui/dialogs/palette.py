@@ -23,7 +23,7 @@ from inspector.gui.dialogs.dialogs import name_of
 from inspector.gui.state.settings import Settings
 from inspector.gui.widgets.plain_text import clean, tooltip
 
-KINDS = ("Panel", "Action", "Sample", "Quantity", "Recent", "Training", "Checkpoint", "Setting", "Text")
+KINDS = ("Panel", "Action", "Sample", "Quantity", "Recent", "Training", "Checkpoint", "Setting", "Page", "Text")
 """What there is to find; of equal matches the earlier kind comes first."""
 NATIVE = QKeySequence.SequenceFormat.NativeText
 COMMAND = Qt.ItemDataRole.UserRole

@@ -25,6 +25,7 @@ from inspector.gui.window.named import show_palette
 from inspector.gui.window.named_layouts import NamedLayouts
 from inspector.gui.window.panel_asks import TITLES, export_of
 from inspector.gui.window.preferences import show_preferences
+from inspector.gui.window.reading import show_documentation
 from inspector.gui.window.saving import complete
 from inspector.gui.window.states_choice import choose_states
 
@@ -205,6 +206,7 @@ class Menus:
         window, menu = self.window, self.bar.addMenu("&Help")
         self.add(menu, "&Welcome", window.welcoming.emit, says="What can be opened, what was open, and samples")
         self.add(menu, "&Tour in three stops", window.touring.emit, says="Run a sample, and lead through what it shows")
+        self.add(menu, "&Documentation", lambda: show_documentation(window), says="All pages, searched by words")
         self.add(menu, "&Keys", lambda: show_keys(window, window.menu_actions), "F1")
         self.add(menu, "&Find anything by its name…", lambda: show_palette(window), "Ctrl+Shift+P", FIND)
         menu.addSeparator()

@@ -13,7 +13,9 @@ from inspector.gui.dialogs.palette import Command, Palette, commands_of
 from inspector.gui.dialogs.preferences import FIELDS
 from inspector.gui.widgets.plain_text import token
 from inspector.gui.window.preferences import show_preferences
+from inspector.gui.window.reading import show_documentation
 from inspector.records import STEP_DOMAIN
+from inspector.workspace.documentation import pages
 from inspector.workspace.samples import list_samples, step_of
 from inspector.workspace.trainings import list_trainings
 
@@ -39,6 +41,8 @@ def named(window: Asking) -> Iterator[Command]:
     yield from _quantities(window)
     for name, about in FIELDS.items():
         yield Command(f"Preferences: {name}", "Setting", partial(show_preferences, window, name), about)
+    for page in pages():
+        yield Command(page.title, "Page", partial(show_documentation, window, page.name), f"Documentation, {page.name}")
 
 
 def _panels(window: Asking) -> Iterator[Command]:
