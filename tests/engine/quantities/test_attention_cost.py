@@ -202,3 +202,19 @@ def test_multiplications_of_an_additive_score_are_not_counted_as_products() -> N
         assert capture.array("attend:attention/parameters")[-1] == 17 * 5 + 5
         (reason,) = [one.reason for one in capture.refusals if one.channel == "attend:attention/flops"]
     assert "not counted" in reason
+
+
+@pytest.mark.parametrize(("additive", "title"), [(False, "q·k by dimension"), (True, "score by hidden unit")])
+def test_a_decoder_with_an_additive_score_has_no_products_of_queries_and_keys(additive: bool, title: str) -> None:
+    model = StepByStep(additive=additive)
+    x = torch.randn(STEPS, 8, generator=torch.Generator().manual_seed(1))
+    with inspector.run(model, x.numpy(), only=["attention/pair@query=1@key=3"]) as capture:
+        channel, parts = capture.channel("attend:attention/pair"), capture.array("attend:attention/pair")[0]
+    assert channel.title == title
+    query, key = model(x[None])[0, 0].detach(), x[3]
+    if additive:
+        with torch.no_grad():
+            units = torch.tanh(model.attend.matrix(torch.cat((query, key)))) * model.attend.vector.weight[0]
+    else:
+        units = query * key
+    np.testing.assert_allclose(parts, units.numpy(), atol=1e-6)
