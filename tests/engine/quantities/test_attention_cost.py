@@ -166,7 +166,7 @@ class OneQuery(nn.Module):
             pairs = torch.cat((query[:, None].expand_as(memory), memory), -1)
             scores = self.vector(torch.tanh(self.matrix(pairs)))[..., 0]
         else:
-            scores = (memory @ query[..., None]).squeeze(-1)
+            scores = (memory @ query[..., None])[..., 0]
         y: torch.Tensor = (scores.softmax(-1)[:, None] @ memory)[:, 0]
         return y
 
@@ -177,10 +177,11 @@ class StepByStep(nn.Module):
     def __init__(self, *, additive: bool) -> None:
         super().__init__()
         self.cell, self.attend = nn.GRUCell(8, 8), OneQuery(additive=additive)
+        self.first = nn.Parameter(torch.randn(1, 8))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         memory = torch.cat((x, x[:, :2]), 1)
-        state, out = torch.zeros(len(x), 8), []
+        state, out = self.first.expand(len(x), -1), []
         for step in range(x.shape[1]):
             state = self.cell(self.attend(state, memory) + x[:, step], state)
             out.append(state)
