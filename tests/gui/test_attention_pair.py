@@ -133,6 +133,20 @@ def test_what_is_beside_a_map_is_listed_before_it_is_computed(tmp_path: Path, qt
         assert not asked and panel.page.count == 1
 
 
+def test_why_a_map_cannot_be_beside_weights_is_said_when_it_is_chosen(tmp_path: Path, qtbot: Any) -> None:
+    reasons = [
+        Refusal("a:attention/distance", "There is no distance."), Refusal("layers:attention/rollout", "No layers."),
+    ]  # fmt: skip
+    with shown_panel(tmp_path, "attention", *parts(), *reasons, place="a") as (_, panel):
+        asked: list[tuple[str, ...]] = []
+        panel.wanted.connect(asked.append)
+        action = panel.options.option("beside", "attention/rollout")
+        assert action.text() == "rollout: not of this run"
+        action.trigger()
+        assert not asked and panel.page.count == 1
+        assert panel._missing.text().startswith("Not shown: layers:attention/rollout: No layers.")
+
+
 def test_of_two_runs_it_says_that_it_is_of_one(tmp_path: Path, qtbot: Any) -> None:
     twice = [part for part in parts() for _ in range(2) if not isinstance(part, Labels)]
     with shown_panel(tmp_path, "attention", *twice, place="a", difference=True) as (_, panel):

@@ -421,11 +421,15 @@ def test_what_can_only_be_refused_is_not_offered(session: Session, tmp_path: Pat
     extra = StateDerivatives.extra
     rest = session.background.rests([((), extra)])[0]
     assert rest.refused == reason and not rest.offered
-    assert session.background.rests([((), (*extra, "other"))])[0].refused == "", "the other one may be computed"
+    some = session.background.rests([((), (*extra, "other"))])[0]
+    assert some.refused == "" and some.partly == reason, "the other one may be computed"
     panel: Any = SimpleNamespace(
         hint="", capture=session.capture, source=session.capture, extra=extra, shows=(), needs=(), computed=False, remaining=Rest(),
         of_recurrences=True, concerns=lambda name: ":state_derivative" in name,
     )  # fmt: skip
     assert why_empty(panel) == ([], True), "nothing is known against it yet"
+    panel.remaining = some
+    assert why_empty(panel) == ([reason], True), "what cannot be is said beside the button of the rest"
+    assert compute_text(some.seconds, rest=bool(some.partly)) == "Compute the rest"
     panel.remaining = rest
     assert why_empty(panel) == ([reason], False)

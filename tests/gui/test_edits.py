@@ -287,6 +287,17 @@ def test_parts_of_channels_and_what_was_found_in_a_difference_are_told_apart(two
         assert meaning(both, "rnn.l0:jacobian/spectral_norm") == "ratio"
 
 
+def test_the_heading_of_the_fixed_values_is_not_cut_off(qtbot: Any) -> None:
+    table = Readout()
+    qtbot.addWidget(table)
+    table.resize(220, 300)
+    table.show()
+    table.show_pins((), fixed=True)
+    table.show_rows([("‖∂L/∂h‖", "1"), ("h", "2")])
+    header = table.horizontalHeader()
+    assert header.sectionSize(1) >= header.sectionSizeHint(1)
+
+
 def test_numbers_that_are_read_and_copied_say_so_too(two_frames: Path, qtbot: Any) -> None:
     with open_capture(two_frames) as capture:
         stage = Stage(capture, (700, 420))

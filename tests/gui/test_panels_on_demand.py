@@ -122,6 +122,16 @@ def test_what_is_empty_gives_way_and_nothing_else_is_made(window: Window, tmp_pa
     assert set(window.panels.made) == {"states", "lens", "jacobians", "gradients"}  # Token has gradients too
 
 
+def test_a_panel_whose_quantities_were_computed_stays_though_it_is_empty(
+    window: Window, tmp_path: Path, qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(window, "has_computed", lambda _keys: True)
+    window.open_capture(str(small(tmp_path / "a.inspect", GRADIENT)))
+    window.docking.raise_useful()
+    qapp.processEvents()
+    assert "jacobians" in window.docking.seen, "it says why it has nothing to show"
+
+
 def test_a_panel_that_cannot_be_made_says_so_in_its_place(
     window: Window, a_capture: Path, tmp_path: Path, qapp: QApplication, monkeypatch: pytest.MonkeyPatch
 ) -> None:

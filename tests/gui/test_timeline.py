@@ -223,6 +223,12 @@ def test_frames_without_series_are_counted(window: Window, tmp_path: Path, steps
     run.end()
 
 
+def test_frames_have_whole_numbers_and_other_axes_may_not() -> None:
+    assert TimelineData(word="frame", high=1.0).places(12) == [0.0, 1.0]
+    assert TimelineData(word="iteration", high=3000.0).places(4) == [0.0, 1000.0, 2000.0, 3000.0]
+    assert TimelineData(word="epoch", high=1.0).places(4) == [0.0, 0.5, 1.0]
+
+
 def test_a_lane_has_every_extreme_and_no_number_where_there_is_none() -> None:
     y = np.ones(10_000)
     y[5_000], y[7_000] = 3.0, np.nan

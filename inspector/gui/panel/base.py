@@ -71,6 +71,8 @@ class Panel(PanelInWords, SameInAll):
         self.needs: tuple[tuple[str, ...], ...] = ()
         """What each of `extra` needs of a model (keys of records.NEEDS), as soon as the worker has reported it."""
         self.computed = False
+        self.chosen_signal = ""
+        """What was chosen to be shown: why it is not comes before other reasons."""
         """Whether `extra` was requested for the run that is shown."""
         self.remaining = NOTHING
         """What of `shows` and `extra` the run that is shown has not computed."""

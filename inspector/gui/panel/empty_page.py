@@ -64,7 +64,7 @@ class EmptyPage(QWidget):
 
 def show_button(button: QPushButton, rest: Rest, cost: str = "") -> None:
     """The text and the tooltip of a button that computes what a panel lacks, or opens the model that it needs."""
-    button.setText(rest.needed.button or compute_text(rest.seconds, len(rest.offered) > 1))
+    button.setText(rest.needed.button or compute_text(rest.seconds, len(rest.offered) > 1, rest=bool(rest.partly)))
     button.setToolTip(_told(OPENS if rest.needed.button else WHAT, cost))
 
 
@@ -72,9 +72,10 @@ def _told(what: str, cost: str) -> str:
     return tooltip(f"{what}. Cost: {cost}" if cost else what)
 
 
-def compute_text(seconds: float, many: bool = False) -> str:
-    """What a button says that computes one quantity, or many: an estimate of its seconds says "about"."""
-    what = "Compute them" if many else "Compute it"
+def compute_text(seconds: float, many: bool = False, *, rest: bool = False) -> str:
+    """What a button says that computes one quantity, or many, or those that are not refused: an estimate of its seconds
+    says "about"."""
+    what = "Compute the rest" if rest else "Compute them" if many else "Compute it"
     if not seconds:
         return what
     return f"{what} (less than 1 s)" if seconds < 1 else f"{what} (about {duration(seconds)})"

@@ -34,6 +34,7 @@ class Concerned(Protocol):
     shows: ClassVar[tuple[str, ...]]
     needs: tuple[tuple[str, ...], ...]
     computed: bool
+    chosen_signal: str
     remaining: Rest
     of_recurrences: ClassVar[bool]
 
@@ -99,6 +100,8 @@ def why_empty(panel: Concerned) -> tuple[list[str], bool]:
     said = [rest.sentence] if rest.sentence else []
     if offer and rest.refused:
         reasons, offer = [*reasons, rest.refused], False
+    elif offer and rest.partly:
+        reasons = [*reasons, rest.partly]
     if offer and rest.needed.why and not said:
         said = [rest.needed.why]
     return [*reasons, *said], bool(rest.offered) or (offer and not (rest.present or rest.waiting))
@@ -138,8 +141,11 @@ class MissingLine(CutLabel):
     def tell(self, panel: Concerned | None) -> None:
         """Show the reasons of a panel, all of them in the tooltip; None for no reasons."""
         reasons = reasons_for(panel) if panel is not None else []
+        chosen = f":{panel.chosen_signal}" if panel is not None and panel.chosen_signal else ""
+        asked = [one for one in reasons if chosen and chosen in one.partition(": ")[0]]
         warnings = warnings_for(panel) if panel is not None else []
-        reasons = [*warnings, *(reason for reason in reasons if reason not in warnings)]
+        warnings = [] if asked else warnings
+        reasons = list(dict.fromkeys([*asked, *warnings, *reasons]))
         more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
         before = "" if warnings else "Not shown: "
         self.show_text(f"{before}{reasons[0]}{more}" if reasons else "")

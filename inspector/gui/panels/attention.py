@@ -16,7 +16,7 @@ from inspector.gui.panel.attention.drawing import (
     sides_of_alignment,
     unread_rows,
 )
-from inspector.gui.panel.attention.on_request import listed, quantity_of
+from inspector.gui.panel.attention.on_request import listed, quantity_of, signals_of
 from inspector.gui.panel.attention.quantities import OF_HEADS, ON_REQUEST, of_attention
 from inspector.gui.panel.attention.strip import AttentionStrip
 from inspector.gui.panel.channel_choice import distinct
@@ -82,7 +82,10 @@ class Attention(AttentionStrip):
         self.overview.update(self.capture, self.frame, places, self.channels())
         self._fill_atlas(maps)
         self._share_room()
-        self.options.offer("beside", listed(self._known_beside(), offered=self.can_ask))
+        assert self.capture is not None
+        known, refused = self._known_beside(), signals_of(self.capture.refusals)
+        self.options.offer("beside", listed(known, offered=self.can_ask, refused=refused))
+        self.chosen_signal = self.options.chosen("beside")
         self._offer_strips()
         self._draw_heads()
 
@@ -92,7 +95,7 @@ class Attention(AttentionStrip):
     def _ask_for(self, choice: str, option: str) -> None:
         """What was chosen to be drawn beside a map and is not there yet is computed, and drawn when it is."""
         wanted = quantity_of(option, self._known_beside()) if choice == "beside" else ""
-        if wanted and self.can_ask:
+        if wanted and self.can_ask and (self.capture is None or option not in signals_of(self.capture.refusals)):
             self.wanted.emit((wanted,))
 
     def _fill_atlas(self, maps: list[Channel]) -> None:

@@ -57,7 +57,7 @@ class Residual(Panel):
     hint = (
         "The residual stream of a transformer by layer and step: its norm and gradient, what the model would predict "
         "at every layer (logit lens), rank collapse, massive activations, scales of layer norms. Needs layers in a "
-        "list that attend. Positions: what is added for each, scores by distance, rotary frequencies."
+        "list that attend. Positions: what is added or multiplied for each, scores by distance, rotary frequencies."
     )
     extra = ("residual", "residual/gradient", "residual/lens", "positions")
     needs_height = 220

@@ -33,6 +33,7 @@ class Rest:
         offered: keys that are computed only where they are asked for.
         seconds: about how long the offered ones take, or those that the panel offers to compute; 0: not known.
         refused: why none of what the panel offers to compute can be, in this run; "" where something may be.
+        partly: why some of it cannot be, where something else may be.
         needed: what has to be done before, where this window has not made the capture.
     """
 
@@ -42,6 +43,7 @@ class Rest:
     offered: tuple[str, ...] = ()
     seconds: float = 0.0
     refused: str = ""
+    partly: str = ""
     needed: Needed = NOTHING_NEEDED
 
     @property
@@ -147,8 +149,9 @@ class Background:
         waiting = tuple(key for key in keys if key in queued and key != present)
         shown = present in keys
         reasons = [self.refused.get(key, "") for key in extra] if self._on_screen else []
-        refused = " ".join(dict.fromkeys(reasons)) if all(reasons) else ""
-        return Rest(present if shown else "", self.share if shown else 0.0, waiting, offered, seconds, refused)
+        said = " ".join(dict.fromkeys(filter(None, reasons)))
+        refused, partly = (said, "") if all(reasons) else ("", said)
+        return Rest(present if shown else "", self.share if shown else 0.0, waiting, offered, seconds, refused, partly)
 
     @property
     def count(self) -> int:

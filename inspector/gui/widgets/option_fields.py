@@ -32,8 +32,9 @@ class OptionFields(QWidget):
         layout = QHBoxLayout(self) if in_a_row else QFormLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         for option in self.options:
-            field, words = self._field(option), plain_label(clean(option.name))
-            field.setAccessibleName(clean(option.name))
+            called = clean(option.name.replace("_", " "))
+            field, words = self._field(option), plain_label(called)
+            field.setAccessibleName(called)
             field.setToolTip(tooltip(option.help or option.expected))
             words.setToolTip(field.toolTip())
             self.fields[option.name], self._captions[option.name] = field, words

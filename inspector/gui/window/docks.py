@@ -297,9 +297,12 @@ class Docking:
         return self._panels.told(keys[0]) if keys and self._panels is not None else ""
 
     def raise_useful(self) -> None:
-        """Where the panel on top of a group of tabs is empty, one that is not comes to the top."""
+        """Where the panel on top of a group of tabs is empty, one that is not comes to the top.
+
+        A panel of which what it offers was computed stays, and says why it has nothing to show.
+        """
         for key, panel in (self._panels.made if self._panels is not None else {}).items():
-            if key not in self.seen or panel.state != "empty" or panel.remaining.sentence:
+            if key not in self.seen or panel.state != "empty" or panel.computed or panel.remaining.sentence:
                 continue
             panel.redraw()  # what cannot apply to the model is known only when its run has ended
             full = self._full_beside(key) if panel.state == "empty" and not self.docks[key].isFloating() else ""

@@ -255,7 +255,9 @@ class Readout(QTableWidget):
                 item.setData(DATA, text)
                 item.setToolTip(tooltip(text))
                 item.setFont(plain if value else bold)
-        widths = [min(WIDEST, max(50, self.sizeHintForColumn(at) + 6)) for at in range(1, self.columnCount())]
+        header = self.horizontalHeader()
+        needed = [max(self.sizeHintForColumn(at) + 6, header.sectionSizeHint(at)) for at in range(self.columnCount())]
+        widths = [min(WIDEST, max(50, width)) for width in needed[1:]]
         for column, width in enumerate(widths, start=1):
             self.horizontalHeader().resizeSection(column, width)
         if len(widths) > 1:

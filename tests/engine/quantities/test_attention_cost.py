@@ -150,3 +150,72 @@ def test_groups_of_keys_that_one_layer_makes_are_counted(together: bool) -> None
     np.testing.assert_array_equal(foreseen(model)["0"].flops(STEPS, STEPS), flops[:, 0])
     whole = {"Q, K and V together": 48 * 25} if together else {"Q": 24 * 25, "K and V together": 24 * 25}
     assert parts == {part: whole.get(part, 0) for part in PARTS} | {"O": 24 * 25}
+
+
+class OneQuery(nn.Module):
+    """Attention of one query (b, e) to a memory (b, k, e), with a product or an additive score."""
+
+    def __init__(self, *, additive: bool) -> None:
+        super().__init__()
+        self.additive = additive
+        if additive:
+            self.matrix, self.vector = nn.Linear(16, 5), nn.Linear(5, 1, bias=False)
+
+    def forward(self, query: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
+        if self.additive:
+            pairs = torch.cat((query[:, None].expand_as(memory), memory), -1)
+            scores = self.vector(torch.tanh(self.matrix(pairs)))[..., 0]
+        else:
+            scores = (memory @ query[..., None])[..., 0]
+        y: torch.Tensor = (scores.softmax(-1)[:, None] @ memory)[:, 0]
+        return y
+
+
+class StepByStep(nn.Module):
+    """A loop that attends once a step, as a recurrent decoder does."""
+
+    def __init__(self, *, additive: bool) -> None:
+        super().__init__()
+        self.cell, self.attend = nn.GRUCell(8, 8), OneQuery(additive=additive)
+        self.first = nn.Parameter(torch.randn(1, 8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        memory = torch.cat((x, x[:, :2]), 1)
+        state, out = self.first.expand(len(x), -1), []
+        for step in range(x.shape[1]):
+            state = self.cell(self.attend(state, memory) + x[:, step], state)
+            out.append(state)
+        return torch.stack(out, 1)
+
+
+def test_the_time_of_a_decoder_is_that_of_all_its_steps() -> None:
+    x = torch.randn(STEPS, 8, generator=torch.Generator().manual_seed(1))
+    with inspector.run(StepByStep(additive=False), x.numpy(), only=["attention/cost"]) as capture:
+        assert capture.channel("attend:attention/seconds").method.endswith(f"times the {STEPS} calls of this run")
+        flops = capture.array("attend:attention/flops")
+    assert flops[4, 0] == flops[5, 0] == 2 * STEPS * (STEPS + 2) * 8
+
+
+def test_multiplications_of_an_additive_score_are_not_counted_as_products() -> None:
+    x = torch.randn(STEPS, 8, generator=torch.Generator().manual_seed(1))
+    with inspector.run(StepByStep(additive=True), x.numpy(), only=["attention/cost"]) as capture:
+        assert "attend:attention/flops" not in capture.channels
+        assert capture.array("attend:attention/parameters")[-1] == 17 * 5 + 5
+        (reason,) = [one.reason for one in capture.refusals if one.channel == "attend:attention/flops"]
+    assert "not counted" in reason
+
+
+@pytest.mark.parametrize(("additive", "title"), [(False, "q·k by dimension"), (True, "score by hidden unit")])
+def test_a_decoder_with_an_additive_score_has_no_products_of_queries_and_keys(additive: bool, title: str) -> None:
+    model = StepByStep(additive=additive)
+    x = torch.randn(STEPS, 8, generator=torch.Generator().manual_seed(1))
+    with inspector.run(model, x.numpy(), only=["attention/pair@query=1@key=3"]) as capture:
+        channel, parts = capture.channel("attend:attention/pair"), capture.array("attend:attention/pair")[0]
+    assert channel.title == title
+    query, key = model(x[None])[0, 0].detach(), x[3]
+    if additive:
+        with torch.no_grad():
+            units = torch.tanh(model.attend.matrix(torch.cat((query, key)))) * model.attend.vector.weight[0]
+    else:
+        units = query * key
+    np.testing.assert_allclose(parts, units.numpy(), atol=1e-6)

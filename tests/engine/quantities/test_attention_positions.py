@@ -247,7 +247,7 @@ def test_a_bias_by_distance_is_read_off_the_scores_and_has_no_spread() -> None:
     distances = np.arange(STEPS)
     np.testing.assert_allclose(arrays["positions/scores"], [-0.5 * distances, -0.125 * distances], atol=1e-5)
     np.testing.assert_allclose(arrays["positions/scores_spread"], 0.0, atol=1e-3)
-    assert "no positions, or has them in its scores alone" in refused["positions/encoding"]
+    assert "has no positions, has them in its scores alone" in refused["positions/encoding"]
     assert "not turned" in refused["positions/frequency"]
 
 

@@ -31,6 +31,12 @@ NO_LAYERS = (
 )
 
 
+NO_STACK = (
+    "The attention of this model ({}) is part of a recurrent module, which no layers surround, so there is no residual "
+    "stream."
+)
+
+
 @dataclass(slots=True)
 class Stream:
     """One stack of layers.
@@ -83,7 +89,9 @@ class Stream:
 
 def streams(trace: Trace) -> tuple[Any, list[Stream]]:
     """(the output of one more call with its graph, the streams of its stacks of layers). Raises Unsupported."""
-    subject = trace.subject
+    subject, why = trace.subject, no_stack(trace)
+    if why:
+        raise Unsupported(why)
     with undisturbed(subject.model, trace.seed), following(subject.model):
         batch = subject.placed(with_gradients(trace.batch))
         try:
@@ -94,6 +102,25 @@ def streams(trace: Trace) -> tuple[Any, list[Stream]]:
     if not found:
         raise Unsupported(NO_LAYERS)
     return output, found
+
+
+def no_stack(trace: Trace) -> str:
+    """Why there are no layers, from where attentions and recurrences lie; "" where there may be some.
+
+    That is where all attention is to another sequence, lies in no list of modules, and every module around it has a
+    recurrence inside: a decoder whose states carry what it knows is no layer of a residual stream, whatever its shape.
+    """
+    modules = dict(trace.subject.model.named_modules())
+    cells = [f"{one.place}." for one in trace.recurrences]
+    for attention in trace.attentions:
+        words = _module_of(attention.place, modules).split(".")
+        around = [".".join(words[:count]) for count in range(len(words) + 1)]
+        listed = any(isinstance(modules.get(one), (nn.ModuleList, nn.Sequential)) for one in around[:-1])
+        recurrent = all(any(cell.startswith(f"{one}.") for cell in cells) for one in around[1:-1])
+        if listed or not recurrent or not cells or attention.of_itself or not attention.source_known:
+            return ""
+    places = ", ".join(dict.fromkeys(one.place for one in trace.attentions))
+    return NO_STACK.format(places) if places else ""
 
 
 def _stream(trace: Trace, name: str, layers: list[ModuleCall], calls: list[ModuleCall]) -> Stream:

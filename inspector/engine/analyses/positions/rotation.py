@@ -19,17 +19,22 @@ LENGTH, ANGLE = 2e-3, 2e-2
 """By how much a pair may change its length, relative to the largest query, and its angle from a line, in radians."""
 ROUNDINGS = 3.0
 """How many roundings of the model's type a component may be off besides: its sine, its cosine, their products."""
-LEAST_TURN = 0.5
-"""Radians that one pair at least turns in the run. Small encodings that are added change queries too little to tell
-them from slow turns; the fastest pair of rotary positions turns one radian a step."""
+EXACT = (2e-5, 1e-3)
+"""The same where lengths are kept to rounding, which no added encoding does: then slow turns count, and lengths that
+change by one factor a step."""
+LEAST_TURN, LEAST_EXACT_TURN = 0.5, 0.02
+"""Radians that one pair at least turns in the run, and one of an exact rotation. Small encodings that are added change
+queries too little to tell them from slow turns; the fastest pair of rotary positions turns one radian a step."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rotation:
-    """(a, p) radians a step of every pair of components of each head, NaN where a pair is 0; which pairs they are."""
+    """(a, p) radians a step of every pair of components of each head, NaN where a pair is 0; which they are; whether
+    their lengths change by a factor a step (xPos, Sun et al. 2022)."""
 
     frequencies: Tensor
     pairs: str
+    grows: bool = False
 
 
 def rotation(queries: Tensor, eps: float = 0.0) -> Rotation | None:
@@ -49,7 +54,7 @@ def rotation(queries: Tensor, eps: float = 0.0) -> Rotation | None:
         for said, pairs in _pairs(queries[..., :turned]) if seen <= turned <= width else ():
             found = _frequencies(pairs, size, ROUNDINGS * eps)
             if found is not None:
-                return Rotation(found, said)
+                return Rotation(found[0], said, found[1])
     return None
 
 
@@ -60,19 +65,35 @@ def _pairs(own: Tensor) -> Iterator[tuple[str, Tensor]]:
     yield NEIGHBOURS, torch.complex(own[..., 0::2].contiguous(), own[..., 1::2].contiguous())
 
 
-def _frequencies(pairs: Tensor, size: float, rounding: float) -> Tensor | None:
-    """(a, p) of pairs (a, t, p) as complex numbers; None where one of them changes its length or its pace."""
+def _frequencies(pairs: Tensor, size: float, rounding: float) -> tuple[Tensor, bool] | None:
+    """((a, p) of pairs (a, t, p) as complex numbers, whether they grow); None where one of them changes its length or
+    its pace."""
     lengths = pairs.abs()
     there = lengths[:, 0] > 1e-4 * size
     if not bool(there.any()):
         return None
-    steady = ((lengths - lengths[:, :1]).abs() <= (LENGTH + rounding) * size).all(1)
     turns = torch.angle(pairs[:, 1:] * pairs[:, :-1].conj())
     phases = torch.cat([torch.zeros_like(turns[:, :1]), turns.cumsum(1)], 1)
-    steps = torch.arange(phases.shape[1], dtype=torch.float64)[None, :, None]
-    pace = (phases * (steps - steps.mean())).sum(1) / ((steps - steps.mean()) ** 2).sum()
-    line = phases - phases.mean(1, keepdim=True) - pace[:, None] * (steps - steps.mean())
-    allowed = ANGLE + (2 * LENGTH + rounding) * size / lengths[:, 0].clamp_min(1e-300)
-    even = (line.abs().amax(1) <= allowed) | ~there
-    turns_enough = bool((pace.abs() * (phases.shape[1] - 1) >= LEAST_TURN)[there].any())
-    return pace.abs().where(there, torch.nan) if turns_enough and bool((steady & even).all()) else None
+    pace, line = _line(phases)
+    off = (phases - line).abs().amax(1)
+    shares = size / lengths[:, 0].clamp_min(1e-300)
+    turned = float((pace.abs() * (phases.shape[1] - 1))[there].max())
+    constant = (lengths - lengths[:, :1]).abs().amax(1) / size
+    growing = (lengths - _line(lengths.clamp_min(1e-300).log())[1].exp()).abs().amax(1) / size
+    for changed, (length, angle), least, grows in (
+        (constant, (LENGTH + rounding, ANGLE), LEAST_TURN, False),
+        (constant, EXACT, LEAST_EXACT_TURN, False),
+        (growing, EXACT, LEAST_EXACT_TURN, True),
+    ):
+        even = (off <= angle + (length + min(length, LENGTH)) * shares) | ~there
+        if turned >= least and bool(((changed <= length) & even).all()):
+            return pace.abs().where(there, torch.nan), grows
+    return None
+
+
+def _line(values: Tensor) -> tuple[Tensor, Tensor]:
+    """((a, p) the slope by step, (a, t, p) the line) of least squares through (a, t, p)."""
+    steps = torch.arange(values.shape[1], dtype=torch.float64)[None, :, None]
+    steps = steps - steps.mean()
+    slope = (values * steps).sum(1) / (steps**2).sum()
+    return slope, values.mean(1, keepdim=True) + slope[:, None] * steps

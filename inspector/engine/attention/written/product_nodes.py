@@ -161,9 +161,16 @@ def _sliced(node: Any, shape: tuple[int, ...]) -> Changed:
     return Changed(sizes, lambda given: given[(slice(None),) * axis + (part,)])
 
 
+def _selected(node: Any, shape: tuple[int, ...]) -> Changed:
+    sizes = tuple(node._saved_self_sym_sizes)
+    axis, index = signed(node._saved_dim) % len(sizes), signed(node._saved_index)
+    return Changed(sizes, lambda given: given.select(axis, index))
+
+
 MOVES: dict[str, Callable[[Any, tuple[int, ...]], Changed]] = {
     **dict.fromkeys(("ViewBackward0", "UnsafeViewBackward0", "SqueezeBackward0", "SqueezeBackward1"), _view),
     **dict.fromkeys(("ReshapeAliasBackward0", "SqueezeBackward2"), _view),
     "ExpandBackward0": _expanded, "TransposeBackward0": _transposed, "TBackward0": _turned,
     "PermuteBackward0": _permuted, "UnsqueezeBackward0": _unsqueezed, "SliceBackward0": _sliced,
+    "SelectBackward0": _selected,
 }  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 
 from inspector.engine.analyses.attention.attended import values_again
@@ -17,6 +19,7 @@ from inspector.engine.analyses.attention.attention_cost import (
 )
 from inspector.engine.analyses.attention.attention_time import TIMES, between, measured_rates, shortest
 from inspector.engine.analyses.attention.head_maps import known, with_heads
+from inspector.engine.analyses.attention.own_scores import as_queries_and_keys, products_of
 from inspector.engine.analyses.module_calls import ModuleCall, module_calls
 from inspector.engine.analyses.rerun import undisturbed
 from inspector.engine.attention.rows import Rows
@@ -29,6 +32,9 @@ from inspector.records.catalogue import ATTENTION
 
 NAME = "attention/cost"
 OTHERS = (256, 1024, 4096, 16384)
+GUESSED = "; keys are taken to be as wide as values"
+CALLED = "; times the {} calls of this run"
+NOT_COUNTED = "{} Multiplications, memory and time of other scores are not counted."
 NUMBERS = Describe(
     kind="attention_cost", title="parameters of attention", formula="numbers of each part, by the names of its layers",
     method="counted", compare="separate",
@@ -77,6 +83,24 @@ def cost(trace: Trace, emit: Emitter) -> None:
         _write(trace, emit, attention, call)
 
 
+def _key_width(trace: Trace, attention: Attention, numbers: Mapping[str, int]) -> tuple[int, str]:
+    """(components of a query and a key; what is to be said of that), from the products that scores are where a model
+    computes its weights itself. numbers: its parameters by part.
+
+    Raises Unsupported where scores are no products of queries and keys, or may not be, since layers of other names
+    make them.
+    """
+    if attention.weights is None:
+        return int(attention.query.shape[-1]), ""
+    try:
+        products_of(trace, attention)
+    except Unsupported:
+        if numbers["other"] and not (numbers["Q"] or numbers["K"] or numbers[ALL]):
+            raise
+        return int(known(attention).calls[0].value.shape[-1]), GUESSED
+    return int(as_queries_and_keys(trace, attention).query.shape[-1]), ""
+
+
 def _calls(trace: Trace) -> dict[str, ModuleCall]:
     """The first call of every module, by name; the model itself is "model"."""
     subject = trace.subject
@@ -89,14 +113,14 @@ def _calls(trace: Trace) -> dict[str, ModuleCall]:
     return {call.name or "model": call for call in reversed(calls)}
 
 
-def shape_of(attention: Attention, call: ModuleCall) -> Shape:
-    """The sizes of an attention; without its own projections the stream is what the module was given."""
+def shape_of(attention: Attention, call: ModuleCall, key: int) -> Shape:
+    """The sizes of an attention, with `key` components of a key; without its own projections the stream is what the
+    module was given."""
     heads = known(attention)
     count, _, value = heads.calls[0].value.shape
     numbers = parameters(call.module)
     out = 0 if heads.weight is None else int(heads.weight.shape[2])
     width = out if call.given is None else int(call.given.shape[-1])
-    key = int(attention.query.shape[-1]) if attention.weights is None else value
     groups = count
     if numbers["V"] and width:  # a weight (groups · value, e), and a bias
         groups = max(1, min(count, numbers["V"] // (width * value)))
@@ -109,31 +133,39 @@ def shape_of(attention: Attention, call: ModuleCall) -> Shape:
 
 
 def _write(trace: Trace, emit: Emitter, attention: Attention, call: ModuleCall) -> None:
-    rows, shape, place = Rows(attention, trace.look_at), shape_of(attention, call), attention.place
+    rows, place = Rows(attention, trace.look_at), attention.place
     numbers = parameters(call.module)
-    lengths = [(rows.queries, rows.keys), *((n, n) for n in OTHERS)]
-    labels = {"length": ("this run", *(str(n) for n in OTHERS))}
-    entry = 4 if call.result is None else call.result.element_size()
-    flops = torch.tensor([shape.flops(*one) for one in lengths], dtype=torch.float64).T
-    memory = torch.tensor([shape.memory(*one, entry) for one in lengths], dtype=torch.float64).T
     parts = torch.tensor([numbers[part] for part in PARTS], dtype=torch.int64)
     channel = NUMBERS.channel(
         f"{place}:attention/parameters", ("part",), (len(PARTS),), "int64", labels={"part": PARTS}
     )
     emit.array(channel, parts)
+    try:
+        key, said = _key_width(trace, attention, numbers)
+    except Unsupported as reason:
+        emit.refuse(f"{place}:attention/flops", NOT_COUNTED.format(str(reason)))
+        return
+    shape = shape_of(attention, call, key)
+    lengths = [(rows.queries, rows.keys), *((n, n) for n in OTHERS)]
+    labels = {"length": ("this run", *(str(n) for n in OTHERS))}
+    entry = 4 if call.result is None else call.result.element_size()
+    flops = torch.tensor([shape.flops(*one) for one in lengths], dtype=torch.float64).T
+    memory = torch.tensor([shape.memory(*one, entry) for one in lengths], dtype=torch.float64).T
     for signal, about, values, names in (
         ("flops", FLOPS, flops, FLOP_PARTS), ("memory", MEMORY, memory, MEMORY_PARTS),
     ):  # fmt: skip
         channel = about.channel(
             f"{place}:attention/{signal}", ("part", "length"), tuple(values.shape), "float64",
-            labels={**labels, "part": names},
+            labels={**labels, "part": names}, method=f"{about.method}{said}",
         )  # fmt: skip
         emit.array(channel, values)
     like = next(one for one in (call.result, attention.weights, attention.query) if one is not None)
-    seconds = between(shape, _seconds(trace, call, like.device), lengths, measured_rates(shape, like))
+    times = len(known(attention).calls)  # a decoder calls it once for each query
+    seconds = between(shape, times * _seconds(trace, call, like.device), lengths, measured_rates(shape, like))
     channel = TIME.channel(
         f"{place}:attention/seconds", ("statistic", "length"), tuple(seconds.shape), "float64",
         labels={**labels, "statistic": ("from", "to")},
+        method=TIME.method + (CALLED.format(times) if times > 1 else ""),
     )  # fmt: skip
     emit.array(channel, seconds)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.attention.own_scores import UNKNOWN, products_of
+from inspector.engine.analyses.attention.own_scores import UNKNOWN, as_queries_and_keys, products_of
 from inspector.engine.attention.rows import Rows
 from inspector.engine.attention.statistics import method, refusal
 from inspector.engine.errors import Unsupported
@@ -84,6 +84,16 @@ def _write(trace: Trace, emit: Emitter, attention: Attention, rows: Rows, query:
     emit.array(channel, keys.to(torch.int32))
 
 
+def _of_queries_and_keys(trace: Trace, attention: Attention) -> bool:
+    """Whether the second vector is that of the key alone. Of a single call with one query nothing shows that; of
+    several, as of a decoder, it is seen from whether they have the same keys."""
+    try:
+        as_queries_and_keys(trace, attention)
+    except Unsupported:
+        return False
+    return True
+
+
 def _products(trace: Trace, attention: Attention, query: int, keys: Tensor) -> tuple[Tensor, Describe, str]:
     """((a, d) scale · q_d k_d, what they are, what is added as text) of a query and a key of each head (a,).
 
@@ -96,7 +106,7 @@ def _products(trace: Trace, attention: Attention, query: int, keys: Tensor) -> t
     call, row = call_of(made, query)
     if int(keys.max()) >= call.at_left.shape[2]:
         raise Unsupported(UNKNOWN.format(attention.place, f"query {query} has no key {int(keys.max())}"))
-    about = ABOUT if call.queries_and_keys() else ADDITIVE
+    about = ABOUT if _of_queries_and_keys(trace, attention) else ADDITIVE
     found = call.of_pair(row, keys)
     rest = call.scores[torch.arange(len(keys), device=keys.device), row, keys] - found.sum(-1)
     more = ", ".join(f"{number:.4g}" for number in rest[:MOST_HEADS].tolist())

@@ -3,26 +3,22 @@ frequencies."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.attention.attended import recorded
-from inspector.engine.analyses.positions.added import Encoding, Operands, encodings, watching
+from inspector.engine.analyses.attention.attended import NOT_SEEN
+from inspector.engine.analyses.positions.added import Encoding
 from inspector.engine.analyses.positions.by_distance import by_distance, cosine, scores_by_distance
-from inspector.engine.analyses.positions.one_token import one_token
+from inspector.engine.analyses.positions.one_token_runs import runs
 from inspector.engine.analyses.positions.rotation import LEAST_STEPS, rotation
 from inspector.engine.analyses.positions.tables import COMPUTED, Table, formula_of, table_of
-from inspector.engine.analyses.rerun import undisturbed
-from inspector.engine.attention.rows import Rows
 from inspector.engine.attention.statistics import NOT_KNOWN, refusal
 from inspector.engine.errors import Unsupported
-from inspector.engine.hooks.module_stack import CalledModules
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_run
-from inspector.engine.trace.step_axes import axes_beside
 from inspector.engine.trace.trace import Attention, Trace
 from inspector.records import ANSWER_DOMAIN
 from inspector.records.catalogue import ATTENTION
@@ -33,9 +29,9 @@ MOST = 2048
 STATISTICS = ("mean", "least", "largest")
 CONSTANT = "in a run on one token repeated"
 NONE = (
-    "Nothing was seen that the model adds or puts beside its stream for a position: it has no positions, or has them "
-    "in its scores alone (rotary, a bias by distance), in a product, one step at a time, or of as many components as "
-    "there are steps."
+    "Nothing was seen that the model adds to its stream, multiplies it by or puts beside it for a position alone: it "
+    "has no positions, has them in its scores alone (rotary, a bias by distance), or makes them from the tokens too (a "
+    "convolution, a recurrent layer, a gate)."
 )
 ONE_STEP = "The sequence has one step, and what depends on the position is found by comparing steps."
 TOO_SHORT = "Queries of {} are {}, and whether they turn by a fixed angle a step is seen from {} on."
@@ -43,12 +39,15 @@ STEPS = "{} has {} positions, of which the first {} are compared with each other
 OTHER = "{} attends to another sequence, so its queries and keys have no distance."
 GENERATED = "Steps of {} are those of the output, whose tokens the model or its targets choose: not one token repeated."
 NOT_ROTARY = (
-    "Queries of {} are not turned by a fixed angle a step where all tokens are the same: nothing rotary was seen."
+    "Queries of {} are not turned by a fixed angle a step where all tokens are the same: nothing rotary was seen (what "
+    "a norm makes of positions that are added besides would hide it)."
 )
-KNOWN_WEIGHTS = "{} computes its weights itself, so its queries were not seen as they are turned."
+KNOWN_WEIGHTS = "{} computes its weights itself, and its queries were not seen as they are turned: {}."
+GROWS = "; their lengths change by a factor a step (xPos)"
+BETWEEN_TOKENS = "; of the difference of two tokens' queries, in which positions that are added are not"
 ENCODING = Describe(
     kind="positions", title="encoding of positions", scale="diverging", source="Vaswani et al. 2017, section 3.5",
-    formula="p_i, which is added to the stream, or put beside it, at position i",
+    formula="p_i, which is added to the stream, multiplied onto it, or put beside it, at position i",
 )  # fmt: skip
 COSINE = Describe(
     kind="positions", title="cosine of two positions", formula="p_i·p_j / (‖p_i‖ ‖p_j‖)", scale="diverging",
@@ -75,18 +74,11 @@ FREQUENCY = Describe(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Runs:
-    """Encodings of positions, and the attentions of the second of two runs on one token repeated."""
-
-    encodings: list[Encoding]
-    attentions: list[Attention]
-
-
 @QUANTITIES.register(NAME)
 @per_run(
     summary="positions: encodings, their similarity by distance, scores by distance, rotary frequencies", order=62,
-    default=False, needs=(ATTENTION,), cost="two more calls of the model", work=lambda run: run.call * 4,
+    default=False, needs=(ATTENTION,), cost="two more calls of the model, four where it writes its attention itself",
+    work=lambda run: run.call * 8,
 )  # fmt: skip
 def positions(trace: Trace, emit: Emitter) -> None:
     """Write, of each encoding, `PLACE:positions/encoding` (position, component), `…/cosine` (position, other) and
@@ -98,52 +90,47 @@ def positions(trace: Trace, emit: Emitter) -> None:
     if not trace.attentions:
         return
     try:
-        found = _runs(trace)
+        found = runs(trace)
     except Unsupported as reason:
         emit.refuse(f"{trace.attentions[0].place}:{NAME}", str(reason))
         return
-    if not found.encodings:
+    tables: list[tuple[Encoding, Table]] = []
+    for one in found.encodings:
+        table = table_of(trace.subject.model, one.rows, one.place, one.eps)
+        known = any(_same(one, table, *other) for other in tables)
+        if _is_one(one, table) and (table.kind == COMPUTED or not known):  # an encoder and a decoder may share one
+            before = sum(other.place == one.place for other, _ in tables)
+            tables.append((one, table))
+            _write_encoding(emit, one, table, f"_{before}" if before else "")
+    if not tables:
         emit.refuse(
             f"model:{NAME}/encoding", NONE if trace.batch.length > 1 or not trace.batch.first.axis else ONE_STEP
         )
-    tables: list[tuple[str, Table]] = []
-    for one in found.encodings:
-        rows = one.rows[: trace.batch.length] if len(one.rows) == trace.batch.steps else one.rows
-        table = table_of(trace.subject.model, rows, one.place)
-        known = any((table.name, table.first) == (other.name, other.first) for _, other in tables)
-        if table.kind == COMPUTED or not known:  # an encoder and a decoder may share one
-            before = sum(place == one.place for place, _ in tables)
-            tables.append((one.place, table))
-            _write_encoding(emit, one, table, f"_{before}" if before else "")
     again = {one.place: one for one in found.attentions}
     for attention in trace.attentions:
-        _write_attention(emit, again.get(attention.place, attention), attention.place in again)
+        queries = found.queries.get(attention.place, NOT_SEEN)
+        _write_attention(emit, again.get(attention.place, attention), attention.place in again, queries)
 
 
-def _runs(trace: Trace) -> Runs:
-    """Two calls of the model. Raises Unsupported."""
-    counts = {one.steps for one in trace.batch.named.values() if one.axis} | {one.steps for one in axes_beside(trace)}
-    place = CalledModules(trace.subject.model).place
-    seen: list[list[Operands]] = []
-    attentions: list[Attention] = []
-    for which in (0, 1):
-        batch = one_token(trace, which)
-        with (
-            undisturbed(trace.subject.model, trace.seed), torch.no_grad(),
-            watching(place, counts, seen[0] if seen else ()) as operands,
-        ):  # fmt: skip
-            attentions = recorded(trace, batch)[1]
-        seen.append(operands)
-    return Runs(encodings(seen[0], seen[1], counts), attentions)
+def _is_one(found: Encoding, table: Table) -> bool:
+    """Whether an operand whose axes leave it open is an encoding of positions: a table of the model has it, which does
+    not have as many rows as components (a bias of scores may), or the usual formula gives it."""
+    square = len(table.rows) == table.rows.shape[1]
+    of_table = table.kind != COMPUTED and not square
+    return found.certain or of_table or bool(formula_of(found.rows, found.eps))
+
+
+def _same(one: Encoding, table: Table, other: Encoding, known: Table) -> bool:
+    """Whether two encodings are one table, taken in the same way."""
+    return (one.how, table.name, table.first, table.factor) == (other.how, known.name, known.first, known.factor)
 
 
 def _write_encoding(emit: Emitter, found: Encoding, table: Table, number: str) -> None:
     whole, name = table.rows, f"{found.place}:{NAME}"
-    what = table.kind if table.kind == COMPUTED else f"{table.kind} {table.name!r}"
-    about = f"{what}, {found.how}" + (f"; step 0 has row {table.first}" if table.first else "")
+    about = f"{table.said}, {found.how}" + (f"; step 0 has row {table.first}" if table.first else "")
     channel = ENCODING.channel(
         f"{name}/encoding{number}", ("position", "component"), tuple(whole.shape), "float32",
-        method=f"{about}; {formula_of(whole[table.first :]) or 'no usual formula'}",
+        method=f"{about}; {formula_of(whole[table.first :], table.eps) or 'no usual formula'}",
     )  # fmt: skip
     emit.array(channel, whole.float())
     compared = whole[:MOST]
@@ -159,7 +146,7 @@ def _write_encoding(emit: Emitter, found: Encoding, table: Table, number: str) -
         emit.array(channel, values.float())
 
 
-def _write_attention(emit: Emitter, attention: Attention, seen: bool) -> None:
+def _write_attention(emit: Emitter, attention: Attention, seen: bool, queries: tuple[Tensor, ...] | str) -> None:
     """Scores by distance, and frequencies, of one attention in the run on one token."""
     name = f"{attention.place}:{NAME}"
     reason = refusal(attention)
@@ -176,7 +163,7 @@ def _write_attention(emit: Emitter, attention: Attention, seen: bool) -> None:
         _write_scores(emit, attention, name)
     except Unsupported as unknown:
         emit.refuse(f"{name}/scores", str(unknown))
-    _write_frequencies(emit, attention, name)
+    _write_frequencies(emit, attention, name, queries)
 
 
 def _write_scores(emit: Emitter, attention: Attention, name: str) -> None:
@@ -193,21 +180,24 @@ def _write_scores(emit: Emitter, attention: Attention, name: str) -> None:
         emit.array(channel, values.float())
 
 
-def _write_frequencies(emit: Emitter, attention: Attention, name: str) -> None:
-    reason, found = NOT_ROTARY.format(attention.place), None
-    if attention.weights is not None:
-        reason = KNOWN_WEIGHTS.format(attention.place)
-    elif attention.query.shape[2] < LEAST_STEPS:
-        reason = TOO_SHORT.format(attention.place, attention.query.shape[2], LEAST_STEPS)
-    else:
-        queries: Tensor = Rows(attention, 0).scaled[0]  # type: ignore[index]
-        found = rotation(queries, torch.finfo(attention.query.dtype).eps)
-    if found is None:
+def _write_frequencies(emit: Emitter, attention: Attention, name: str, queries: tuple[Tensor, ...] | str) -> None:
+    if isinstance(queries, str):
+        emit.refuse(f"{name}/frequency", KNOWN_WEIGHTS.format(attention.place, queries))
+        return
+    if queries[0].shape[1] < LEAST_STEPS:
+        reason = TOO_SHORT.format(attention.place, queries[0].shape[1], LEAST_STEPS)
         emit.refuse(f"{name}/frequency", reason)
+        return
+    eps = torch.finfo(queries[0].dtype if attention.weights is not None else attention.query.dtype).eps
+    found, said = rotation(queries[0], eps), ""
+    if found is None and len(queries) > 1:
+        found, said = rotation(queries[0].double() - queries[1].double(), eps), BETWEEN_TOKENS
+    if found is None:
+        emit.refuse(f"{name}/frequency", NOT_ROTARY.format(attention.place))
         return
     values = found.frequencies
     channel = FREQUENCY.channel(
         f"{name}/frequency", ("head", "pair"), tuple(values.shape), "float64", module=attention.module,
-        method=f"{FREQUENCY.method}; {found.pairs}",
+        method=f"{FREQUENCY.method}; {found.pairs}{GROWS if found.grows else ''}{said}",
     )  # fmt: skip
     emit.array(channel, values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.attention.residual_stream import Readout, Stream, reading, streams
+from inspector.engine.analyses.attention.residual_stream import Readout, Stream, no_stack, reading, streams
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
@@ -37,7 +37,7 @@ PROBABILITY = Describe(
 @per_run(
     summary="logit lens: the scores that the model's final norm and head read off every layer", order=61,
     default=False, needs=(ATTENTION,), cost="one more call, and the head for every layer",
-    work=lambda run: run.call * 6,
+    work=lambda run: run.call * 6, limit=no_stack,
 )  # fmt: skip
 def lens(trace: Trace, emit: Emitter) -> None:
     """Write `STACK:residual/lens_divergence`, `…_rank`, `…_token` and `…_probability` (layer, step) of the stack off

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from inspector.engine.analyses.attention.residual_stream import Stream, streams
+from inspector.engine.analyses.attention.residual_stream import Stream, no_stack, streams
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
@@ -44,7 +44,7 @@ SCALE_STATISTICS = ("mean", "least", "largest", "spread")
 @QUANTITIES.register(NAME)
 @per_run(
     summary="the residual stream: norms, rank collapse, massive activations, scales of layer norms", order=60,
-    default=False, needs=(ATTENTION,), cost="one more call of the model", work=lambda run: run.call * 3,
+    default=False, needs=(ATTENTION,), cost="one more call of the model", work=lambda run: run.call * 3, limit=no_stack,
 )  # fmt: skip
 def residual(trace: Trace, emit: Emitter) -> None:
     """Write, of each stack of layers, `STACK:residual/norm` (layer, step), `…/rank` and `…/massive` (statistic,

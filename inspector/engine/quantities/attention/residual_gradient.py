@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 
 from inspector.engine.analyses.attention.attended import TARGET, Target, chosen
-from inspector.engine.analyses.attention.residual_stream import streams
+from inspector.engine.analyses.attention.residual_stream import no_stack, streams
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
@@ -28,7 +28,8 @@ CUT = "The {} is not connected to the layers by autograd (no_grad or detach insi
 @QUANTITIES.register(NAME)
 @per_run(
     summary="gradient of the loss at the residual stream, by layer and position", order=61, default=False,
-    needs=(ATTENTION,), cost="a second forward and backward pass", work=lambda run: run.call * 4, options=TARGET,
+    needs=(ATTENTION,), cost="a second forward and backward pass", work=lambda run: run.call * 4, limit=no_stack,
+    options=TARGET,
 )  # fmt: skip
 def gradient(trace: Trace, emit: Emitter, of: str = "loss", step: int = -1, token: int = -1) -> None:
     """Write `STACK:residual/gradient` (layer, step) of each stack of layers; NaN where no gradient arrives."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+
+from inspector.records import Refusal
 
 QUERIES_AND_KEYS = "attention/queries_and_keys"
 MAPS = {
@@ -27,11 +29,22 @@ OF_HEADS = {
 }
 """The same of numbers of heads."""
 NOT_YET = "{}: computed when chosen"
+REFUSED = "{}: not of this run"
 
 
-def listed(known: Mapping[str, str], *, offered: bool) -> dict[str, str]:
-    """Signal → title of what can be chosen: what there is, then what would be computed where that is `offered`."""
-    others = {signal: NOT_YET.format(title) for signal, (_, title) in MAPS.items() if signal not in known}
+def signals_of(refusals: Iterable[Refusal]) -> set[str]:
+    """The signals of channels that could not be computed."""
+    return {one.channel.rpartition(":")[2] for one in refusals}
+
+
+def listed(known: Mapping[str, str], *, offered: bool, refused: Collection[str] = ()) -> dict[str, str]:
+    """Signal → title of what can be chosen: what there is, then what would be computed where that is `offered`, or was
+    `refused`."""
+    others = {
+        signal: (REFUSED if signal in refused else NOT_YET).format(title)
+        for signal, (_, title) in MAPS.items()
+        if signal not in known
+    }
     return {"": "nothing", **known, **(others if offered else {})}
 
 

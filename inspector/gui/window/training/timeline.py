@@ -9,7 +9,7 @@ from PySide6.QtGui import QColor, QFont, QFontMetricsF, QKeyEvent, QMouseEvent, 
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from inspector.gui.widgets.described import InWords, Role, value_changed
-from inspector.gui.widgets.numbers import round_numbers, short
+from inspector.gui.widgets.numbers import short
 from inspector.gui.widgets.plain_text import clean, tooltip
 from inspector.gui.widgets.theme import LIGHT, Theme
 from inspector.gui.widgets.type_scale import small_points
@@ -287,7 +287,7 @@ class TimelineView(InWords, QWidget):
         painter.drawLine(QPointF(NAMES, top), QPointF(NAMES + self._room, top))
         painter.setPen(QColor(self.theme.muted))
         metrics, right = QFontMetricsF(painter.font()), -1.0
-        for place in round_numbers(self.data.low, self.data.high, max(2.0, self._room / 90)):
+        for place in self.data.places(max(2.0, self._room / 90)):
             text = f"{place:,.10g}"
             width = metrics.horizontalAdvance(text)
             left = min(self.x_of(place) - width / 2, self.width() - width - 2)

@@ -10,12 +10,14 @@ import numpy.typing as npt
 
 from inspector.capture import Capture, Curve, curves_of, notes, points_of
 from inspector.capture.curves import SERIES
+from inspector.gui.widgets.numbers import round_numbers
 from inspector.records import Event, Frame
 
 Floats = npt.NDArray[np.float64]
 LANE_ROLES = ("loss", "gradient norm", "learning rate")
 MOST_LANES = 3
-
+COUNTED = ("frame", "iteration")
+"""Axes on which there is nothing between two whole numbers."""
 
 SQUEEZED = 8.0
 """A lane of 14 pixels whose greatest number is so many times beyond the last percentile would be flat, within two
@@ -44,6 +46,12 @@ class TimelineData:
     high: float = 1.0
     offered: tuple[tuple[str, str], ...] = field(default=())
     """(key, name) of every curve that may be a lane."""
+
+    def places(self, room: float) -> list[float]:
+        """Round numbers along the axis, at most about `room` of them; whole ones where frames or iterations are
+        counted."""
+        found = round_numbers(self.low, self.high, room)
+        return [one for one in found if one == round(one)] if self.word in COUNTED else found
 
     @property
     def empty(self) -> bool:
