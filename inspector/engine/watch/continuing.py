@@ -57,15 +57,15 @@ class Continuing(Measure):
             formula="share of the rows whose first state is, bit for bit, one that the call before ended with, not 0",
         ),
         About(
-            name=FOLLOWS, title="first steps after what their state read", unit="nat", method=_METHOD, column=(LAG, LAG),
+            name=FOLLOWS, title="first steps after what their state saw", unit="nat", method=_METHOD, column=(LAG, LAG),
             formula=f"{_SCORE}: what a row begins with, after what the row ended with whose state it got",
         ),
         About(
-            name=OTHERS, title="first steps after what other rows read", unit="nat", method=_METHOD, column=(LAG, LAG),
+            name=OTHERS, title="first steps after what other rows saw", unit="nat", method=_METHOD, column=(LAG, LAG),
             formula=f"{_SCORE}: what a row begins with, after what the other rows ended with",
         ),
         About(
-            name=WITHIN, title="steps after earlier ones of their sequence", unit="nat", method=_METHOD, column=(LAG, LAG),
+            name=WITHIN, title="steps after those before in a sequence", unit="nat", method=_METHOD, column=(LAG, LAG),
             formula=f"{_SCORE}: steps of the sequences that are so far apart",
         ),
     )  # fmt: skip
