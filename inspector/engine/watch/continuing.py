@@ -107,7 +107,7 @@ class Continuing(Measure):
             return
         self._remove()
         returned = (one for one in _states_in(output) if one.shape in before.shapes)
-        before.states[CALLER] = [one.detach().clone() for one in returned]
+        before.states[CALLER] = [_of_rows(one, before.data) for one in returned]
         if not any(before.states.values()):
             self._before = None
             return
@@ -151,7 +151,7 @@ class Continuing(Measure):
             return
         data = data_of(args, kwargs)
         given = [one for one in _states_in((args, kwargs)) if one is not data and one.shape in self._before.shapes]
-        self._next = Call(data, {CALLER: [one.detach().clone() for one in given]})
+        self._next = Call(data, {CALLER: [_of_rows(one, data) for one in given]})
 
     def _first_state(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         """The state before the first call of a recurrent module."""
@@ -224,6 +224,12 @@ def data_of(args: Any, kwargs: Any) -> Tensor | None:
     vectors = (one for one in given if one.dim() == 3 and one.is_floating_point() and one.numel())
     found = next(ids, None)
     return next(vectors, None) if found is None else found
+
+
+def _of_rows(state: Tensor, data: Tensor | None) -> Tensor:
+    """A copy of what the loop hands on; of a memory of steps (b, t, n), beside data (b, t), all steps of a row."""
+    memory = data is not None and state.dim() == 3 and state.shape[:2] == data.shape[:2]
+    return (state.flatten(1) if memory else state).detach().clone()
 
 
 def _rows(state: Tensor) -> Tensor:

@@ -79,6 +79,20 @@ class Written(nn.Module):
         return self.head(torch.stack(outs, 1)), h
 
 
+class Memory(nn.Module):
+    """Attention over the states of the piece before, as Transformer-XL has them: (b, t, n)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.head = nn.Embedding(SYMBOLS, 8), nn.Linear(8, SYMBOLS)
+        self.attend = nn.MultiheadAttention(8, 2, batch_first=True)
+
+    def forward(self, ids: Tensor, memory: Any = None) -> Any:
+        h = self.embed(ids)
+        keys = h if memory is None else torch.cat([memory, h], 1)
+        return self.head(h + self.attend(h, keys, keys, need_weights=False)[0]), h
+
+
 class Learned(Fused):
     """A first state that is learned: the same for all."""
 
@@ -148,7 +162,7 @@ def fired(path: Path) -> list[str]:
     return [one.message for one in inspector.diagnose(path).findings if one.id == "IN210"]
 
 
-MODELS = {"gru": Fused, "lstm": lambda: Fused(nn.LSTM), "cell kept": Kept, "written": Written}
+MODELS = {"gru": Fused, "lstm": lambda: Fused(nn.LSTM), "cell kept": Kept, "written": Written, "memory": Memory}
 
 
 @pytest.mark.parametrize("model", MODELS)
