@@ -107,3 +107,15 @@ def test_in_every_frame_the_tree_is_that_of_the_search(tmp_path: Path) -> None:
             assert panel.state == "figure" and "of 4 tokens" in panel.branches.titleLabel.text
             heights = numbers_of(panel.drifts["rnn:drift/state"])[1]
             assert bool(heights.any()) is (frame == 0)
+
+
+def test_the_drift_stands_beside_the_tree_in_a_wide_panel_and_below_it_in_a_high_one(tmp_path: Path) -> None:
+    with shown(tmp_path, "decoding", *DECODING.parts) as (_, panel):
+        for size, beside in (((1000, 260), True), ((700, 800), False), ((1400, 500), True)):
+            panel.resize(*size)
+            QApplication.processEvents()
+            panel.draw_if_seen()
+            QApplication.processEvents()
+            tree, drift = panel.branches.sceneBoundingRect(), panel.parting.sceneBoundingRect()
+            assert panel.parting.isVisible() and not tree.intersects(drift)
+            assert (drift.left() >= tree.right()) == beside and (drift.top() >= tree.bottom()) != beside

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QSpinBox
 
 from inspector.analysis.decoded_tree import hypothesis_lines, read_tree, tokens_until
 from inspector.capture import CaptureError
-from inspector.gui.panel.arranged import Arranged
+from inspector.gui.panel.arranged import Arranged, is_wide
 from inspector.gui.panel.base import Panel, measured, set_options
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
@@ -29,9 +30,11 @@ Array = npt.NDArray[Any]
 HYPOTHESES, EVERYTHING = "hypotheses", "everything tried"
 MOST_TEXTS, MOST_LINES, FEW_LINES, MOST_LETTERS = 400, 6, 2, 70
 """Tokens up to which each is written; hypotheses that are listed, those in a low panel, letters of the text of each."""
-ROW, WRITTEN_ROW, DRIFT, ELSE, TALLEST, LETTER = 14, 26, 240, 130, 8000, 7
+ROW, WRITTEN_ROW, DRIFT, ELSE, TALLEST, LETTER = 14, 26, 240, 160, 8000, 7
 """Pixels of a row of the tree, of one with its tokens above it, of the drift, of what else there is, of everything at
 most, and of a letter."""
+LEAST_DRIFT, ABOVE = 190, 80
+"""Pixels of the drift beside the tree at least, and of what stands above it: controls and hypotheses."""
 BY_SEQUENCE = ("statistic", "sequence")
 TREE, NEWEST = 0, -1
 """The frame that has the tree; the drift stands in that of the best hypothesis."""
@@ -73,7 +76,7 @@ class Decoding(Panel):
         for widget in (caption("Up to token"), self.until):
             self.controls.addWidget(widget)
         self.told = WrappedText(self.theme, lines=FEW_LINES, muted=True)
-        self.figure.addItem(self.told, row=0, col=0)
+        self.figure.addItem(self.told, row=0, col=0, colspan=2)
         self.branches = StepPlot(None, self.theme, bottom="token of the answer")
         self.branches.getAxis("left").setTicks([[]])
         self.lines = pg.PlotDataItem(connect="pairs")
@@ -93,7 +96,8 @@ class Decoding(Panel):
         self.figure.addItem(self.parting, row=2, col=0)
         self.parting.vb.setXLink(self.branches.vb)
         self.parting.setMaximumHeight(DRIFT)
-        self.arranged = Arranged(self.figure, [self.branches, self.parting])
+        self.arranged = Arranged(self.figure, [self.told, self.branches, self.parting])
+        self._wide = False
         self.plots = [self.branches, self.parting]
         self.tree: DecodedTree | None = None
         self.nodes, self.across, self.height_of = np.array([], int), np.array([]), np.array([])
@@ -152,7 +156,7 @@ class Decoding(Panel):
         self.branches.vb.setXRange(0.5, max(2.0, max(depths, default=1) + 0.7), padding=0)
         self.branches.vb.setYRange(float(self.height_of.min(initial=0.0)) - 0.7, 0.9, padding=0)
         row = WRITTEN_ROW if self._written and not self._all else ROW
-        drift = DRIFT if any(self._is_drift(one) for one in self.channels()) else 0
+        drift = DRIFT if not self._wide and any(self._is_drift(one) for one in self.channels()) else 0
         self.figure.setMinimumHeight(round(min(TALLEST, ELSE + drift + row * (1 - self.height_of.min(initial=0.0)))))
 
     @staticmethod
@@ -232,8 +236,7 @@ class Decoding(Panel):
     def _draw_drift(self, channels: list[Channel]) -> None:
         assert self.capture is not None
         shown = [channel for channel in channels if self._is_drift(channel)]
-        below = {self.parting: (2, 0, 1, 1)} if shown else {}
-        self.arranged.place({self.branches: (1, 0, 1, 1), **below}, (0, 3, 2) if shown else (0, 1))
+        self._arrange(bool(shown))
         if [channel.name for channel in shown] != list(self.drifts):
             self._remake(shown)
         for channel in shown:
@@ -241,6 +244,23 @@ class Decoding(Panel):
             self.drifts[channel.name].setData(np.arange(1.0, len(values) + 1), values)
         wrong = next((channel for channel in channels if channel.signal == "drift/wrong"), None)
         self.parting.set_title(self._parted(wrong) if wrong is not None else "drift from the right answer given")
+
+    def _arrange(self, drifts: bool) -> None:
+        """The drift beside the tree in a wide panel, where it is not scrolled away with its axis, else below it."""
+        self._wide = is_wide(self.width(), self.height())
+        cells = {self.told: (0, 0, 1, 2), self.branches: (1, 0, 1, 1 if drifts and self._wide else 2)}
+        if drifts:
+            cells[self.parting] = (1, 1, 1, 1) if self._wide else (2, 0, 1, 2)
+        beside = drifts and self._wide
+        self.arranged.place(cells, (0, 3, 2) if drifts and not beside else (0, 1), (1, 1) if beside else (1, 0))
+        self.parting.setMaximumHeight(min(DRIFT, max(LEAST_DRIFT, self.height() - ABOVE)) if beside else DRIFT)
+        self.figure.ci.layout.setAlignment(self.parting, Qt.AlignmentFlag.AlignTop)
+
+    def resizeEvent(self, event: Any) -> None:
+        """Another form of the panel: another layout."""
+        super().resizeEvent(event)
+        if self.state == "figure" and self.drifts and (self._wide or is_wide(self.width(), self.height())):
+            self.draw_if_seen()
 
     def _drift(self, channel: Channel) -> Array:
         """The drift of the frame that is shown, if it has one; else of the newest that has."""
@@ -264,8 +284,8 @@ class Decoding(Panel):
         """Where the best hypothesis first differs from the right answer."""
         wrong = np.flatnonzero(self._drift(channel))
         if not len(wrong):
-            return "the best hypothesis says the right answer, as far as both go"
-        return f"the best hypothesis differs from the right answer from token {wrong[0] + 1} on"
+            return "the best hypothesis is right, as far as both go"
+        return f"first wrong: token {wrong[0] + 1} of the best hypothesis"
 
     def _remake(self, channels: list[Channel]) -> None:
         for line in self.drifts.values():
