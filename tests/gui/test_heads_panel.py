@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 from cases_residual import HEAD_PARTS, PARTS
-from panel_captures import channel, shown
+from panel_captures import channel, shown, write_frames
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 
+from inspector.capture import open_capture
 from inspector.gui.panel.plot_menu import PlotMenu
 from inspector.gui.widgets.sorted_table import Rows, written
 
@@ -90,6 +92,23 @@ def test_what_attention_costs_is_a_table_by_length(tmp_path: Path) -> None:
         assert stage.cursor.position.place == "a"
         rows = panel.readout(stage.cursor.position)
         assert rows == [("this run  a, Q", "400 flop"), ("256  a, Q", "5000000000 flop")]
+
+
+def test_what_attention_costs_is_shown_once_it_was_asked_for_and_is_there(tmp_path: Path) -> None:
+    with shown(tmp_path / "a", "heads", OTHER) as (_, panel):
+        asked: list[Any] = []
+        panel.wanted.connect(asked.append)
+        panel.more.choices["attention/flops"].trigger()
+        assert asked == [("attention/cost",)] and panel.which.currentText() != "multiplications, flop"
+        with open_capture(write_frames(tmp_path / "b", *HEAD_PARTS)) as later:
+            panel.set_capture(later)
+            QApplication.processEvents()
+            assert panel.which.currentText() == "multiplications, flop"
+            assert cells(panel.table) == [["a, scores", "10", "20"], ["a, Q", "400", "5e+09"]]
+            panel.which.setCurrentIndex(0)  # what was chosen since stays
+            panel.update_contents()
+            assert panel.which.currentText() != "multiplications, flop"
+            panel.set_capture(None)
 
 
 def test_a_head_is_ablated_from_its_menu_and_what_is_not_there_is_offered(tmp_path: Path) -> None:

@@ -37,6 +37,8 @@ from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
+OF_COST = "attention/cost"
+"""The quantity whose numbers are tables of their own."""
 TABLE_SHARE, MATRIX_SHARE = 3, 2
 """Parts of the width of the table and of the matrix."""
 SHARED = 1000
@@ -56,7 +58,7 @@ class Heads(Panel):
         "attention costs. Needs a model with attention."
     )
     shows = OF_HEADS
-    extra = (*ON_REQUEST, "attention/cost", "attention/redundancy")
+    extra = (*ON_REQUEST, OF_COST, "attention/redundancy")
     by_steps = False
 
     @classmethod
@@ -82,10 +84,12 @@ class Heads(Panel):
         """The choice of a table."""
         self.which = self.add_choice("Show", "Heads, or a part of what attention costs")
         self.more = RequestMenu()
-        self.more.asked.connect(lambda key: self.wanted.emit((key,)))
+        self.more.asked.connect(self._ask)
         self.controls.addWidget(self.more)
         self.pairs = PairsOfHeads(self.theme)
         self.figure.addItem(self.pairs.map, row=0, col=0)
+        self._awaited = ""
+        """The quantity that was asked for last, until it is shown; it may come in another capture, of a new run."""
         self.reset()
         self.shown = Table((), (), ())
         self.unknown: dict[str, str] = {}
@@ -102,6 +106,11 @@ class Heads(Panel):
         self.pairs.map.set_theme(theme)
         super().set_theme(theme)
 
+    def _ask(self, key: str) -> None:
+        """What was chosen is computed; a table of its own is shown when it is there."""
+        self._awaited = key
+        self.wanted.emit((key,))
+
     def chosen(self) -> list[Channel]:
         """The channels from which the chosen table is made."""
         wanted = self.which.currentData()
@@ -113,6 +122,9 @@ class Heads(Panel):
         offer(self.which, {(one.signal if one.kind == COST else HEADS): self.entry(one) for one in self.in_order()})
         possible = not self.growing and not self.differs and self.remaining.can_be_asked
         self.more.leave_out({one.signal for one in self.channels()}, possible=possible)
+        if self._awaited == OF_COST and (costly := [one.signal for one in self.channels() if one.kind == COST]):
+            self._awaited = ""
+            self.which.setCurrentIndex(self.which.findData(costly[0]))
         own = self.chosen()
         costs = own[0].kind == COST
         words = ((one.place, why_not_known(self.capture, one.name, self.frame)) for one in own)
