@@ -24,6 +24,8 @@ from inspector.engine.model.batching import (
     of_value,
     pad,
     regular_file,
+    split_batch,
+    tensor_of,
 )
 from inspector.engine.model.npy import MAGIC, read_npy
 from inspector.engine.model.subject import Batch, Subject
@@ -56,27 +58,9 @@ class Numbers:
         """The sequences of all files, one or several a file."""
         paths = [regular_file(path) for path in (spec.value, *more_of(spec, "files"))]
         key = str(spec.options.get("key", ""))
-        rows = [row for path in paths for row in _sequences(subject, read_numbers(path, key), path)]
+        rows = [row for path in paths for row in split_batch(subject, tensor_of(read_numbers(path, key)), path.name)]
         sequences = [of_value(subject, row, allow_nonfinite=allows_nonfinite(spec)) for row in rows]
         return pad(subject, sequences, targets=[None] * len(rows), title=paths[0].name, look_at=spec.look_at)
-
-
-def _sequences(subject: Subject, array: npt.NDArray[Any], path: Path) -> list[npt.NDArray[Any]]:
-    """The one sequence of an array, or several where it has one axis more than a sequence."""
-    axes = _axes(subject)
-    if array.ndim == 2 and axes == 1 and 1 in array.shape:
-        array = array.reshape(-1)
-    rows = list(array) if axes >= 0 and array.ndim == axes + 1 else [array]
-    if len(rows) == 0:
-        raise InputError(f"{path.name} holds no sequences.")
-    return rows
-
-
-def _axes(subject: Subject) -> int:
-    """Axes of one sequence, or of one array; -1 where that is not known."""
-    shape = subject.reads.shape if subject.reads is not None else None
-    known = {"tokens": 1, "mask": 1, "vectors": 2, "image": 3}
-    return len(shape) if shape is not None else known.get(str(subject.kind), -1)
 
 
 def read_numbers(path: Path, key: str) -> npt.NDArray[Any]:

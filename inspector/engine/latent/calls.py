@@ -25,6 +25,16 @@ class Site:
     module: str
     name: str
 
+    def same_statement(self, other: Site) -> bool:
+        """Whether two lines are one assignment: calls within each other, whose result one variable gets."""
+        if not self.key or len(self.key) != len(other.key) or self.name != other.name or not self.name:
+            return False
+        return self.key[:-1] == other.key[:-1] and _code(self.key[-1]) == _code(other.key[-1])
+
+
+def _code(frame: Hashable) -> Hashable:
+    return frame[0] if isinstance(frame, tuple) else frame
+
 
 @dataclass(slots=True, eq=False)
 class Seen:
@@ -56,8 +66,8 @@ class DistributionCalls:
     """By the id of the object, which is kept alive here."""
     divergences: list[Divergence] = field(default_factory=list)
     count: int = 0
-    refused: dict[str, str] = field(default_factory=dict)
-    """Place → why something that was seen there is not shown."""
+    lines: set[Hashable] = field(default_factory=set)
+    """(code, instruction) of the model's own code at which a distribution draws: that noise is the distribution's."""
 
     @property
     def full(self) -> bool:

@@ -20,6 +20,10 @@ FITS_NOT = (
     "{} has shape {}; expected (batch, step, …) or (batch, …) with {} sequences of {} steps, so it is not known which "
     "of its numbers belong to the sequence that is shown"
 )
+TWO_ALIKE = (
+    "{} has shape {}, whose first two axes are both as long as the batch of {} sequences, so it is not known which of "
+    "them is the batch: run another number of sequences"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +78,10 @@ def constant(value: Tensor, axes: Axes) -> bool:
 
 def _whole(what: str, value: Tensor, axes: Axes) -> Laid:
     shape = tuple(value.shape)
+    if shape[:2] == (axes.size, axes.size) and axes.size > 1 and not (axes.time_major and axes.steps == axes.size):
+        raise Unsupported(TWO_ALIKE.format(what, shape, axes.size) + ".")
     batch_first, time_first = (axes.size, axes.steps), (axes.steps, axes.size)
-    if shape[:2] == time_first and (axes.time_major or batch_first != shape[:2]) and axes.domain:
+    if shape[:2] == time_first and axes.domain:
         return _cut(value[:, axes.look_at], axes)
     if shape[:2] == batch_first and axes.domain:
         return _cut(value[axes.look_at], axes)

@@ -72,7 +72,7 @@ def variables_of(calls: DistributionCalls, axes: Axes) -> Variables:
     for site, group in sites.items():
         group = [seen for seen in group if id(seen) not in second or seen.samples or seen.log_probs]
         if group:
-            name = free_name(site.place, name_of(site, group[0].distribution), taken)
+            name = free_name(site.place, name_of(site, group[0].distribution, calls.divergences), taken)
             own = [one for one in calls.divergences if one.first.site is site and not one.first.inner]
             variable = Variable(site.place, site.module, name)
             _Builder(variable, axes, made.refused).build(group, own)
@@ -81,9 +81,13 @@ def variables_of(calls: DistributionCalls, axes: Axes) -> Variables:
     return made
 
 
-def name_of(site: Site, distribution: Distribution) -> str:
-    """The variable of the code that gets the distribution, or else the name of its class."""
-    return site.name or type(distribution).__name__
+def name_of(site: Site, distribution: Distribution, divergences: Sequence[Divergence]) -> str:
+    """The variable of the code that gets the distribution, or else the name of its class.
+
+    In `kl = kl_divergence(Normal(…), Normal(…))` the variable is the divergence's.
+    """
+    of_divergence = any(site.same_statement(one.site) for one in divergences)
+    return type(distribution).__name__ if of_divergence or not site.name else site.name
 
 
 def free_name(place: str, name: str, taken: set[tuple[str, str]]) -> str:
@@ -134,6 +138,9 @@ class _Builder:
             _limit(f"The {kind} {name}", laid.values.shape[-1], "categories", MOST_STATES)
             return self._add("states", signal, f"{name}: {kind}", "p(z_t = k)", laid)
         moments = _moments(every)
+        if moments is None and all(isinstance(one, distributions.TransformedDistribution) for one in every):
+            bases: list[Any] = [one.base_dist for one in every]  # type: ignore[attr-defined]
+            return self._estimates(f"{signal}/base", f"{name} before its transforms", type(bases[0]).__name__, bases)
         if moments is None:
             return self._parameters(signal, name, kind, every)
         parts = [self._units(f"The {kind} {name}", values) for values in moments]
@@ -156,8 +163,8 @@ class _Builder:
         for number, group in enumerate(sites.values()):
             tail = f" {number + 1}" if number else ""
             second = group[0].second
-            other = name_of(second.site, second.distribution)
-            other = "prior" if other == self.variable.name else other
+            other = name_of(second.site, second.distribution, group)
+            other = "prior" if other in (self.variable.name, "kl") else other
             self._try(other, lambda o=other + tail, g=group: self._prior(o, g))  # type: ignore[misc]
             title = f"KL({self.variable.name} ‖ {other})"
             laid = self._laid(title, [one.value for one in group])

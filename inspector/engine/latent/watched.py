@@ -129,7 +129,11 @@ class DistributionWatch:
     def _used(self, name: str, distribution: Distribution, result: Any) -> None:
         def note() -> None:
             if isinstance(result, Tensor):
-                seen = self._known(distribution, _wrapper())
+                wrapper = _wrapper()
+                seen = self._known(distribution, wrapper)
+                line = next(_own_frames(wrapper), None)
+                if line is not None and name != "log_prob":
+                    self.calls.lines.add((line.f_code, line.f_lasti))
                 (seen.log_probs if name == "log_prob" else seen.samples).append(result.detach())
                 self.calls.count += 1
 

@@ -1,22 +1,25 @@
 """Samples that the model's own code draws, z = μ + σ ε, from the recording of its operations.
 
 ε comes from `randn_like`, `randn` or `normal_`; σ multiplies it and μ is added, both tensors, in any form of the two
-operations; or `torch.normal(μ, σ)` draws z at once. What `torch.distributions` draws is noted elsewhere and left out.
-Noise of a fixed size (x + 0.1 ε) is no hidden variable.
+operations; or `torch.normal(μ, σ)` draws z at once; `F.gumbel_softmax` draws categories. What `torch.distributions`
+draws is noted elsewhere and left out. Noise that becomes none of these, as that of a fixed size (x + 0.1 ε), is listed.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from inspector.engine.errors import Unsupported
 from inspector.engine.latent.calls import DistributionCalls
 from inspector.engine.latent.layout import Axes, axes_of, laid_out
-from inspector.engine.latent.variables import MOST_UNITS, Line, Variable
+from inspector.engine.latent.variables import MOST_STATES, MOST_UNITS, TOO_MANY, Line, Variable
 from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.operation import given_to, name_of, results_of
 from inspector.engine.recurrent.traced.record.places import place_of
@@ -25,7 +28,13 @@ from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
 from inspector.engine.wording import error_text
 
+Reason = str
 NOISE = frozenset({torch.randn_like, torch.randn, torch.normal, Tensor.normal_})
+DRAWS = NOISE | {F.gumbel_softmax}
+NO_SAMPLE = (
+    "Noise is drawn here, and no z = μ + σ ε with μ and σ of its shape follows, so neither is shown. It may be noise "
+    "of a fixed size, a first state, a sample with a covariance, or one in another form."
+)
 TIMES = frozenset({"mul", "__mul__", "__rmul__", "mul_", "__imul__", "multiply"})
 PLUS = frozenset({"add", "__add__", "__radd__", "add_", "__iadd__"})
 NEAR = 64
@@ -45,6 +54,15 @@ class Drawn:
     sample: Tensor
 
 
+@dataclass(frozen=True, slots=True)
+class Categories:
+    """One sample of categories, their probabilities (…, k), and the call that made it."""
+
+    made: int
+    probabilities: Tensor
+    sample: Tensor
+
+
 @dataclass(slots=True)
 class WrittenVariables:
     """What was found in the recording; a finding of the trace."""
@@ -58,42 +76,63 @@ def find_written(table: Table, trace: Trace, emit: Emitter, names: Mapping[int, 
     A fault in the search is reported; nothing else of the recording depends on it.
     """
     try:
-        _find(table, trace, names)
+        _find(table, trace, emit, names)
     except Exception as fault:  # noqa: BLE001 - the search for recurrences goes on
         emit.refuse("model:latent", f"Looking for samples that the code draws failed ({error_text(fault)}).")
 
 
-def _find(table: Table, trace: Trace, names: Mapping[int, str]) -> None:
-    calls = trace.findings.get(DistributionCalls)
-    known = {one.data_ptr() for seen in calls.seen.values() for one in seen.samples} if calls is not None else set()
-    sites: dict[tuple[str, tuple[object, ...]], list[Drawn]] = {}
-    for count, one in enumerate(_samples(table)):
-        if count >= MOST_SAMPLES:
-            break
-        if one.sample.data_ptr() not in known:
+def _find(table: Table, trace: Trace, emit: Emitter, names: Mapping[int, str]) -> None:
+    calls = trace.findings.get(DistributionCalls) or DistributionCalls()
+    known = {one.data_ptr() for seen in calls.seen.values() for one in seen.samples}
+    sites: dict[tuple[str, tuple[object, ...]], list[Drawn | Categories]] = {}
+    unread: dict[tuple[str, str], Reason] = {}
+    for n in _draws(table, calls):
+        one = _sample_of(table, n)
+        if one is None or isinstance(one, str):
+            place, _ = place_of(table, n, names)
+            unread.setdefault((place, _name(table, n, name_of(table.calls[n][0]))), one or NO_SAMPLE)
+        elif one.sample.data_ptr() not in known:
             place, _ = place_of(table, one.made, names)
             chain = table.op(one.made).chain
             sites.setdefault((place, tuple((frame.f_code, at) for frame, at in chain)), []).append(one)
     axes = axes_of(trace)
     for (place, _), group in sites.items():
         variable = _variable(table, place, place_of(table, group[0].made, names)[1], group, axes)
-        if variable is not None:
+        if isinstance(variable, Variable):
             trace.findings.of(WrittenVariables).found.append(variable)
+        else:
+            unread.setdefault((place, _name(table, group[0].made, "z")), variable)
+    for (place, name), reason in unread.items():
+        emit.refuse(f"{place}:latent/{name}", reason)
 
 
-def _samples(table: Table) -> Iterator[Drawn]:
-    for n in [n for n, call in enumerate(table.calls) if call[0] in NOISE]:
-        function, args, kwargs, out = table.calls[n][:4]
-        if not isinstance(out, Tensor):
-            continue
-        given = [*args, *(kwargs or {}).values()]
-        if function is torch.normal and len(given) > 1 and all(isinstance(one, Tensor) for one in given[:2]):
-            if given[0].shape == given[1].shape == out.shape:
-                yield Drawn(n, given[0], given[1], out)
-            continue
-        found = _shifted(table, n, out)
-        if found is not None:
-            yield found
+def _draws(table: Table, calls: DistributionCalls) -> Iterator[int]:
+    """The calls that draw noise in the model's own code; what torch.distributions draws is noted elsewhere."""
+    found = (n for n, call in enumerate(table.calls) if call[0] in DRAWS and isinstance(call[3], Tensor))
+    for n in itertools.islice(found, MOST_SAMPLES):
+        chain = table.op(n).chain
+        frame, at = chain[-1] if chain else (None, 0)
+        if frame is None or (frame.f_code, at) not in calls.lines:
+            yield n
+
+
+def _sample_of(table: Table, n: int) -> Drawn | Categories | Reason | None:
+    """The sample that some noise becomes; None where none was found."""
+    function, args, kwargs, out = table.calls[n][:4]
+    given = [*args, *(kwargs or {}).values()]
+    if function is F.gumbel_softmax:
+        return _categories(n, args, kwargs or {}, out)
+    if function is torch.normal and len(given) > 1 and all(isinstance(one, Tensor) for one in given[:2]):
+        return Drawn(n, given[0], given[1], out) if given[0].shape == given[1].shape == out.shape else None
+    return _shifted(table, n, out)
+
+
+def _categories(n: int, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Tensor) -> Categories | Reason:
+    """A sample of categories, `F.gumbel_softmax(scores, tau, hard, eps, dim)`."""
+    scores, axis = kwargs.get("logits", args[0] if args else None), kwargs.get("dim", args[4] if len(args) > 4 else -1)
+    if not isinstance(scores, Tensor) or axis not in (-1, scores.dim() - 1):
+        return "A sample of categories along another axis than the last is not shown."
+    return Categories(n, scores.detach().softmax(-1), out)
 
 
 def _shifted(table: Table, n: int, noise: Tensor) -> Drawn | None:
@@ -134,29 +173,58 @@ def checked(drawn: Drawn, noise: Tensor) -> Drawn | None:
     return drawn
 
 
-def _variable(table: Table, place: str, module: str, group: list[Drawn], axes: Axes) -> Variable | None:
-    """Mean and standard deviation, sample, and the divergence from N(0, 1); None where no axis is of the sequences."""
-    names, _ = assigned(table.op(group[0].made).chain, stored=False)
-    name = names[0] if len(names) == 1 else "z"
+def _name(table: Table, n: int, otherwise: str) -> str:
+    """The variable of the code that gets what a call makes."""
+    names, _ = assigned(table.op(n).chain, stored=False)
+    return names[0] if len(names) == 1 else otherwise
+
+
+def _variable(table: Table, place: str, module: str, group: list[Drawn | Categories], axes: Axes) -> Variable | Reason:
+    """A hidden variable of the samples of one line; the reason where it cannot be shown."""
+    name = _name(table, group[0].made, "z")
+    gaussian = [one for one in group if isinstance(one, Drawn)]
+    categories = [one for one in group if isinstance(one, Categories)]
     try:
-        parts = [
-            laid_out(name, [getattr(one, what).detach() for one in group], axes)
-            for what in ("mean", "deviation", "sample")
-        ]
-    except Unsupported:
-        return None
-    domain = parts[0].domain
-    rows = parts[0].values.shape[:1] if domain else ()
-    mean, deviation, sample = (part.values.reshape(*rows, -1).cpu() for part in parts)
-    if mean.shape[-1] > MOST_UNITS:
-        return None
+        lines = _gaussian(name, gaussian, axes) if gaussian else _categorical(name, categories, axes)
+    except Unsupported as reason:
+        return str(reason)
+    return Variable(place, module, name, lines)
+
+
+def _rows(name: str, values: list[Tensor], axes: Axes) -> tuple[Tensor, str]:
+    """(steps, unit) or (unit,) of the sequence that is shown, and its axis. Raises Unsupported."""
+    laid = laid_out(f"The sample {name}", [one.detach() for one in values], axes)
+    found = laid.values.reshape(*(laid.values.shape[:1] if laid.domain else ()), -1).cpu()
+    if found.shape[-1] > MOST_UNITS:
+        raise Unsupported(TOO_MANY.format(f"The sample {name}", found.shape[-1], "numbers a step", MOST_UNITS) + ".")
+    return found, laid.domain
+
+
+def _gaussian(name: str, group: list[Drawn], axes: Axes) -> list[Line]:
+    """Mean and standard deviation, sample, and the divergence from N(0, 1)."""
+    mean, domain = _rows(name, [one.mean for one in group], axes)
+    deviation, _ = _rows(name, [one.deviation for one in group], axes)
+    sample, _ = _rows(name, [one.sample for one in group], axes)
     variance = deviation.square()
     divergence = (mean.square() + variance - 1 - variance.log()) / 2
     formula = "½ (μ² + σ² − 1 − ln σ²) of each unit, in nats: from a standard normal prior, if that is the model's"
-    lines = [
+    return [
         Line("estimate", name, f"{name}: μ, σ", "μ and σ of z = μ + σ ε", torch.stack((mean, deviation), -1), domain),
         Line("sample", "sample", f"{name}: sample", "z = μ + σ ε", sample, domain),
         Line("divergence", "kl", f"KL({name} ‖ N(0, 1)) by unit", formula, divergence, domain),
         Line("number", "kl_total", f"KL({name} ‖ N(0, 1))", formula, divergence.sum(-1), domain),
     ]
-    return Variable(place, module, name, lines)
+
+
+def _categorical(name: str, group: list[Categories], axes: Axes) -> list[Line]:
+    """Probabilities and sample."""
+    probabilities, domain = _rows(name, [one.probabilities for one in group], axes)
+    sample, _ = _rows(name, [one.sample for one in group], axes)
+    if probabilities.shape[-1] > MOST_STATES:
+        raise Unsupported(
+            TOO_MANY.format(f"The sample {name}", probabilities.shape[-1], "categories", MOST_STATES) + "."
+        )
+    return [
+        Line("states", name, f"{name}: categories", "p(z_t = k) = softmax of the scores", probabilities, domain),
+        Line("sample", "sample", f"{name}: sample", "softmax of (scores + Gumbel noise) / τ", sample, domain),
+    ]

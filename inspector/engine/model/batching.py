@@ -251,10 +251,38 @@ def step_names(subject: Subject, row: Tensor) -> tuple[str, ...]:
 
 
 def rows_of(subject: Subject, sequence: Any) -> list[Tensor]:
-    """One sequence, or those of a list of several, from text, ids or arrays. Raises InputError."""
+    """One sequence, or those of a list or an array of several, from text, ids or arrays. Raises InputError."""
+    if isinstance(sequence, str):
+        return [of_value(subject, sequence)]
     if isinstance(sequence, (list, tuple)) and sequence and not isinstance(sequence[0], (int, float)):
         return [of_value(subject, item) for item in sequence]
-    return [of_value(subject, sequence)]
+    return [of_value(subject, row) for row in split_batch(subject, tensor_of(sequence), "The array")]
+
+
+def split_batch(subject: Subject, values: Tensor, name: str) -> list[Tensor]:
+    """The sequences of an array that has the batch axis too, where the model wants that axis; else the one that it is.
+
+    Ids in a row or a column, (1, t) or (t, 1), are one sequence, as a table of them is written. Raises InputError for
+    a batch of none.
+    """
+    if subject.kind_guessed and values.dim() > 1:
+        guess_again(subject, values if values.dim() == 2 else values[:1].flatten(0, 1))
+    axes, reads = _axes_of_one(subject), subject.reads
+    if values.dim() == 2 and axes == 1 and 1 in values.shape:
+        return [values.reshape(-1)]
+    if axes < 0 or values.dim() != axes + 1:
+        return [values]
+    rows = list(values.unbind(0 if reads is None else reads.batch_dim))
+    if not rows:
+        raise InputError(f"{name} holds no sequences.")
+    return rows
+
+
+def _axes_of_one(subject: Subject) -> int:
+    """Axes of one sequence, or of one array; -1 where that is not known."""
+    shape = subject.reads.shape if subject.reads is not None else None
+    known = {"tokens": 1, "mask": 1, "vectors": 2, "image": 3}
+    return len(shape) if shape is not None else known.get(str(subject.kind), -1)
 
 
 def default_sequence(subject: Subject, seed: int, steps: int = DEFAULT_STEPS) -> Batch:

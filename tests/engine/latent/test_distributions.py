@@ -12,7 +12,17 @@ import pytest
 import torch
 from kept import Kept
 from torch import Tensor, nn
-from torch.distributions import Categorical, Distribution, Gamma, Independent, Normal, kl, kl_divergence
+from torch.distributions import (
+    Categorical,
+    Distribution,
+    Gamma,
+    Independent,
+    Normal,
+    TanhTransform,
+    TransformedDistribution,
+    kl,
+    kl_divergence,
+)
 
 from inspector.engine.latent.watched import METHODS
 from inspector.engine.model.subject import Batch, Subject
@@ -267,7 +277,7 @@ class ByHand(nn.Module):
         mu, sigma = self.mu(x), (self.log_variance(x) / 2).exp()
         z = self.form(mu, sigma)
         self.kept = torch.stack((mu, sigma, z)).detach()
-        return z + 0.1 * torch.randn_like(z)  # noise of a fixed size is no hidden variable
+        return z + 0.1 * torch.randn_like(z)
 
 
 def drawn_like(mu: Tensor, sigma: Tensor) -> Tensor:
@@ -320,3 +330,74 @@ def test_samples_that_the_code_draws_itself(form: Callable[[Tensor, Tensor], Ten
 def test_what_a_distribution_draws_is_not_found_twice() -> None:
     sink = observed(VAE(), given())
     assert {name.split("/")[1] for name in sink.names() if ":latent/" in name} == {"posterior", "likelihood"}
+
+
+def test_noise_that_becomes_no_sample_is_listed() -> None:
+    def covariance(x: Tensor) -> Tensor:
+        lower = (x[..., :, None] * x[..., None, :]).tril()
+        z = x + torch.einsum("...ij,...j->...i", lower, torch.randn_like(x))
+        return z
+
+    assert "Noise is drawn here" in refused(observed(Function(covariance), given()))["model:latent/z"]
+    assert "Noise is drawn here" in refused(observed(ByHand(drawn_like), given()))["model:latent/randn_like"]  # 0.1 ε
+    assert not refused(observed(VAE(), given()))
+
+
+def test_categories_by_gumbel_noise() -> None:
+    kept: list[Tensor] = []
+
+    def forward(x: Tensor) -> Tensor:
+        choice = nn.functional.gumbel_softmax(2 * x, tau=0.5)
+        kept.append(choice)
+        return choice
+
+    x = given()
+    sink = observed(Function(forward), x)
+    shown = [[math.exp(2 * float(v)) for v in row] for row in x[1, :5].double()]
+    np.testing.assert_allclose(
+        sink.array("model:latent/choice/choice"), [[v / sum(r) for v in r] for r in shown], rtol=1e-5
+    )
+    np.testing.assert_allclose(sink.array("model:latent/choice/sample"), kept[0][1, :5].detach(), rtol=1e-6)
+
+
+def test_a_transformed_distribution_shows_what_it_transforms() -> None:
+    def forward(x: Tensor) -> Tensor:
+        squashed = TransformedDistribution(Normal(x, 0.5), [TanhTransform()])
+        return torch.as_tensor(squashed.rsample())
+
+    x = given()
+    sink = observed(Function(forward), x)
+    names = {name for name in sink.names() if ":latent/" in name}
+    assert names == {"model:latent/squashed/squashed/base", "model:latent/squashed/sample"}
+    both = sink.array("model:latent/squashed/squashed/base")
+    np.testing.assert_allclose(both[..., 0], x[1, :5], rtol=1e-6)
+    np.testing.assert_allclose(both[..., 1], 0.5, rtol=1e-6)
+
+
+def test_a_distribution_in_the_call_of_a_divergence_has_not_its_name() -> None:
+    def forward(x: Tensor) -> Tensor:
+        kl = kl_divergence(Normal(x, 1.0), Normal(torch.ones_like(x), 2.0))
+        return kl
+
+    sink = observed(Function(forward), given())
+    assert {name for name in sink.names() if ":latent/" in name} == {
+        "model:latent/Normal/Normal", "model:latent/Normal/prior", "model:latent/Normal/kl", "model:latent/Normal/kl_total",
+    }  # fmt: skip
+    np.testing.assert_allclose(sink.array("model:latent/Normal/prior")[..., 1], 2)
+
+
+@pytest.mark.parametrize(("size", "steps"), [(2, T), (T, T)])
+def test_two_axes_that_may_both_be_the_batch_are_refused(size: int, steps: int) -> None:
+    """(layers, batch, unit) of two layers and two sequences, say."""
+
+    def forward(x: Tensor) -> Tensor:
+        state = x[:, 0].expand(size, size, D)
+        Normal(state, 1.0).rsample()
+        return x
+
+    x = torch.randn(size, steps, D, generator=torch.Generator().manual_seed(0))
+    subject = Subject(model=Function(forward).eval(), kind="vectors", width=D)
+    sink = Kept()
+    perform(subject, Batch(x, torch.full((size,), steps)), sink, RunOptions(only=("latent/distributions",)))
+    assert all("both as long as the batch" in reason for reason in refused(sink).values())
+    assert len(refused(sink)) == 2

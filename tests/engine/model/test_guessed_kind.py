@@ -43,7 +43,7 @@ def test_vectors_for_a_model_whose_embedding_is_of_distances() -> None:
 
 
 def test_vectors_for_a_model_of_tokens_are_refused() -> None:
-    with pytest.raises(InputError, match="Token ids have one axis"):
+    with pytest.raises(InputError, match="Token ids are whole numbers; the sequence given holds fractions"):
         inspector.run(Tokens().eval(), torch.randn(6, 3))
 
 
