@@ -20,6 +20,8 @@ from types import CodeType
 from typing import Any, Protocol
 from zipimport import zipimporter
 
+import torch
+
 from inspector.workspace.samples import samples_folder
 
 HEADER = 16
@@ -48,10 +50,19 @@ def installed_folders() -> tuple[str, ...]:
     parts = (f"python{sys.version_info[0]}{sys.version_info[1]}.zip", "lib-dynload", "DLLs")  # of the standard library
     found += [place for place in sys.path if Path(place).name in parts and _is_pythons(place)]
     found += sys.modules[__name__.partition(".")[0]].__path__
+    found += _with_torch()
     samples = samples_folder()
     if samples is not None:
         found.append(str(samples))
     return tuple(dict.fromkeys(place for folder in found for place in (folder, str(Path(folder).resolve()))))
+
+
+def _with_torch() -> list[str]:
+    """Torch's own folder, and the site-packages that it lies in where these are not the interpreter's own (a cluster's
+    module, PYTHONPATH, a .pth file): torch imports parts of itself and what they need while a model runs."""
+    package = Path(torch.__file__).parent
+    around = [package.parent] if package.parent.name in ("site-packages", "dist-packages") else []
+    return [str(place) for place in (package, *around)]
 
 
 def _is_pythons(place: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspector.analysis.along_batch import ALONG
 from inspector.engine.cells.family import sequence_family
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.own_axes import RecordedReads
@@ -10,7 +11,7 @@ from inspector.engine.wording import class_name
 from inspector.records import counted
 
 ACROSS = (
-    "Runs along the batch: make {} with batch_first=True, or give it the input transposed; it was given its input as "
+    ALONG + ": make {} with batch_first=True, or give it the input transposed; it was given its input as "
     "(batch, step, …), so it goes along the {} as if they were steps, and not along the {}."
 )
 
