@@ -121,3 +121,52 @@ def test_targets_that_are_no_shifted_inputs_say_nothing(case: str) -> None:
         model=Recurrent(), kind="tokens", vocabulary=list("abcdefghijk"), loss=by_step, examples={"a": (ids, targets)}
     )
     assert not [one for one in told(subject, "labels")[0] if one.word in ("holds", "fault")]
+
+
+def from_inputs(by: int) -> object:
+    """(b, t): each score is asked for the input so many steps later, which the loss reads off the inputs."""
+
+    def loss(output: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
+        left = nn.functional.cross_entropy(
+            output[0][:, : len(IDS) - by].transpose(1, 2), batch.inputs[:, by:], reduction="none"
+        )
+        return nn.functional.pad(left, (0, by), value=torch.nan)
+
+    return loss
+
+
+@pytest.mark.parametrize(
+    ("by", "next_token", "words"),
+    [(1, True, ["holds"]), (2, True, ["fault"]), (0, True, ["fault"]), (0, False, []), (2, False, [])],
+)
+def test_targets_that_the_loss_reads_off_the_inputs(by: int, next_token: bool, words: list[str]) -> None:
+    """Only of a subject that says that it predicts the next token: others may copy, or remember, on purpose."""
+    torch.manual_seed(0)
+    subject = Subject(
+        model=Recurrent(), kind="tokens", vocabulary=list("abcdefghijk"), loss=from_inputs(by), next_token=next_token,
+        examples={"a": IDS},
+    )  # type: ignore[arg-type]  # fmt: skip
+    found, rules = told(subject, "labels")
+    assert [one.word for one in found] == words
+    assert all(one.sentence.startswith(f"All {len(IDS) - by} targets are the input") for one in found)
+    assert [one for one in rules if "IN122" in one] == ["IN122 warning"] * words.count("fault")
+
+
+def test_a_loss_that_reads_inputs_in_a_way_of_its_own_says_nothing() -> None:
+    """Each target is the sum of two inputs, so that one input meets two scores."""
+
+    def loss(output: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
+        wanted = (batch.inputs[:, 1:] + batch.inputs[:, :-1]) % V
+        left = nn.functional.cross_entropy(output[0][:, :-1].transpose(1, 2), wanted, reduction="none")
+        return nn.functional.pad(left, (0, 1), value=torch.nan)
+
+    torch.manual_seed(0)
+    subject = Subject(
+        model=Recurrent(),
+        kind="tokens",
+        vocabulary=list("abcdefghijk"),
+        loss=loss,
+        next_token=True,
+        examples={"a": IDS},
+    )
+    assert told(subject, "labels") == ([], [])
