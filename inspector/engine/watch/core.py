@@ -172,6 +172,8 @@ class Core:
                 self.losses.forget(self.moment)
             self._follow()
             self._passes.begins(self.moment)
+            for measure in self.measures:
+                measure.backward_begins(self.moment)
 
     def _follow(self) -> None:
         """Watch parameters, too, that an optimizer was given since. Processes that train together keep those that they

@@ -1,6 +1,7 @@
 """What is measured at a recorded iteration: one class a group of series, each with a method a moment of the iteration.
 
     forward_begins, forward_ended   around a call of the model itself, in training mode
+    backward_begins                 gradients are what the passes before have left
     backward_ended                  gradients are complete (before they are clipped), scaled where a GradScaler did it
     step_begins, step_ended         around the optimizer's step: gradients as it gets them; weights as it left them
     ends                            when the first optimizer has made its step
@@ -80,6 +81,9 @@ class Measure:
 
     def forward_ended(self, moment: Moment, model: nn.Module, output: Any) -> None:
         """The model returned; `output` is None where it raised."""
+
+    def backward_begins(self, moment: Moment) -> None:
+        """A backward pass begins; it need not be one that changes gradients of the model's."""
 
     def backward_ended(self, moment: Moment, roots: Sequence[Tensor], scaled: Scaled | None) -> None:
         """A backward pass ended that changed gradients of the model's."""

@@ -16,7 +16,9 @@ from inspector.engine.watch.effective_rank import EffectiveRank
 from inspector.engine.watch.fingerprints import Fingerprints
 from inspector.engine.watch.gate_saturation import Gates
 from inspector.engine.watch.gradients import ClippedNorms, GradientNorms
+from inspector.engine.watch.kept_gradients import KeptGradients
 from inspector.engine.watch.measure import Measure
+from inspector.engine.watch.modes import Modes
 from inspector.engine.watch.module_calls import ModuleCalls
 from inspector.engine.watch.now_and_then import Exponents, Spectra
 from inspector.engine.watch.orders import Test
@@ -76,7 +78,7 @@ def measures_of(settings: Settings, parameters: Parameters, model: nn.Module) ->
 
 
 def _preset(settings: Settings, parameters: Parameters, model: nn.Module) -> list[Measure]:
-    light: list[Measure] = [GradientNorms(parameters)]
+    light: list[Measure] = [GradientNorms(parameters), KeptGradients(parameters), Modes(parameters, model)]
     if settings.cost == "light":
         return light
     turns = Turns(1 if settings.cost == "full" else APART)
