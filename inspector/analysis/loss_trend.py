@@ -32,6 +32,8 @@ ABOVE = 0.5
 """Half as much again as the first point: a loss that ends above that has diverged, whatever its blocks show."""
 RISE = 0.02
 """Share of its size up to which a loss that rises stays where it was: as for a plateau."""
+EARLY = 16
+"""First points by whose signs a loss that is noise about 0 is told: a block, where that has more."""
 POINTS = 4096
 """Points whose windows are compared together: 1.6 MB of numbers."""
 
@@ -45,6 +47,8 @@ class Trend:
     falls, late: probability of an order that falls as much, if blocks had no order (Mann–Kendall, one-sided); late is
         that of the second half alone.
     rises: the same of a rise since the lowest block; 1 where fewer than four blocks follow it.
+    about_zero: whether the first points are noise about 0: their sign changes three times at least, and their median is
+        within twice their own median absolute deviation of 0.
     """
 
     blocks: Floats
@@ -57,6 +61,7 @@ class Trend:
     falls: float
     late: float
     rises: float
+    about_zero: bool = False
 
     def room(self, share: float) -> float:
         """How far a loss that stays may stray: a share of its size, or four times its spread within a block."""
@@ -90,7 +95,14 @@ def trend_of(x: Floats, y: Floats) -> Trend | None:
         falls=ordered_by_chance(blocks, falling=True),
         late=ordered_by_chance(blocks[BLOCKS // 2 :], falling=True),
         rises=ordered_by_chance(after, falling=False) if len(after) > 4 else 1.0,
+        about_zero=_is_about_zero(y[: max(EARLY, len(parts[0]))]),
     )
+
+
+def _is_about_zero(early: Floats) -> bool:
+    signs = np.sign(early[early != 0])
+    middle = float(np.median(early))
+    return int((signs[1:] != signs[:-1]).sum()) >= 3 and abs(middle) <= 2 * float(np.median(np.abs(early - middle)))
 
 
 def is_flat(trend: Trend, share: float, p: float) -> bool:
@@ -136,8 +148,9 @@ def fell_at_once(trend: Trend, share: float) -> bool:
 
 def is_a_surrogate(trend: Trend) -> bool:
     """Whether a loss begins at 0, to its noise, and goes below it: as that of a policy gradient does, whose value says
-    nothing of what was learned. Counter-example: a negative log-density that happens to begin at 0."""
-    return trend.best < 0 and abs(trend.began) <= NOISE * trend.spread
+    nothing of what was learned, also where its noise ends with the last choice that is left to the policy.
+    Counter-example: a negative log-density that happens to begin at 0."""
+    return trend.about_zero or (trend.best < 0 and abs(trend.began) <= NOISE * trend.spread)
 
 
 def ends_above(trend: Trend, share: float) -> bool:

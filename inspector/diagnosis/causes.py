@@ -9,19 +9,47 @@ import numpy as np
 from inspector.analysis import gradient_cuts
 from inspector.analysis.clipping import percent
 from inspector.diagnosis.rule import Run
-from inspector.diagnosis.series import listed, medians_of_weights, table_of
+from inspector.diagnosis.series import (
+    GRADIENT_NORM,
+    Table,
+    listed,
+    medians_of_weights,
+    norms_beside_clipping,
+    rates_of,
+    table_of,
+)
 
 ZERO, NORMS = "modules:activation/zero", "parameters:gradient/norm"
 RATIO, UPDATES = "parameters:update/ratio", "parameters:update/norm"
 DEAD, LAST, NOTHING = 0.9, 20, 1e-6
 """As for dead activations: the share of zeros, and how many recorded iterations count. As for plateau: an update beside
 its weight that is next to nothing."""
+WAY = 0.01
+"""The way of all steps, beside the weight, within which hardly anything can be learned; a judgement. Counter-example: a
+very wide net, whose single weights hardly have to move. So it is asked only of a loss that stands still."""
+CLIPPED = 0.01
+"""The gradient is scaled down to less than a hundredth, nine times in ten: clipping is meant for the exception."""
+FADES, MATRICES = 1e-4, 4
+"""Less of the largest gradient in most of the weights, and of how many at least: AUTOTRAINER (ICSE 2021) takes a ratio
+of a thousandth between the first and the last layer, with less than 1e-4 in the first, for one that vanishes."""
+ADAM = "parameters:adam/rms"
+FELL = 1e-3
+"""A learning rate that has fallen to less than a thousandth has ended the training."""
+RATES = "training:optimizer"
 ALIVE = "A smaller learning rate or initialisation, a norm before it, a leaky ReLU or GELU."
 BEFORE = (
     "No gradient reaches a weight matrix: look for a detach(), a torch.no_grad(), .data, or an output that the loss "
     "does not read."
 )
 LARGER = "Look for a learning rate that is too small, or 0, and take a step near the largest that works."
+SLOWER = "A schedule that falls more slowly: look whether it is stepped in each iteration where epochs were meant."
+SKIPS = (
+    "Skip connections around the layers, normalisation before them, and weights that begin at a size that keeps "
+    "that of what they are given."
+)
+UNCLIPPED = (
+    "Set the threshold of clipping near the 90th percentile of the norm: it sets the step now, and not the rate."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +68,8 @@ def cause_of(run: Run, nothing: float = NOTHING) -> Cause | None:
     A step is next to nothing where no weight matrix changes by `nothing` of its size. Counter-example: one dead layer
     beside others that can learn the task without it.
     """
-    return _dead(run) or _tiny_steps(run, nothing) or _cut(run)  # behind a dead layer steps are tiny too
+    early = _dead(run) or _tiny_steps(run, nothing) or _cut(run) or _clipped(run)
+    return early or _fades_with_depth(run)  # behind a dead layer steps are tiny too
 
 
 def dead_modules(run: Run, share: float = DEAD, last: int = LAST) -> dict[str, float]:
@@ -58,14 +87,76 @@ def dead_modules(run: Run, share: float = DEAD, last: int = LAST) -> dict[str, f
 def _tiny_steps(run: Run, nothing: float) -> Cause | None:
     table = table_of(run, RATIO)
     middles = [] if table is None else list(medians_of_weights(table).values())
-    # the largest: where one layer makes large steps and the others are dead, the step is not too small
-    if not middles or max(middles) >= nothing:
+    if table is None or not middles:
         return None
+    # the largest: where one layer makes large steps and the others are dead, the step is not too small
+    if max(middles) >= nothing:
+        return _short_way(run, table)
     said = f"a step changes no weight matrix by more than {max(middles):.2g} of its size, which is next to nothing"
     if not max(middles):
+        return _still(run, table)
+    return Cause(said, LARGER if _has_gradient(run) else BEFORE, "", (RATIO,))
+
+
+def _still(run: Run, table: Table) -> Cause:
+    """No step, or none of most of the training, moves a weight matrix."""
+    matrices = [n for n, name in enumerate(table.names) if name in medians_of_weights(table)]
+    rows = np.flatnonzero((table.values[:, matrices] > 0).any(axis=1))
+    if not len(rows):
         moved = _moved(run)
         said = f"no step moves a weight matrix, only {listed(moved)}" if moved else "no step moves any parameter"
-    return Cause(said, LARGER if _has_gradient(run) else BEFORE, "", (RATIO,))
+        return Cause(said, LARGER if _has_gradient(run) else BEFORE, "", (RATIO,))
+    last = int(rows[-1])
+    said = f"after iteration {table.iterations[last]:g} no step moves a weight matrix"
+    rates = rates_of(run)
+    fell = rates is not None and last + 1 < len(rates) and np.nanmax(rates[-1]) < FELL * np.nanmax(rates)
+    if rates is None or not fell:
+        return Cause(said, LARGER if _has_gradient(run) else BEFORE, "", (RATIO,))
+    said += f", by when the learning rate has fallen from {np.nanmax(rates):.2g} to {np.nanmax(rates[last + 1]):.2g}"
+    return Cause(said, SLOWER, "", (RATIO, RATES))
+
+
+def _short_way(run: Run, table: Table) -> Cause | None:
+    """All steps together lead next to nowhere: the sum of their lengths, in weights."""
+    steps = int(table.iterations[-1] - table.iterations[0]) + 1
+    ways = {
+        name: steps * float(np.nanmean(table.values[:, table.names.index(name)])) for name in medians_of_weights(table)
+    }
+    furthest = max(ways.values())
+    if len(table.values) < LAST or not furthest < WAY:
+        return None
+    said = f"all {steps:,} steps together change no weight matrix by more than {percent(furthest)} of its size"
+    return Cause(said, LARGER, "", (RATIO,))
+
+
+def _clipped(run: Run) -> Cause | None:
+    """Clipping sets the step, of an optimizer whose step follows the size of the gradient (Adam's does not)."""
+    norms = norms_beside_clipping(run)
+    if norms is None or table_of(run, ADAM) is not None:
+        return None
+    before, after = norms[:, 0], norms[:, 1]
+    known = np.isfinite(before) & np.isfinite(after) & (before > 0)
+    if known.sum() < LAST or not np.quantile(after[known] / before[known], 0.9) < CLIPPED:
+        return None
+    middle = float(np.median(after[known] / before[known]))
+    said = f"clipping scales the gradient by {middle:.2g} in the middle, and each step with it"
+    return Cause(said, UNCLIPPED, "", (GRADIENT_NORM,))
+
+
+def _fades_with_depth(run: Run) -> Cause | None:
+    """Most weight matrices get next to nothing of the gradient that another one gets."""
+    table = table_of(run, NORMS)
+    middles = {} if table is None else {name: one for name, one in medians_of_weights(table).items() if one > 0}
+    if len(middles) < MATRICES:
+        return None
+    largest, smallest = max(middles, key=lambda name: middles[name]), min(middles, key=lambda name: middles[name])
+    if not float(np.median(list(middles.values()))) < FADES * middles[largest]:
+        return None
+    said = (
+        f"the gradient fades within the net: of {len(middles)} weights most get less than {FADES:g} of the norm that "
+        f"{largest} gets ({middles[largest]:.2g}), {smallest} {middles[smallest]:.2g}"
+    )
+    return Cause(said, SKIPS, "x = x + layer(norm(x))", (NORMS,))
 
 
 def _has_gradient(run: Run) -> bool:

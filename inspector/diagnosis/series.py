@@ -129,6 +129,13 @@ def medians_of_weights(table: Table, skipped: int = 0) -> dict[str, float]:
     }
 
 
+def rates_of(run: Captured) -> Floats | None:
+    """(n, groups): the learning rates of the optimizers' groups, by recorded iteration; None where not recorded."""
+    table = table_of(run, "training:optimizer")
+    columns = [] if table is None else [n for n, name in enumerate(table.names) if name.endswith(": lr")]
+    return None if table is None or not columns else table.values[:, columns].astype(np.float64)
+
+
 def the_only(names: Sequence[str]) -> str:
     """The place of a finding about some things: the one that there is; "" for several."""
     return names[0] if len(names) == 1 else ""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from inspector.diagnosis import Diagnosis
-from inspector.records import Channel, Frame, Page, Refusal, Scalar
+from inspector.records import Channel, Frame, Labels, Page, Refusal, Scalar
 from tests.support.generated_run import Measured, of_rule, severities
 from tests.support.generated_run import judged as judged_run
 from tests.support.training_series import NOISE, judged, of, one, ones
@@ -158,3 +158,58 @@ def test_a_loss_that_falls_a_little_is_told_beside_a_gradient_that_vanishes(
     exploded = np.concatenate([[2.08], 90 + 9 * NOISE[1:]])  # another cause, and IN302 has it
     found = judged(tmp_path / "b.inspect", exploded, {}, more=probed(cuts=None))
     assert not of(found, "reach-through-time") and not of(found, "plateau") and of(found, "diverged")
+
+
+RATES = Labels("optimizer setting", ("group 0: lr", "group 0: momentum"))
+
+
+def settings(rates: np.ndarray[Any, Any]) -> list[Any]:
+    """Records of the optimizer's settings."""
+    about = Channel(
+        name="training:optimizer", kind="series", dims=("iteration", "statistic"), shape=(None, None), dtype="float64",
+        domains={"iteration": "iteration", "statistic": "optimizer setting"},
+    )  # fmt: skip
+    return [about, RATES, Page("training:optimizer", 0, (0, 0), np.stack([rates, np.full_like(rates, 0.9)], axis=1))]
+
+
+@pytest.mark.parametrize(("ratio", "told"), [(2.4e-5, True), (2.6e-5, False)])
+def test_steps_that_lead_nowhere_together(tmp_path: Path, ratio: float, told: bool) -> None:
+    """400 steps: a hundredth of the weight is the border."""
+    found = one(said(tmp_path, {"parameters:update/ratio": ones(ratio, 1e-6, 0.5)}), "plateau")
+    assert ("all 400 steps together change no weight matrix by more than 0.96 %" in found.message) == told
+    assert ("learning rate that is too small" in found.remedy) == told
+
+
+def test_a_rate_that_falls_to_nothing_is_named_with_where(tmp_path: Path) -> None:
+    ratio = ones(1e-3, 1e-3, 1e-3)
+    ratio[150:] = 0.0
+    tables = {"parameters:update/ratio": ratio, "parameters:gradient/norm": ones(1.0, 1.0, 1.0)}
+    rates = np.where(np.arange(len(NOISE)) < 150, 3e-3, 1e-12)
+    found = one(said(tmp_path, tables, settings(rates)), "plateau")
+    assert "after iteration 149 no step moves a weight matrix, by when the learning rate has fallen from 0.003 to 1e-12" \
+        in found.message  # fmt: skip
+    assert "a schedule that falls more slowly" in found.remedy.lower()
+    (tmp_path / "b").mkdir()
+    found = one(said(tmp_path / "b", tables, settings(np.full(len(NOISE), 3e-3))), "plateau")
+    assert found.message.endswith("after iteration 149 no step moves a weight matrix")
+
+
+@pytest.mark.parametrize(("factor", "adam", "told"), [(0.002, False, True), (0.02, False, False), (0.002, True, False)])
+def test_clipping_that_sets_the_step_is_named_unless_adam_divides_it_away(
+    tmp_path: Path, factor: float, adam: bool, told: bool
+) -> None:
+    tables = {"parameters:gradient/norm": ones(1.0, 2.0, 1.0), "parameters:gradient/norm_clipped": factor * ones(1.0, 2.0, 1.0),
+              "training:gradient_norm": np.tile([6**0.5, factor * 6**0.5], (len(NOISE), 1))}  # fmt: skip
+    tables |= {"parameters:adam/rms": ones(1.0, 1.0, 1.0)} if adam else {}
+    found = one(said(tmp_path, tables), "plateau")
+    assert ("clipping scales the gradient by 0.002 in the middle" in found.message) == told
+    assert ("threshold of clipping" in found.remedy) == told
+
+
+@pytest.mark.parametrize(("middle", "told"), [(0.9e-4, True), (1.1e-4, False)])
+def test_a_gradient_that_fades_with_depth_is_named(tmp_path: Path, middle: float, told: bool) -> None:
+    names = ("a.weight", "b.weight", "c.weight", "d.weight", "e.weight")
+    norms = ones(1e-9, 1e-7, middle, 0.5, 1.0)
+    found = one(judged(tmp_path / "a.inspect", FLAT, {"parameters:gradient/norm": norms}, names=names), "plateau")
+    assert ("most get less than 0.0001 of the norm that e.weight gets (1), a.weight 1e-09" in found.message) == told
+    assert ("Skip connections" in found.remedy) == told

@@ -10,6 +10,7 @@ import pytest
 
 import inspector
 from inspector.diagnosis import Settings
+from inspector.records import Channel, Labels, Page
 from tests.support.training_series import N, falling, judged, of, one, ones
 
 
@@ -149,3 +150,43 @@ def test_decay_on_biases_and_norms(tmp_path: Path) -> None:
     assert found.message.endswith("3 biases and norms: rnn.bias_hh_l0, norm1.weight, layers.0.ln.weight")
     about["optimizers"][0]["groups"][0]["settings"]["weight_decay"] = 0.0
     assert not of(judged(tmp_path / "b.inspect", falling(), about=about), "decay-on-biases")
+
+
+@pytest.mark.parametrize(
+    ("moving", "rate", "told"), [(True, 1e-5, ["b.weight"]), (False, 1e-5, None), (True, 0.0, None)]
+)
+def test_what_rounding_undoes_is_told_by_its_rule_alone(
+    tmp_path: Path, moving: bool, rate: float, told: list[str] | None
+) -> None:
+    """a.weight is lost to rounding, b.weight stays for another reason; where all are lost, or a rate is 0, nobody knows."""
+    lost = ones(1.0, np.nan, 0.3 if moving else 1.0)
+    tables = {
+        "parameters:gradient/norm": ones(1.0, 1.0, 1.0), "parameters:update/lost": lost,
+        "parameters:update/norm": ones(0.0, 0.0, 1e-3 if moving else 0.0),
+    }  # fmt: skip
+    about = Channel(
+        name="training:optimizer", kind="series", dims=("iteration", "statistic"), shape=(None, None), dtype="float64",
+        domains={"iteration": "iteration", "statistic": "optimizer setting"},
+    )  # fmt: skip
+    rates = [about, Labels("optimizer setting", ("group 0: lr",)), Page(about.name, 0, (0, 0), np.full((N, 1), rate))]
+    found = judged(tmp_path / "a.inspect", tables=tables, more=rates)
+    assert ("a.weight" in one(found, "unmoved").message) == (told is None)
+    assert "a.weight" in one(found, "updates-lost").message
+
+
+def test_a_weight_beside_a_bias_with_a_gradient_has_an_input_of_0(tmp_path: Path) -> None:
+    names = ("l.weight_ih_l0", "l.weight_hh_l0", "l.bias_ih_l0")
+    tables = {"parameters:gradient/norm": ones(0.0, 1.0, 1.0)}
+    found = one(judged(tmp_path / "a.inspect", tables=tables, names=names), "no-gradient")
+    assert "what is multiplied with them is 0" in found.message and "its input" in found.remedy
+    tables = {"parameters:gradient/norm": ones(0.0, 1.0, 0.0)}  # the layer itself is cut off
+    found = one(judged(tmp_path / "b.inspect", tables=tables, names=names), "no-gradient")
+    assert "multiplied" not in found.message and "detach" in found.remedy
+
+
+def test_a_loss_of_0_has_no_gradient(tmp_path: Path) -> None:
+    tables = {"parameters:gradient/norm": ones(0.0, 0.0, 0.0)}
+    found = one(judged(tmp_path / "a.inspect", np.zeros(N), tables), "no-gradient")
+    assert "the loss is 0 in all of them" in found.message and "ignored" in found.remedy
+    found = one(judged(tmp_path / "b.inspect", falling(), tables), "no-gradient")
+    assert "the loss is 0" not in found.message

@@ -76,6 +76,11 @@ def test_a_loss_that_begins_at_0_and_goes_below_is_a_surrogate(tmp_path: Path) -
     assert one(judged(tmp_path / "a.inspect", dips), "diverged").severity == "info"
     stays = 0.03 * NOISE
     assert {found.severity for found in of(judged(tmp_path / "b.inspect", stays), "plateau")} <= {"info"}
+    ends = np.where(at < 0.05, 0.02 * NOISE - 0.01, 0.0)  # of a policy that has one choice left
+    ends[0] = -0.01
+    assert {found.severity for found in of(judged(tmp_path / "d.inspect", ends), "diverged")} <= {"info"}
+    ends = np.where(at < 0.05, -0.01 - 0.002 * np.abs(NOISE), 0.0)  # no noise about 0: it rose
+    assert one(judged(tmp_path / "e.inspect", ends), "diverged").severity == "error"
     density = 1.4 - 3.4 * np.exp(-((at - 0.3) ** 2) / 0.05) + 0.03 * NOISE
     assert one(judged(tmp_path / "c.inspect", density), "diverged").severity == "error"
 

@@ -46,7 +46,7 @@ class Diverged:
                 continue
             if has_risen(trend, run.limit("share"), run.limit("p")):
                 yield self._finding(loss, trend)
-            elif ends_above(trend, run.limit("above")):
+            elif ends_above(trend, run.limit("above")) and not is_a_surrogate(trend):  # about 0, above says nothing
                 yield self._above(loss, trend)
 
     def _above(self, loss: Line, trend: Trend) -> Finding:

@@ -8,11 +8,23 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import listed, table_of, the_only
+from inspector.diagnosis.series import Table, listed, one_a_run, table_of, the_only
 from inspector.records import Finding
 
 Hits = npt.NDArray[np.bool_]
 NORMS = "parameters:gradient/norm"
+REMEDY = (
+    "Look for a detach(), a torch.no_grad(), .data, an output that the loss does not read, or a ReLU that is always 0 "
+    "before it; what is meant to stay gets requires_grad_(False)."
+)
+NOTHING = (
+    "Look at what the loss is computed from: targets that are all ignored, a mask that leaves nothing, or CTC with "
+    "zero_infinity whose targets are longer than its outputs."
+)
+INPUT = (
+    "Look at its input: the bias beside it has a gradient, so the loss reaches the layer. Inputs that are all 0 "
+    "(normalised twice, masked, a part of the data that is empty) teach a weight nothing."
+)
 
 
 class NoGradient:
@@ -44,15 +56,33 @@ class NoGradient:
         for which, what in ((none, "no gradient"), (zero, "a gradient of exactly 0")):
             names = [name for name, hit in zip(table.names, which.tolist(), strict=False) if hit and name not in frozen]
             if names:
+                why, remedy = _why(run, table, names) if which is zero else ("", REMEDY)
                 yield Finding(
                     rule="no-gradient", severity="warning", place=the_only(names),
                     message=f"{len(names)} of {len(table.names)} parameters have {what} in all {len(table.values)} "
-                    f"recorded iterations: {listed(names)}",
+                    f"recorded iterations: {listed(names)}{why}",
                     evidence=(NORMS,), sure="exact for the recorded iterations",
                     unless="the part is used only in batches that were not recorded, or is meant to stay as it is",
-                    remedy="Look for a detach(), a torch.no_grad(), .data, an output that the loss does not read, or a "
-                    "ReLU that is always 0 before it; what is meant to stay gets requires_grad_(False).",
+                    remedy=remedy,
                 )  # fmt: skip
+
+
+def _why(run: Run, table: Table, names: list[str]) -> tuple[str, str]:
+    """(clause, remedy) where the numbers tell more: a loss that is 0, or a weight beside a bias that has a gradient."""
+    losses = [line for line in one_a_run(run, "loss") if len(line.y)]
+    if len(names) == len(table.names) and losses and all((line.y == 0).all() for line in losses):
+        return "; the loss is 0 in all of them", NOTHING
+    moved = {name for name, row in zip(table.names, table.values.T, strict=False) if (row > 0).any()}
+    silent = [name for name in names if _biases(name) & moved]
+    if silent and len(silent) == len(names):
+        return "; what is multiplied with them is 0", INPUT
+    return "", REMEDY
+
+
+def _biases(name: str) -> set[str]:
+    """How the bias beside a weight may be called: of nn.Linear, and of the input weights of a recurrent module."""
+    head, dot, last = name.rpartition(".")
+    return {f"{head}{dot}{last.replace('weight', 'bias')}"} if "weight" in last and "weight_hh" not in last else set()
 
 
 RULES.register("no-gradient")(NoGradient())

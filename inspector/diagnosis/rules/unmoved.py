@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import Table, listed, table_of, the_only
+from inspector.diagnosis.series import Table, listed, rates_of, table_of, the_only
 from inspector.records import Finding
 
 NORMS, UPDATES, LOST = "parameters:gradient/norm", "parameters:update/norm", "parameters:update/lost"
@@ -34,16 +34,17 @@ class Unmoved:
         norms, updates = table_of(run, NORMS), table_of(run, UPDATES)
         if norms is None or updates is None or run.too_few(len(updates.values), run.limit("iterations")):
             return
-        names = [name for name in updates.names if self._still(name, norms, updates, run.limit("iterations"))]
+        lost = rounded_away(run)  # which updates-lost tells, with its cause
+        still = (name for name in updates.names if self._still(name, norms, updates, run.limit("iterations")))
+        names = [name for name in still if name not in lost]
         if names:
-            half = "" if LOST not in run.channels else " (or, in half precision, updates too small to be stored)"
             yield Finding(
                 rule="unmoved", severity="error", place=the_only(names),
                 message=f"no recorded step changes {listed(names)}, though there is a gradient",
                 evidence=(UPDATES, NORMS), sure="exact for the recorded iterations: the difference before and after",
                 unless="the learning rate was meant to be 0 in all of them",
                 remedy="Look for a learning rate of 0 in their group, an optimizer that holds other tensors, a "
-                f"gradient so small that steps are rounded away (inputs far too large, saturated units){half}.",
+                "gradient so small that steps are rounded away (inputs far too large, saturated units).",
             )  # fmt: skip
 
     def _still(self, name: str, norms: Table, updates: Table, least: float) -> bool:
@@ -53,6 +54,19 @@ class Unmoved:
         gradient = norms.values[:, norms.names.index(name)]
         known = np.isfinite(moved)
         return bool(known.sum() >= least and (moved[known] == 0).all() and (gradient > 0).sum() >= least)
+
+
+def rounded_away(run: Run) -> set[str]:
+    """Parameters in half precision of which rounding undid every entry of every recorded step, beside others of which
+    it did not; none where a learning rate is 0, which would look the same."""
+    table, rates = table_of(run, LOST), rates_of(run)
+    if table is None or (rates is not None and (rates == 0).any()):
+        return set()
+    known = np.isfinite(table.values)
+    whole = known.any(axis=0) & (~known | (table.values >= 1)).all(axis=0)
+    if whole[known.any(axis=0)].all():
+        return set()
+    return {name for name, hit in zip(table.names, whole.tolist(), strict=False) if hit}
 
 
 RULES.register("unmoved")(Unmoved())
