@@ -15,6 +15,8 @@ from inspector.records import TRAINED, counted
 AT, SERIES = "training:iteration", frozenset({"series", "training", "histogram", "coordinate"})
 ENOUGH = 1000
 """Recorded iterations that every rule over a training has enough of."""
+EARLY = 0.1
+"""A last probe within the first tenth of a training says little of the rest; a judgement."""
 _NEEDED = re.compile(r"of ([\d.e+]+) points\)$")
 
 
@@ -43,6 +45,12 @@ def scarce(run: Captured, found: Diagnosis) -> str:
     if not probed and (hungry or quiet):
         said.append("no probe was taken, so states, gates, attention and Jacobians were not looked at")
         advice += ["probe=batch", f"probe_every={max(1, done // 10)}", "probe_loss=function(output, batch)"]
+    elif probed and (last := _last_probe(run)) is not None and last < EARLY * done:
+        said.append(
+            f"the last probe was taken at iteration {last:,} of {done:,}, so nobody looked at what states, gates, "
+            "attention and Jacobians became"
+        )
+        advice.append(f"probe_every={max(1, done // 10)}")
     if not said:
         return ""
     told, more = "; ".join(said), ", ".join(advice)
@@ -54,6 +62,11 @@ def _settings(run: Captured) -> Mapping[str, Any] | None:
     training = run.start.meta.get("training")
     watched = training.get("watch") if isinstance(training, Mapping) else None
     return watched if isinstance(watched, Mapping) else None
+
+
+def _last_probe(run: Captured) -> int | None:
+    """The iteration of the newest frame, where frames say theirs."""
+    return max((one.step for one in run.frames if one.step is not None), default=None)
 
 
 def _why(settings: Mapping[str, Any]) -> str:

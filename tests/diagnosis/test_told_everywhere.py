@@ -78,6 +78,25 @@ def test_too_little_that_was_recorded_is_told_with_how_to_record_more(
     assert told == json.loads(call("diagnose", "r.inspect", "--json", cwd=tmp_path).stdout)["scarce"]
 
 
+@pytest.mark.parametrize(("last", "told"), [(39, True), (40, False)])
+def test_a_probe_at_the_beginning_alone_is_told(tmp_path: Path, last: int, told: bool) -> None:
+    """A tenth of 400 iterations is the border."""
+    meta = {"training": {"watch": {"every": 1, "share": 0.02}}}
+    with Writer(tmp_path / "r.inspect", RunStart(run="r", title="t", meta=meta)) as writer:
+        for name, kind in (("training:iteration", "coordinate"), ("training:loss", "series")):
+            writer.write(Channel(name=name, kind=kind, dims=("iteration",), shape=(None,), dtype="float64", title=name))
+            writer.write(Page(name, 0, (0,), np.linspace(1, 400, 400)))
+        writer.write(Channel(name="rnn:h", kind="state", dims=("step", "unit"), shape=(2, 2), dtype="float64"))
+        for index, step in enumerate((0, last)):
+            writer.write(Frame(index=index, label=f"iteration {step}", step=step))
+            writer.write(Page("rnn:h", index, (0, 0), np.ones((2, 2))))
+        writer.write(Scalar(TRAINED, -1, 400))
+        writer.write(RunStop("done"))
+    with open_capture(tmp_path / "r.inspect") as capture:
+        said = scarce(capture, diagnose(capture, capture.frames))
+    assert ("The last probe was taken at iteration 39 of 400" in said and "probe_every=40" in said) == told
+
+
 def test_a_watched_training_says_how_long_it_was(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = nn.Linear(2, 1)
