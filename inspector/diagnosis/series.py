@@ -62,9 +62,16 @@ def norms_beside_clipping(run: Captured) -> Floats | None:
     columns = [before.names.index(name) for name in after.names if name in before.names]
     both = [before.values[:, columns], after.values[:, [after.names.index(before.names[n]) for n in columns]]]
     known = np.isfinite(both[0]) & np.isfinite(both[1])
-    norms = np.stack([np.sqrt(np.square(np.where(known, one, 0.0)).sum(axis=1)) for one in both], axis=1)
+    norms = np.stack([_lengths(np.where(known, one, 0.0).astype(np.float64)) for one in both], axis=1)
     norms[~known.any(axis=1)] = np.nan
     return norms
+
+
+def _lengths(rows: Floats) -> Floats:
+    """(n,) Euclidean norms of rows (n, p), by their largest entry, so that a gradient that explodes has one."""
+    largest = np.abs(rows).max(axis=1, initial=0.0)
+    scale = np.where(largest > 0, largest, 1.0)
+    return np.asarray(scale * np.sqrt(np.square(rows / scale[:, None]).sum(axis=1)), np.float64)
 
 
 def clips(norms: Floats) -> bool:

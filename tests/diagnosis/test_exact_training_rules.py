@@ -98,6 +98,23 @@ def test_parameters_without_an_optimizer(tmp_path: Path) -> None:
     assert found.message == "no optimizer has a.weight, though it requires a gradient" and found.place == "a.weight"
 
 
+def test_parameters_that_the_model_does_not_know(tmp_path: Path) -> None:
+    about = {"without_optimizer": [], "unregistered": ["layers[0].weight", "layers[1].weight"]}
+    found = one(judged(tmp_path / "a.inspect", falling(), about=about), "not-in-optimizer")
+    assert found.severity == "warning" and "keeps layers[0].weight, layers[1].weight in a plain list" in found.message
+    assert "nn.ModuleList" in found.remedy
+
+
+def test_clipping_of_a_gradient_that_exploded_is_counted(tmp_path: Path) -> None:
+    """Norms whose squares are no numbers, as those of an exploding net are."""
+    norms = {
+        "parameters:gradient/norm": ones(1e200, 1e180, 1.0),
+        "parameters:gradient/norm_clipped": ones(1.0, 0.1, 0.1),
+    }
+    norms["training:gradient_norm"] = np.tile([1e200, 1.0], (N, 1))
+    assert "100 %" in one(judged(tmp_path / "a.inspect", falling(), norms), "clipping-always").message
+
+
 def test_a_step_without_effect(tmp_path: Path) -> None:
     tables = {"parameters:gradient/norm": ones(1.0, 1.0, 0.0), "parameters:update/norm": ones(0.0, 1e-3, 0.0)}
     found = one(judged(tmp_path / "a.inspect", tables=tables), "unmoved")

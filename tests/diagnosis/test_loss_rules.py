@@ -110,6 +110,12 @@ def test_a_spike_that_lasts_is_a_warning(tmp_path: Path) -> None:
     assert not of(judged(tmp_path / "b.inspect", steady), "loss-spike")
 
 
+def test_how_far_a_loss_jumped_is_a_number_that_can_be_read(tmp_path: Path) -> None:
+    loss = falling()
+    loss[250:300] = 1e30
+    assert "e+" in one(judged(tmp_path / "a.inspect", loss), "loss-spike").message.partition("(")[2].partition(" ")[0]
+
+
 def test_a_stale_second_moment(tmp_path: Path) -> None:
     rms = ones(1.0, 1.0, 1.0)
     rms[:20, 0] = 9.0  # young

@@ -51,7 +51,7 @@ class LossSpike:
         return Finding(
             rule="loss-spike", severity="warning" if slow else "info", place="",
             message=f"{called(loss, 'the loss')} jumped from {worst.before:.3g} to {worst.value:.3g} "
-            f"at iteration {worst.x:g} ({worst.distance:.0f} median absolute deviations), and {back}{more}",
+            f"at iteration {worst.x:g} ({_plainly(worst.distance)} median absolute deviations), and {back}{more}",
             evidence=(loss.channel,), iterations=(int(worst.x), *(int(one.x) for one in jumps if one is not worst)),
             sure="a comparison with the 50 points before", unless="another loss or other data began there",
             remedy="Open the spike: its batch, which parameter moved first. Lower the learning rate or β₂, clip by "
@@ -63,6 +63,11 @@ class LossSpike:
         missing = jump.recovered if jump.recovered >= 0 else len(loss.y) - 1 - jump.index
         gained = float(np.nanmedian(loss.y[:WINDOW])) - jump.before
         return missing > run.limit("recovery") and jump.value - jump.before > run.limit("share") * gained
+
+
+def _plainly(distance: float) -> str:
+    """A count that is read: 14; 3e+20 of a loss that exploded."""
+    return f"{distance:.0f}" if distance < 10_000 else f"{distance:.2g}"
 
 
 RULES.register("loss-spike")(LossSpike())

@@ -26,8 +26,11 @@ class NotInOptimizer:
     reference = "huggingface/accelerate#2665: parameters replaced after the optimizer was made"
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
-        """At most one, for all such parameters."""
+        """One for all such parameters, and one for those that the model itself does not know."""
         said = run.training()
+        hidden = [str(name) for name in said.get("unregistered", ())]
+        if hidden:
+            yield self._hidden(hidden)
         frozen = set(said.get("frozen", ()))
         names = [str(name) for name in said.get("without_optimizer", ()) if name not in frozen]
         if names:
@@ -41,6 +44,20 @@ class NotInOptimizer:
                 "what is meant to stay gets requires_grad_(False).",
                 code="optimizer = torch.optim.AdamW(model.parameters(), lr)",
             )  # fmt: skip
+
+    @staticmethod
+    def _hidden(names: list[str]) -> Finding:
+        return Finding(
+            rule="not-in-optimizer", severity="warning", place="",
+            message=f"the model keeps {listed(names)} in a plain list, tuple or dictionary, where torch does not find "
+            f"{'them' if len(names) > 1 else 'it'}: no optimizer, no checkpoint and no .to(device) has "
+            f"{'them' if len(names) > 1 else 'it'}",
+            sure="exact, when watching began",
+            unless="they are kept apart on purpose, as a teacher or a net that measures the loss may be",
+            remedy="Keep modules in nn.ModuleList or nn.ModuleDict and parameters in nn.ParameterList, before the "
+            "optimizer is made; what is meant to stay gets requires_grad_(False).",
+            code="self.layers = nn.ModuleList(layers)",
+        )  # fmt: skip
 
 
 RULES.register("not-in-optimizer")(NotInOptimizer())

@@ -38,6 +38,7 @@ from inspector.engine.watch.ranks import longest_wait, ranks_of, several
 from inspector.engine.watch.ring import Ring
 from inspector.engine.watch.spikes import Spikes
 from inspector.engine.watch.targets import Elsewhere, LateSink
+from inspector.engine.watch.unregistered import unregistered
 from inspector.records import Frame, Log, parse_condition
 from inspector.records.break_condition import FORM
 from inspector.transport.network.address import SCHEME, address_of, secret_of
@@ -195,6 +196,7 @@ class Watcher:
         about["in_evaluation_mode"], about["classes"] = list(still), still
         about["frozen"] = [n for n, one in zip(known.names, known.tensors, strict=True) if not one.requires_grad]
         about["frozen_as_drawn"] = as_drawn(model, about["frozen"])
+        about["unregistered"] = unregistered(model, self._core.optimizers)
         about["dtypes"] = sorted({str(one.dtype).removeprefix("torch.") for one in known.tensors})
         about["watch"] = self._settings.described()
         about["can_pause"] = (longest_wait() or 1.0) > 0 if several() else True
