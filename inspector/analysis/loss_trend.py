@@ -32,6 +32,8 @@ ABOVE = 0.5
 """Half as much again as the first point: a loss that ends above that has diverged, whatever its blocks show."""
 RISE = 0.02
 """Share of its size up to which a loss that rises stays where it was: as for a plateau."""
+DIP = 0.1
+"""Of the depth of a dip below 0: how near to 0 a loss begins, stays and ends that is no more than that. A judgement."""
 EARLY = 16
 """First points by whose signs a loss that is noise about 0 is told: a block, where that has more."""
 POINTS = 4096
@@ -148,9 +150,13 @@ def fell_at_once(trend: Trend, share: float) -> bool:
 
 def is_a_surrogate(trend: Trend) -> bool:
     """Whether a loss begins at 0, to its noise, and goes below it: as that of a policy gradient does, whose value says
-    nothing of what was learned, also where its noise ends with the last choice that is left to the policy.
+    nothing of what was learned, also where its noise ends with the last choice that is left to the policy, and where it
+    comes back to 0 with that.
     Counter-example: a negative log-density that happens to begin at 0."""
-    return trend.about_zero or (trend.best < 0 and abs(trend.began) <= NOISE * trend.spread)
+    begins = trend.best < 0 and abs(trend.began) <= NOISE * trend.spread
+    room = DIP * abs(trend.best)
+    dips = trend.best < 0 and abs(trend.began) <= room and abs(trend.last) <= room and float(trend.blocks.max()) <= room
+    return trend.about_zero or begins or dips
 
 
 def ends_above(trend: Trend, share: float) -> bool:

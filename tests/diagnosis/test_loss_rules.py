@@ -79,6 +79,10 @@ def test_a_loss_that_begins_at_0_and_goes_below_is_a_surrogate(tmp_path: Path) -
     ends = np.where(at < 0.05, 0.02 * NOISE - 0.01, 0.0)  # of a policy that has one choice left
     ends[0] = -0.01
     assert {found.severity for found in of(judged(tmp_path / "d.inspect", ends), "diverged")} <= {"info"}
+    learns = -0.01 - 0.3 * np.exp(-(((at - 0.08) / 0.03) ** 2)) * (at < 0.2) + 0.01 * (at > 0.2)  # to the last choice
+    assert {found.severity for found in of(judged(tmp_path / "f.inspect", learns), "diverged")} == {"info"}
+    learns[-60:] = 0.1  # above 0 for good
+    assert one(judged(tmp_path / "g.inspect", learns), "diverged").severity == "error"
     ends = np.where(at < 0.05, -0.01 - 0.002 * np.abs(NOISE), 0.0)  # no noise about 0: it rose
     assert one(judged(tmp_path / "e.inspect", ends), "diverged").severity == "error"
     density = 1.4 - 3.4 * np.exp(-((at - 0.3) ** 2) / 0.05) + 0.03 * NOISE
