@@ -93,9 +93,11 @@ def test_too_few_iterations_prove_nothing(tmp_path: Path) -> None:
 
 
 def test_parameters_without_an_optimizer(tmp_path: Path) -> None:
-    about = {"without_optimizer": ["a.weight", "b.bias"], "frozen": ["b.bias"]}
+    about: dict[str, Any] = {"without_optimizer": ["a.weight", "b.bias"], "frozen": ["b.bias"]}
     found = one(judged(tmp_path / "a.inspect", falling(), about=about), "not-in-optimizer")
     assert found.message == "no optimizer has a.weight, though it requires a gradient" and found.place == "a.weight"
+    about["optimizers"] = []  # a loop that makes its steps by itself
+    assert not of(judged(tmp_path / "b.inspect", falling(), about=about), "not-in-optimizer")
 
 
 def test_parameters_that_the_model_does_not_know(tmp_path: Path) -> None:

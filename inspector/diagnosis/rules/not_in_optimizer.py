@@ -31,6 +31,8 @@ class NotInOptimizer:
         hidden = [str(name) for name in said.get("unregistered", ())]
         if hidden:
             yield self._hidden(hidden)
+        if not said.get("optimizers", True):
+            return  # a loop that makes its steps by itself
         frozen = set(said.get("frozen", ()))
         names = [str(name) for name in said.get("without_optimizer", ()) if name not in frozen]
         if names:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from inspector.analysis.before_training.reach import FEWEST_SEQUENCES, depends, furthest_beyond, needed_lags
-from inspector.analysis.loss_trend import trend_of
+from inspector.analysis.loss_trend import hardly_falls, is_flat, trend_of
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust, scalar
 from inspector.diagnosis.series import Floats, listed, one_a_run, table_of, the_only
 from inspector.records import Finding
@@ -29,6 +29,7 @@ class Truncation:
     """Reads over how many steps the loop propagates losses back where it hands states on without their gradient, and
     which lags the data need (`trial/reach` of a probe, or of a run before the training).
 
+    Where nobody has counted what the data need, and the loss does not fall, it is information: what may be behind it.
     A state that keeps things by itself can be read though no gradient reaches back so far: where the loss falls to
     less than a part of its beginning it is information. Counter-example of the other side: several inputs that tell
     only together, at lags that one alone does not show.
@@ -40,7 +41,7 @@ class Truncation:
     summary = "Losses are propagated back over fewer steps than the data need, or over many times as many."
     trust: Trust = "counterfactual"
     scope: Scope = "training"
-    reads = ("trial",)
+    reads = ("trial", "series")
     needs = ("trial/reach",)
     limits = (
         Limit("kept", 0.5, "A loss that falls below so much of its first block learns it all the same; a judgement."),
@@ -50,10 +51,11 @@ class Truncation:
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """At most one."""
-        if CARRIED not in run.channels or NEEDED not in run.channels or not run.revision(NEEDED):
-            return
-        windows = _windows(run)
+        windows = _windows(run) if CARRIED in run.channels else None
         if windows is None:
+            return
+        if NEEDED not in run.channels or not run.revision(NEEDED):
+            yield from self._unknown(run, windows)
             return
         at = run.frame_of(NEEDED)
         needed = np.ma.filled(np.ma.asarray(run.array(NEEDED, at), np.float64), np.nan)
@@ -65,6 +67,22 @@ class Truncation:
             yield self._short(run, windows, needed, beyond[0])
         elif beyond is None and needed.shape[1] >= windows.steps >= run.limit("times") * max(1, int(lags[-1])):
             yield self._long(windows, needed, int(lags[-1]))
+
+    def _unknown(self, run: Run, windows: Windows) -> Iterable[Finding]:
+        loss = max(one_a_run(run, "loss"), key=lambda line: len(line.x), default=None)
+        trend = None if loss is None else trend_of(loss.x, loss.y)
+        if loss is None or trend is None or not (hardly_falls(trend) or is_flat(trend, SHARE, P)):
+            return
+        yield Finding(
+            rule="truncation", severity="info", place=the_only(windows.modules),
+            message=f"{_propagated(windows)}; the loss went from {trend.first:.4g} to {trend.last:.4g}, and how "
+            "far back the data need was not counted",
+            evidence=(CARRIED, loss.channel), sure="the steps are those of the training's own calls",
+            unless="the task needs no more, and the loss stays for another reason",
+            remedy="Count which lags the data need (`inspector preflight`, or a probe of a subject with data and a "
+            "loss), or propagate back over twice as many steps and see whether the loss falls further.",
+            code=f"for piece in stream.split({2 * windows.steps}, dim=1): ...",
+        )  # fmt: skip
 
     def _short(self, run: Run, windows: Windows, needed: Floats, lag: int) -> Finding:
         loss = max(one_a_run(run, "loss"), key=lambda line: len(line.x), default=None)
@@ -95,6 +113,8 @@ class Truncation:
         )  # fmt: skip
 
 
+SHARE, P = 0.02, 0.05
+"""As for plateau: less of a fall is none, or one in an order that chance makes so often."""
 SURE = "the steps are those of the training's own calls; the lags are counted in the data, against exchanged sequences"
 
 

@@ -57,17 +57,18 @@ class UnrelatedBatches:
         rows, *tables = (table_of(run, name) for name in (ROWS, FOLLOWS, OTHERS, WITHIN))
         if rows is None or any(one is None or not one.values.size for one in tables):
             return
-        follows, others, within = (one.values.astype(np.float64) for one in tables if one is not None)
-        known = np.isfinite(follows[:, 0]) & (rows.values[:, 0] >= run.limit("rows"))
+        n = min(len(one.values) for one in (rows, *tables) if one is not None)  # a table ends with its last number
+        follows, others, within = (one.values[:n].astype(np.float64) for one in tables if one is not None)
+        known = np.isfinite(follows[:, 0]) & (rows.values[:n, 0] >= run.limit("rows"))
         known &= np.abs(within - others)[:, 0] > TINY  # the first batches have nothing to be judged by
         if not known.any() or run.too_few(int(known.sum()), run.limit("comparisons")):
             return
-        found = Compared(rows.iterations[known], (follows - others)[known], (within - others)[known])
+        found = Compared(rows.iterations[:n][known], (follows - others)[known], (within - others)[known])
         share = run.limit("share")
         near = _unrelated(found, 0, run.limit("errors"), share)
         if not near or any(_may_go_on(found, lag, run.limit("gap"), share) for lag in range(1, found.within.shape[1])):
             return
-        yield self._finding(found, float(rows.values[known, 0].mean()))
+        yield self._finding(found, float(rows.values[:n][known, 0].mean()))
 
     def _finding(self, found: Compared, rows: float) -> Finding:
         follows, within = (f"{one[:, 0].mean():.3g} ± {_error(one[:, 0]):.2g}" for one in (found.follows, found.within))
