@@ -32,6 +32,12 @@ CLIPPED = 0.01
 FADES, MATRICES = 1e-4, 4
 """Less of the largest gradient in most of the weights, and of how many at least: AUTOTRAINER (ICSE 2021) takes a ratio
 of a thousandth between the first and the last layer, with less than 1e-4 in the first, for one that vanishes."""
+GATES, KEEP, SHUT = "modules:gate/saturated", ("forget low", "update low"), 0.9
+"""Gates below 0.1, by module, of those that keep the state in torch's LSTM and GRU; as for saturated gates."""
+OPEN = (
+    "Let these gates begin open: a bias of ln T for T steps that the state has to keep, 1 for few; and see whether one "
+    "batch can be learned then."
+)
 ADAM = "parameters:adam/rms"
 FELL = 1e-3
 """A learning rate that has fallen to less than a thousandth has ended the training."""
@@ -157,6 +163,26 @@ def _fades_with_depth(run: Run) -> Cause | None:
         f"{largest} gets ({middles[largest]:.2g}), {smallest} {middles[smallest]:.2g}"
     )
     return Cause(said, SKIPS, "x = x + layer(norm(x))", (NORMS,))
+
+
+def forgets_at_once(run: Run) -> Cause | None:
+    """Gates that keep the state are shut nearly always, so that it keeps nothing for longer than a few steps.
+
+    No other cause, where it is asked whether a state forgets. Counter-example: a task that needs no memory.
+    """
+    table = table_of(run, GATES)
+    keeping = [] if table is None else [n for n, name in enumerate(table.names) if name.endswith(KEEP)]
+    if table is None or not keeping:
+        return None
+    rows = table.values[-LAST:, keeping]
+    known = [n for n in range(len(keeping)) if np.isfinite(rows[:, n]).any()]
+    shares = {table.names[keeping[n]].rpartition(" ")[0]: float(np.nanmedian(rows[:, n])) for n in known}
+    shut = {name: one for name, one in shares.items() if one >= SHUT}
+    if not shut:
+        return None
+    worst = max(shut, key=lambda name: shut[name])
+    said = f"of the gates {listed(list(shut))}, which keep the state, {percent(shut[worst])} are below 0.1"
+    return Cause(said, OPEN, "bias[hidden:2 * hidden] = math.log(steps)", (GATES,))
 
 
 def _has_gradient(run: Run) -> bool:

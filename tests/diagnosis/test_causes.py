@@ -213,3 +213,26 @@ def test_a_gradient_that_fades_with_depth_is_named(tmp_path: Path, middle: float
     found = one(judged(tmp_path / "a.inspect", FLAT, {"parameters:gradient/norm": norms}, names=names), "plateau")
     assert ("most get less than 0.0001 of the norm that e.weight gets (1), a.weight 1e-09" in found.message) == told
     assert ("Skip connections" in found.remedy) == told
+
+
+@pytest.mark.parametrize(
+    ("gate", "share", "told"),
+    [("rnn.l0 forget low", 0.95, True), ("rnn.l0 forget low", 0.85, False), ("rnn.l0 forget high", 1.0, False),
+     ("rnn.l0 input low", 1.0, False), ("rnn.l0 update low", 0.95, True)],
+)  # fmt: skip
+def test_gates_that_keep_nothing_are_named(tmp_path: Path, gate: str, share: float, told: bool) -> None:
+    about = Channel(
+        name="modules:gate/saturated", kind="series", dims=("iteration", "gate"), shape=(None, None), dtype="float64",
+        domains={"iteration": "iteration", "gate": "gate"},
+    )  # fmt: skip
+    values = np.full((len(NOISE), 1), np.nan)
+    values[::4] = share  # not in each iteration
+    more = [about, Labels("gate", (gate,)), Page(about.name, 0, (0, 0), values), *probed(cuts=None)]
+    found = said(tmp_path, {}, more)
+    plateau = one(found, "plateau")
+    assert (
+        f"of the gates {gate.rpartition(' ')[0]}, which keep the state, 95 % are below 0.1" in plateau.message
+    ) == told
+    assert ("begin open" in plateau.remedy) == told
+    (reach,) = of(found, "reach-through-time")  # it is how the state forgets, and no other cause
+    assert reach.severity == "warning" and "but" not in reach.message

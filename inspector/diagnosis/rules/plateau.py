@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from inspector.analysis.loss_trend import LEAST, Trend, fell_at_once, is_a_surrogate, is_flat, trend_of
-from inspector.diagnosis.causes import cause_of
+from inspector.diagnosis.causes import cause_of, forgets_at_once
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import Line, called, one_a_run
 from inspector.records import Finding
@@ -56,7 +56,8 @@ class Plateau:
                 yield self._finding(run, loss, trend)
 
     def _finding(self, run: Run, loss: Line, trend: Trend) -> Finding:
-        cause, once = cause_of(run, run.limit("ratio")), fell_at_once(trend, run.limit("once"))
+        cause = cause_of(run, run.limit("ratio")) or forgets_at_once(run)
+        once = fell_at_once(trend, run.limit("once"))
         surrogate = is_a_surrogate(trend)
         from_ = (
             f"fell from {trend.began:.4g} to {trend.first:.4g} within the first twentieth, and stays: it is" if once
