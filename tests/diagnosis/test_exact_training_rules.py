@@ -57,6 +57,22 @@ def test_what_was_not_finite_first_is_named_of_a_log(
     assert told.severity == ("error" if loss < 40 else "warning")
 
 
+@pytest.mark.parametrize(("top", "rose"), [(260.0, True), (150.0, False)])
+def test_a_loss_that_rose_before_it_broke_has_diverged(tmp_path: Path, top: float, rose: bool) -> None:
+    """A hundred times the first losses (2.0 here) is the border: a logarithm of 0 breaks a loss that has not risen."""
+    loss = np.full(N, 2.0)
+    loss[60:100] = np.geomspace(2.0, top, 40)
+    loss[100:] = np.inf
+    found = one(judged(tmp_path / "a.inspect", loss), "nonfinite-training")
+    assert ("before that it rose from 2 to 260" in found.message) == rose and found.iterations == (100,)
+    assert found.remedy.startswith("It grew" if rose else "Open the first") and ("clip_grad" in found.code) == rose
+    norms = ones(1.0, 1.0, 1.0)
+    norms[99:] = np.inf
+    broken = {"parameters:gradient/non_finite": (~np.isfinite(norms)).astype(float)}
+    found = one(judged(tmp_path / "b.inspect", loss, broken), "nonfinite-training")
+    assert ("before that it rose" in found.message) == rose and "the gradient of" in found.message
+
+
 def test_of_several_runs_each_has_its_own_first(tmp_path: Path) -> None:
     for name, first, loss in (("a", 3, 9), ("b", 7, 5)):
         rows = [f"{n},{'nan' if n >= loss else 1.5},{'inf' if n >= first else 0.5}" for n in range(12)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +13,18 @@ from inspector.diagnosis.series import Line, lines_of, listed, table_of, the_onl
 from inspector.records import Finding, Severity
 
 COUNTS = "parameters:gradient/non_finite"
+CLIP = "nn.utils.clip_grad_norm_(model.parameters(), 1.0)"
 REMEDY = (
     "Open the first iteration: what comes after is its consequence. Usual causes: a learning rate that is too large, a "
     "logarithm or root of 0, a division by a norm that is 0, float16; clipping does not repair a NaN."
 )
+DIVERGED = (
+    "It grew until no number could hold it: lower the learning rate, warm it up, clip the gradient by its norm, or "
+    "begin with smaller recurrent weights; go back to a checkpoint before the rise."
+)
+ROSE, BEGINNING = 100.0, 10
+"""Times the median of the first so many losses that the last finite one is, where the loss rose before it broke. A
+logarithm of 0 or a division by it breaks a loss that has not. A judgement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +46,8 @@ class Broken:
     norm: bool = False
     run: str = ""
     names: tuple[str, ...] = ()
+    rose: tuple[float, float] | None = None
+    """Of a loss: from which number to which it rose before."""
 
 
 class NonFiniteTraining:
@@ -77,14 +87,34 @@ def _together(one: Broken, cause: Broken | None) -> Finding:
     """What a curve says, and the gradient that broke before it or in the same iteration."""
     severity: Severity = "error" if one.loss else "warning"
     if cause is None:
-        return _finding(severity, one.what, one.first, (), (one.channel,), one.count)
+        more = one.count if one.rose is None else f"{one.count}{_risen(one.rose)}"
+        found = _finding(severity, one.what, one.first, (), (one.channel,), more)
+        return found if one.rose is None else replace(found, remedy=DIVERGED, code=CLIP)
     evidence = (one.channel, cause.channel)
+    if one.rose is not None and cause.first >= one.first - 1:
+        said = f"{one.count}{_risen(one.rose)}, and so is {cause.what}"
+        return replace(_finding(severity, one.what, one.first, cause.names, evidence, said), remedy=DIVERGED, code=CLIP)
     if cause.first == one.first:
         return _finding(severity, one.what, one.first, cause.names, evidence, f"{one.count}, and so is {cause.what}")
     between = ((cause.finite > cause.first) & (cause.finite < one.first)).any()
     more = f"{cause.count}{', and was finite again after that' if between else ''}; "
     more += f"{one.what}{one.count} from iteration {one.first:g} on"
     return _finding(severity, cause.what, cause.first, cause.names, evidence, more)
+
+
+def _risen(rose: tuple[float, float]) -> str:
+    return f"; before that it rose from {rose[0]:.3g} to {rose[1]:.3g}"
+
+
+def _rise(y: npt.NDArray[np.float64]) -> tuple[float, float] | None:
+    """From which number to which a curve (n,) rose before its first point that is not finite; None where it did not."""
+    before = y[: int(np.argmin(np.isfinite(y)))]
+    if len(before) < 3:
+        return None
+    began, last = float(np.median(before[:BEGINNING])), float(before[-3:].max())
+    if len(before) <= BEGINNING:
+        began = float(before[0])
+    return (began, last) if last > ROSE * max(abs(began), 1e-3) else None
 
 
 def _finding(
@@ -116,7 +146,8 @@ def _broken(line: Line) -> Broken:
     return Broken(
         what="the loss" if plain else named, first=float(line.x[bad].min()),
         count=f" in {int(bad.sum())} of {len(line.y)} points", finite=line.x[~bad], channel=line.channel,
-        loss=curve.role == "loss", norm=curve.role == "gradient norm", run=curve.run,
+        loss=curve.role == "loss", rose=_rise(line.y) if curve.role == "loss" else None,
+        norm=curve.role == "gradient norm", run=curve.run,
     )  # fmt: skip
 
 
