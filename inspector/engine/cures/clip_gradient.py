@@ -17,7 +17,7 @@ class ClipGradient:
     def apply(self, copy: Copy) -> str:
         """Clip at 1."""
         if copy.loop.clip <= 1.0:
-            raise Unsupported(f"The norm of the gradient is clipped at {copy.loop.clip:g} already.")
+            raise Unsupported(f"The norm of the gradient is clipped at {copy.loop.clip:.4g} already.")
         copy.loop.clip = 1.0
         return "the norm of the gradient is clipped at 1"
 

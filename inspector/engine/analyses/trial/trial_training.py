@@ -62,7 +62,7 @@ class Loop:
         told = [self.optimizer if self.own is None else self.own.words, f"learning rate {self.rate:.3g}"]
         told[0] += f" ({self.note})" if self.note else ""
         told += [f"weight decay {self.decay:g}"] if self.decay else []
-        told += [f"gradients clipped at {self.clip:g}"] if np.isfinite(self.clip) else []
+        told += [f"gradients clipped at {self.clip:.4g}"] if np.isfinite(self.clip) else []
         return ", ".join(told)
 
 
