@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from inspector.diagnosis.diagnose import Diagnosis
 from inspector.diagnosis.rule import Captured
-from inspector.records import TRAINED, counted
+from inspector.records import TRAINED, Frame, counted
 
 AT, SERIES = "training:iteration", frozenset({"series", "training", "histogram", "coordinate"})
 ENOUGH = 1000
@@ -66,7 +66,8 @@ def _settings(run: Captured) -> Mapping[str, Any] | None:
 
 def _last_probe(run: Captured) -> int | None:
     """The iteration of the newest frame, where frames say theirs."""
-    return max((one.step for one in run.frames if one.step is not None), default=None)
+    frames: Sequence[Frame] = getattr(run, "frames", ())  # a log has none
+    return max((one.step for one in frames if one.step is not None), default=None)
 
 
 def _why(settings: Mapping[str, Any]) -> str:

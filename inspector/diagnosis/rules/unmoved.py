@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+import numpy.typing as npt
 
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import Table, listed, rates_of, table_of, the_only
 from inspector.records import Finding
 
+Hits = npt.NDArray[np.bool_]
 NORMS, UPDATES, LOST = "parameters:gradient/norm", "parameters:update/norm", "parameters:update/lost"
 
 
@@ -63,8 +65,9 @@ def rounded_away(run: Run) -> set[str]:
     if table is None or (rates is not None and (rates == 0).any()):
         return set()
     known = np.isfinite(table.values)
-    whole = known.any(axis=0) & (~known | (table.values >= 1)).all(axis=0)
-    if whole[known.any(axis=0)].all():
+    some: Hits = np.any(known, axis=0)
+    whole: Hits = some & np.all(~known | (table.values >= 1), axis=0)
+    if whole[some].all():
         return set()
     return {name for name, hit in zip(table.names, whole.tolist(), strict=False) if hit}
 
