@@ -80,9 +80,9 @@ class UnrelatedBatches:
             sure=f"whose state it is, is exact; scores of {len(found.follows)} pairs of batches, each with its spread",
             unless="sequences go on after a gap, and the state is to carry what was long before (one user, one "
             "recording)",
-            remedy="Begin every sequence with a fresh state (one that the model keeps in an attribute: at the beginning "
-            "of its forward); or let each row of a batch go on in the next one: no shuffling, a text cut into as many "
-            "streams as a batch has rows.",
+            remedy="Begin every sequence with a fresh state (one that the model keeps in an attribute: at the "
+            "beginning of its forward); or let each row of a batch go on in the next one: no shuffling, a text cut "
+            "into as many streams as a batch has rows.",
             code="output, state = model(inputs)  # no state of another sequence",
         )  # fmt: skip
 

@@ -1,5 +1,5 @@
-"""How far a model that continues a sequence gets away from its data once it goes on from its own tokens (exposure bias),
-over many sequences, where no answer is the right one.
+"""How far a model that continues a sequence gets away from its data once it goes on from its own tokens (exposure
+bias), over many sequences, where no answer is the right one.
 
 The second halves of sequences are compared with second halves that the model draws itself after the same first halves
 (from its own probabilities, at temperature 1). Of a model that knows the distribution of the data both are draws from
@@ -71,10 +71,14 @@ def halves(sequences: Iterator[Tensor], longest: int) -> Tensor | None:
 
 
 def compared(
-    subject: Subject, batch: Batch, rows: Tensor, seed: int, tell: Callable[[int, int], None] = lambda *_: None,
+    subject: Subject,
+    batch: Batch,
+    rows: Tensor,
+    seed: int,
+    tell: Callable[[int, int], None] = lambda *_: None,
 ) -> tuple[Floats, Floats]:
-    """Two times (2, n, t / 2), entropy in nats and 1 where the last GRAM tokens stood there before: of the second halves
-    of `rows` (n, t), and of those that the model draws. Raises InputError or ModelError."""
+    """Two times (2, n, t / 2), entropy in nats and 1 where the last GRAM tokens stood there before: of the second
+    halves of `rows` (n, t), and of those that the model draws. Raises InputError or ModelError."""
     half = rows.shape[1] // 2
     said, generator = rows[:, :half].clone(), torch.Generator().manual_seed(seed)
     entropies = []
@@ -175,15 +179,14 @@ def _write(forced: Floats, own: Floats, count: int, emit: Emitter) -> None:
             name = f"drift/{'own' if values is own else 'data'}_{word}"
             title = f"{'entropy' if n == 0 else 'repetitions'} after {who}"
             channel = Channel(
-                name=f"{PLACE}:{name}", kind=PLACE, dims=("step",), shape=(values.shape[2],), dtype="float64", unit=unit,
-                title=title, formula=formula, source=SOURCE, domains={"step": "continuation"}, compare="separate",
-                method=f"second halves of {count} sequences",
+                name=f"{PLACE}:{name}", kind=PLACE, dims=("step",), shape=(values.shape[2],), dtype="float64",
+                unit=unit, title=title, formula=formula, source=SOURCE, compare="separate",
+                domains={"step": "continuation"}, method=f"second halves of {count} sequences",
             )  # fmt: skip
             emit.array(channel, values[n].mean(0))
     channel = Channel(
         name=SEQUENCES, kind=PLACE, dims=("statistic", "sequence"), shape=(len(STATISTICS), count), dtype="float64",
-        unit="1", title="second halves of the data and its own", formula="mean over the first quarter, and the last half",
-        source=SOURCE, labels={"statistic": STATISTICS}, compare="separate",
+        unit="1", title="second halves of the data and its own", source=SOURCE,
+        formula="mean over the first quarter, and the last half", labels={"statistic": STATISTICS}, compare="separate",
     )  # fmt: skip
     emit.array(channel, by_sequence(forced, own))
-
