@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -156,8 +157,8 @@ def _sequences(subject: Subject, batch: Batch, seed: int) -> Iterator[Tensor]:
         raise model_error(fault, f"The data of {subject.name}") from fault
 
 
-def _values(given: object) -> Iterator[object]:
-    return iter(given.values() if hasattr(given, "values") else given)  # type: ignore[call-overload, no-any-return]
+def _values(given: Any) -> Iterator[Any]:
+    return iter(given.values() if hasattr(given, "values") else given)
 
 
 def _ids(one: Batch) -> Tensor:
