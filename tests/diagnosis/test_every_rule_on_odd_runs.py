@@ -18,7 +18,7 @@ from inspector.records import Channel
 
 RECORDED = Path(__file__).parents[2] / "sample_models" / "illnesses" / "recorded"
 ILL = sorted(path.parent.parent.name for path in RECORDED.glob("*/ill/run.inspect"))
-OF_NAN = {"nonfinite", "nonfinite-training", "rows-without-keys"}
+OF_NAN = {"nonfinite", "nonfinite-training", "rows-without-keys", "one-batch"}
 """Rules that look for numbers that are not finite, or for shapes and structures alone."""
 Change = Callable[[Channel, Any], Any]
 
@@ -43,9 +43,9 @@ class Changed:
 
     @property
     def scalars(self) -> Any:
-        """Numbers of frames, too."""
+        """Numbers of frames, too, but counts."""
         lost = self._change is all_nan
-        return [replace(one, value=math.nan) for one in self._run.scalars] if lost else self._run.scalars
+        return [replace(one, value=math.nan if lost and one.value % 1 else one.value) for one in self._run.scalars]
 
     def array(self, name: str, frame: int = -1) -> Any:
         return self._change(self._run.channel(name, frame), self._run.array(name, frame))
