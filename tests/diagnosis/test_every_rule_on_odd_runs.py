@@ -45,7 +45,10 @@ class Changed:
     def scalars(self) -> Any:
         """Numbers of frames, too, but counts."""
         lost = self._change is all_nan
-        return [replace(one, value=math.nan if lost and one.value % 1 else one.value) for one in self._run.scalars]
+        return [
+            replace(one, value=math.nan if lost and (one.value % 1 or "rate" in one.name) else one.value)
+            for one in self._run.scalars
+        ]
 
     def array(self, name: str, frame: int = -1) -> Any:
         return self._change(self._run.channel(name, frame), self._run.array(name, frame))
