@@ -176,9 +176,9 @@ def _write(forced: Floats, own: Floats, count: int, emit: Emitter) -> None:
         ("repeats", "1", f"share of sequences whose last {GRAM} tokens have stood there before"),
     )
     for n, (word, unit, formula) in enumerate(formulas):
-        for who, values in (("the data", forced), ("its own tokens", own)):
+        for who, values in (("the data", forced), ("its own", own)):
             name = f"drift/{'own' if values is own else 'data'}_{word}"
-            title = f"{'entropy' if n == 0 else 'repetitions'} after {who}"
+            title = f"{word}, {who}"
             channel = Channel(
                 name=f"{PLACE}:{name}", kind=PLACE, dims=("step",), shape=(values.shape[2],), dtype="float64",
                 unit=unit, title=title, formula=formula, source=SOURCE, compare="separate",

@@ -310,7 +310,8 @@ class Decoding(Panel):
             self.parting.addItem(line)
             self.drifts[channel.name] = line
             unit = "" if channel.unit == "1" else f" [{channel.unit}]"
-            self.drift_legend.addItem(line, f"{channel.title}{unit}  {channel.place}")
+            place = "" if channel.place == self.key else channel.place  # that of the output is the search itself
+            self.drift_legend.addItem(line, f"{channel.title}{unit}  {place}".strip())
 
     def pointed(self, plot: Any, x: float, y: float) -> None:
         """The nearest token of the tree is marked, or a token of the answer."""
