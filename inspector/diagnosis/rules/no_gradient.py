@@ -45,7 +45,7 @@ class NoGradient:
             names = [name for name, hit in zip(table.names, which.tolist(), strict=False) if hit and name not in frozen]
             if names:
                 yield Finding(
-                    rule="no-gradient", severity="warning", place=the_only(names),
+                    rule="no-gradient", severity="warning", place=the_only(names), places=tuple(names),
                     message=f"{len(names)} of {len(table.names)} parameters have {what} in all {len(table.values)} "
                     f"recorded iterations: {listed(names)}",
                     evidence=(NORMS,), sure="exact for the recorded iterations",

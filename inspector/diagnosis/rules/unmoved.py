@@ -38,7 +38,7 @@ class Unmoved:
         if names:
             half = "" if LOST not in run.channels else " (or, in half precision, updates too small to be stored)"
             yield Finding(
-                rule="unmoved", severity="error", place=the_only(names),
+                rule="unmoved", severity="error", place=the_only(names), places=tuple(names),
                 message=f"no recorded step changes {listed(names)}, though there is a gradient",
                 evidence=(UPDATES, NORMS), sure="exact for the recorded iterations: the difference before and after",
                 unless="the learning rate was meant to be 0 in all of them",
