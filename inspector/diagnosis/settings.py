@@ -35,8 +35,8 @@ class SettingsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Mute:
-    """Findings that are not shown: of a rule (its key or id), at places that match a pattern, all of them where a finding
-    is about several."""
+    """Findings that are not shown: of a rule (its key or id), at places that match a pattern, all of them where a
+    finding is about several."""
 
     rule: str
     place: str = "*"
