@@ -160,10 +160,19 @@ class Assembly:
 
     def forget(self) -> None:
         """Read everything again on the next request: a file was replaced."""
-        self._buffer, self._used = None, 0
-        self._spare.take(self, 0)
+        self.release()
         self.bumps += 1
         self.epoch += 1
+
+    @property
+    def assembled(self) -> int:
+        """Bytes of the array that is kept in memory; 0 where none is."""
+        return 0 if self._buffer is None else self._buffer.nbytes
+
+    def release(self) -> None:
+        """Keep the array no longer: it is read again on the next request, and what was given out stays valid."""
+        self._buffer, self._used = None, 0
+        self._spare.take(self, 0)
 
     def judge(self, row: PageRow, *, bad: bool) -> bool:
         """Note the result of checking a page; returns whether it changed."""

@@ -223,6 +223,15 @@ class Capture(ComputedPages, InACell):
         known = self._pyramids.get((name, self.frame_of(name, frame), data.epoch))
         return known is not None and known[1] < len(data.pages)
 
+    def release(self, most: int) -> None:
+        """Keep at most so many bytes of arrays in memory, the smallest ones; others are read again when they are asked
+        for. Arrays that were returned stay valid. For who goes through many large arrays once."""
+        held = 0
+        for data in sorted(self._arrays.values(), key=lambda one: one.assembled):
+            held += data.assembled
+            if held > most:
+                data.release()
+
     def _pyramid(self, name: str, data: Assembly, frame: int) -> Pyramid:
         key = (name, self.frame_of(name, frame), data.epoch)
         pyramid, used = self._pyramids.get(key, (Pyramid(data.gap), 0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Protocol, cast, runtime_checkable
 
 from inspector.capture.damage import Damage
 from inspector.diagnosis.evidence import Evidence
@@ -45,6 +45,19 @@ class Diagnosis:
     unjudged: tuple[Unjudged, ...] = ()
     muted: tuple[Finding, ...] = ()
     short: tuple[str, ...] = ()
+
+
+HELD_BYTES = 96 << 20
+"""Bytes of tables that are kept in memory from one rule to the next: several read the same ones, and a training of
+hundreds of thousands of iterations has more than fits."""
+
+
+@runtime_checkable
+class Releasing(Protocol):
+    """A capture whose arrays need not stay in memory; a log has them anyway."""
+
+    def release(self, most: int) -> None:
+        """See Capture.release."""
 
 
 def diagnose(run: Captured, frames: Sequence[Frame], settings: Settings | None = None) -> Diagnosis:
@@ -109,6 +122,8 @@ def _answer(key: str, rule: Rule, run: Captured, frames: Sequence[Frame], settin
     if evidence.short is not None:
         answer.short = f"{evidence.short[0]} of {evidence.short[1]:g} points"
     answer.something = evidence.something or bool(answer.findings) or not rule.reads
+    if isinstance(run, Releasing):
+        run.release(HELD_BYTES)
     return answer
 
 

@@ -45,6 +45,8 @@ def table_of(run: Captured, name: str) -> Table | None:
     return Table(name, iterations, names or (channel.title,), values[: len(iterations)])
 
 
+BLOCK = 4096
+"""Rows of a large table that are copied at a time."""
 GRADIENT_NORM = "training:gradient_norm"
 _BY_PARAMETER = ("parameters:gradient/norm", "parameters:gradient/norm_clipped")
 
@@ -60,10 +62,15 @@ def norms_beside_clipping(run: Captured) -> Floats | None:
     if before is None or after is None or len(before.values) != len(after.values):
         return table.values[:, :2]
     columns = [before.names.index(name) for name in after.names if name in before.names]
-    both = [before.values[:, columns], after.values[:, [after.names.index(before.names[n]) for n in columns]]]
-    known = np.isfinite(both[0]) & np.isfinite(both[1])
-    norms = np.stack([_lengths(np.where(known, one, 0.0).astype(np.float64)) for one in both], axis=1)
-    norms[~known.any(axis=1)] = np.nan
+    beside = [after.names.index(before.names[n]) for n in columns]
+    norms = np.full((len(before.values), 2), np.nan)
+    for first in range(0, len(norms), BLOCK):  # one after the other: copies of a large table are larger than the table
+        rows = slice(first, first + BLOCK)
+        both = [before.values[rows, columns].astype(np.float64), after.values[rows, beside].astype(np.float64)]
+        known = np.isfinite(both[0]) & np.isfinite(both[1])
+        there = known.any(axis=1)
+        for side, one in enumerate(both):
+            norms[rows, side][there] = _lengths(np.where(known, one, 0.0))[there]
     return norms
 
 

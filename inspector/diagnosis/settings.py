@@ -35,7 +35,8 @@ class SettingsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Mute:
-    """Findings that are not shown: of a rule (its key or id), at places that match a pattern."""
+    """Findings that are not shown: of a rule (its key or id), at places that match a pattern, all of them where a
+    finding is about several."""
 
     rule: str
     place: str = "*"
@@ -43,7 +44,8 @@ class Mute:
 
     def covers(self, finding: Finding) -> bool:
         """Whether it is about a finding."""
-        return self.rule in (finding.rule, finding.id) and fnmatchcase(finding.place, self.place)
+        places = finding.places or (finding.place,)
+        return self.rule in (finding.rule, finding.id) and all(fnmatchcase(place, self.place) for place in places)
 
 
 @dataclass(frozen=True, slots=True)

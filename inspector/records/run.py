@@ -126,6 +126,7 @@ class Finding:
     Attributes:
         rule, id: its key, and its number that never changes ("IN101"); `diagnose` fills both in.
         place: the module, parameter or input that it is about; "" for the model as a whole.
+        places: all of them, where it is about several; then `place` is "".
         message: the verdict, with its numbers.
         evidence: channels; a reader opens the first at `frame` (-1 for a training as a whole), `steps` or `iterations`.
         sure: how sure it is, in words; an estimate has its spread. unless: what would make it wrong.
@@ -147,6 +148,7 @@ class Finding:
     unless: str = ""
     code: str = ""
     reference: str = ""
+    places: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

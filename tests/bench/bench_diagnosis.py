@@ -82,7 +82,7 @@ def _measure(path: Path, size: int) -> list[Row]:
     what = f"every rule over {ITERATIONS:,} iterations × {COLUMNS} parameters, {size >> 20} MB of numbers"
     return [
         Row(what, taken, 1.0, taken, "< 5 s", "CPU seconds"),
-        Row("memory that they take, in MB", peak, 1.0, peak, "< 500", "at most, beyond what was there before"),
+        Row("memory that they take, in MB", peak, 1.0, peak, "< 280", "at most, beyond what was there before"),
     ]
 
 

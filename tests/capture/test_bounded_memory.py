@@ -158,3 +158,26 @@ def test_a_region_of_a_large_array_takes_the_memory_of_a_few_pages(tmp_path: Pat
         for start in range(0, 400_000, 100_000):
             assert (capture.block(NAME, region=(slice(start, start + 10),)) == 1).all()
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before < 90 << 20
+
+
+def test_arrays_that_are_released_are_read_again_and_what_was_given_out_stays(tmp_path: Path) -> None:
+    rows = np.arange(4000 * 8, dtype=np.float32).reshape(4000, 8)
+    with Writer(tmp_path / "a.inspect", START) as writer:
+        for name, width in (("p:large", 8), ("p:small", 1)):
+            writer.write(
+                Channel(name=name, kind="series", dims=("iteration", "parameter"), shape=(None, None), title=name)
+            )
+            for first in range(0, 4000, 1000):
+                writer.write(Page(name, 0, (first, 0), rows[first : first + 1000, :width]))
+        writer.write(RunStop("done"))
+    with open_capture(tmp_path / "a.inspect") as capture:
+        given, small = capture.array("p:large"), capture.array("p:small")
+        before = capture.revision("p:large")
+        capture.release(small.nbytes)
+        assert not np.shares_memory(capture.array("p:large"), given) and np.shares_memory(
+            capture.array("p:small"), small
+        )
+        np.testing.assert_array_equal(given, rows)
+        np.testing.assert_array_equal(capture.array("p:large"), rows)
+        np.testing.assert_array_equal(capture.block("p:large", -1, (slice(1500, 2500),)), rows[1500:2500])
+        assert capture.revision("p:large") == before

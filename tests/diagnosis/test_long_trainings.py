@@ -14,7 +14,8 @@ from inspector.analysis import loss_trend
 from inspector.analysis.loss_trend import WINDOW, jumps_of
 from inspector.capture import Writer, open_capture
 from inspector.diagnosis import diagnose
-from inspector.records import Axis, Channel, Page, RunStart, RunStop
+from inspector.diagnosis.series import BLOCK, norms_beside_clipping
+from inspector.records import Axis, Channel, Labels, Page, RunStart, RunStop
 
 ITERATIONS, COLUMNS = 20_000, 40
 
@@ -68,12 +69,17 @@ def test_points_that_are_not_finite_are_no_jumps(bad: float) -> None:
 def test_large_tables_are_not_copied(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     table = (1e-3 + 1e-4 * random.random((ITERATIONS, COLUMNS))).astype(np.float32)
-    names = ("gradient/norm", "update/norm", "update/ratio", "adam/rms", "weight/norm")
+    names = ("gradient/norm", "gradient/norm_clipped", "update/norm", "update/ratio", "adam/rms", "weight/norm")
     with Writer(tmp_path / "a.inspect", RunStart(run="r", title="t")) as writer:
         writer.write(Axis(name="iteration", title="iteration", unit="iteration"))
         writer.write(Channel(name="training:iteration", kind="coordinate", dims=("iteration",), shape=(None,),
                              dtype="float64", title="iteration"))  # fmt: skip
         writer.write(Page("training:iteration", 0, (0,), np.arange(ITERATIONS, dtype=np.float64)))
+        for name, shape in (("loss", (None,)), ("gradient_norm", (None, None))):
+            dims = ("iteration", "side")[: len(shape)]
+            writer.write(Channel(name=f"training:{name}", kind="series", dims=dims, shape=shape, title=name))
+            values = np.ones((ITERATIONS, 2)[: len(shape)], dtype=np.float32)
+            writer.write(Page(f"training:{name}", 0, (0,) * len(shape), values))
         for name in names:
             writer.write(Channel(name=f"parameters:{name}", kind="series", dims=("iteration", "parameter"),
                                  shape=(None, None), title=name))  # fmt: skip
@@ -87,5 +93,34 @@ def test_large_tables_are_not_copied(tmp_path: Path) -> None:
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
-    assert {"unmoved", "no-gradient", "step-size", "stale-second-moment"} <= set(found.asked)
+    wanted = {"unmoved", "no-gradient", "step-size", "stale-second-moment", "clipping-always", "norms-drift"}
+    assert wanted <= set(found.asked) and not found.broken
     assert peak < 3 * table.nbytes, f"{peak / table.nbytes:.1f} times the largest table"
+
+
+def test_norms_beside_clipping_are_those_of_a_plain_loop(tmp_path: Path) -> None:
+    """More rows than are read at a time; a parameter that has no number after clipping, and rows without any."""
+    random = np.random.default_rng(0)
+    before = random.random((BLOCK + 7, 3)).astype(np.float32)
+    after = (0.5 * before[:, [2, 0]]).astype(np.float32)
+    before[3], after[BLOCK + 1, 0] = np.nan, np.nan
+    tables = {"parameters:gradient/norm": (before, "abc"), "parameters:gradient/norm_clipped": (after, "ca")}
+    with Writer(tmp_path / "a.inspect", RunStart(run="r", title="t")) as writer:
+        writer.write(Axis(name="iteration", title="iteration", unit="iteration"))
+        writer.write(Channel(name="training:gradient_norm", kind="series", dims=("iteration", "side"),
+                             shape=(None, None), title="norm"))  # fmt: skip
+        writer.write(Page("training:gradient_norm", 0, (0, 0), before[:, :2]))
+        for name, (values, letters) in tables.items():
+            writer.write(Channel(name=name, kind="series", dims=("iteration", "parameter"), shape=(None, None),
+                                 title=name, domains={"parameter": name}))  # fmt: skip
+            writer.write(Labels(name, tuple(letters)))
+            writer.write(Page(name, 0, (0, 0), values))
+        writer.write(RunStop("done"))
+    with open_capture(tmp_path / "a.inspect") as capture:
+        norms = norms_beside_clipping(capture)
+    assert norms is not None
+    for n in range(len(before)):
+        pairs = [(float(before[n, i]), float(after[n, j])) for i, j in ((2, 0), (0, 1))]
+        pairs = [pair for pair in pairs if not any(math.isnan(one) for one in pair)]
+        wanted = [math.sqrt(sum(pair[side] ** 2 for pair in pairs)) if pairs else math.nan for side in (0, 1)]
+        assert norms[n].tolist() == pytest.approx(wanted, nan_ok=True)

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from commands import call
 
-from inspector.capture import Writer
+from inspector.capture import Writer, open_capture
 from inspector.cli.diagnose import _write
 from inspector.cli.fault import Fault
-from inspector.diagnosis import RULES, SettingsError, project_file, read_settings
-from inspector.records import Channel, Labels, Page, RunStart, RunStop
+from inspector.diagnosis import RULES, Settings, SettingsError, diagnose, project_file, read_settings
+from inspector.diagnosis.settings import Mute
+from inspector.records import Axis, Channel, Labels, Page, RunStart, RunStop
 
 
 def written(folder: Path, text: str) -> Path:
@@ -178,3 +179,27 @@ def test_the_documents_name_every_rule_with_its_limits() -> None:
         assert told[rule.id].startswith(f"| {rule.id} {key} |") and told[rule.id].endswith(
             f"| {limits} |".replace("|  |", "| |")
         )
+
+
+@pytest.mark.parametrize(
+    ("names", "muted"), [(("extra.weight", "extra.bias"), True), (("extra.bias", "head.bias"), False)]
+)
+def test_a_pattern_of_places_covers_a_finding_about_several_where_all_match(
+    tmp_path: Path, names: tuple[str, str], muted: bool
+) -> None:
+    """As the page on diagnosis has it, of a watched training whose gradients are missing."""
+    values = np.ones((40, 3), np.float32)
+    values[:, 1:] = np.nan
+    with Writer(tmp_path / "a.inspect", RunStart(run="r", title="t")) as writer:
+        writer.write(Axis(name="iteration", title="iteration", unit="iteration"))
+        writer.write(Labels("parameter", ("e.weight", *names)))
+        for name in ("gradient/norm", "update/norm"):
+            writer.write(Channel(name=f"parameters:{name}", kind="series", dims=("iteration", "parameter"),
+                                 shape=(None, None), title=name))  # fmt: skip
+            writer.write(Page(f"parameters:{name}", 0, (0, 0), values))
+        writer.write(RunStop("done"))
+    settings = Settings(muted=(Mute("no-gradient", "extra.*"),))
+    with open_capture(tmp_path / "a.inspect") as capture:
+        found = diagnose(capture, capture.frames, settings)
+    told, hidden = ({one.rule: one.places for one in some} for some in (found.findings, found.muted))
+    assert (hidden if muted else told)["no-gradient"] == names and "no-gradient" not in (told if muted else hidden)

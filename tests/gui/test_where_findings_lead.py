@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication
 
 from inspector.capture import Writer, open_capture
 from inspector.gui.panel.overview.finding_cards import lead_to
-from inspector.records import Channel, Finding, Page, RunStart, RunStop
+from inspector.records import Channel, Finding, Labels, Page, RunStart, RunStop
 
 LOSS = "training:loss"
 
@@ -58,3 +58,30 @@ def test_the_window_shows_them(path: Path, qtbot: Any, qapp: QApplication) -> No
         qtbot.waitUntil(lambda: seen() == pytest.approx((28_000, 32_000), abs=500))
         window.go_to(lead_to(finding("diverged", 30_000), capture))
         qtbot.waitUntil(lambda: seen()[0] <= 0 and seen()[1] >= 49_900)
+
+
+def test_the_curves_of_the_evidence_are_drawn_with_that_of_the_place_first(
+    path: Path, tmp_path: Path, qtbot: Any, qapp: QApplication
+) -> None:
+    """A table by parameter, none of which is drawn at first, and the parameter that is meant is the seventh."""
+    names = tuple(f"layer{n}.weight" for n in range(9))
+    with Writer(tmp_path / "b.inspect", RunStart(run="r", title="t")) as writer:
+        for name in (LOSS, "training:other"):
+            writer.write(Channel(name=name, kind="series", dims=("iteration",), shape=(None,), title=name))
+            writer.write(Page(name, 0, (0,), np.linspace(2, 1, 60, dtype=np.float32)))
+        writer.write(Labels("parameter", names))
+        writer.write(Channel(name="parameters:gradient/norm", kind="series", dims=("iteration", "parameter"),
+                             shape=(None, None), title="gradient norm"))  # fmt: skip
+        writer.write(Page("parameters:gradient/norm", 0, (0, 0), np.ones((60, 9), np.float32)))
+        writer.write(RunStop("done"))
+    evidence = ("parameters:gradient/norm", "training:other")
+    found = Finding(rule="unmoved", severity="warning", place=names[6], message="m", evidence=evidence)
+    with opened(qtbot, background=False) as window, open_capture(tmp_path / "b.inspect") as capture:
+        assert lead_to(found, capture).curves == evidence
+        window.open_capture(str(tmp_path / "b.inspect"))
+        qtbot.wait(200)
+        window.go_to(lead_to(found, capture))
+        shown: Any = window.panels.get("training")
+        drawn = {(curve.channel.name, curve.name) for group in shown.groups_shown for curve in group.curves}
+        assert ("parameters:gradient/norm", names[6]) in drawn and any(one == "training:other" for one, _ in drawn)
+        assert LOSS not in {one for one, _ in drawn}

@@ -162,11 +162,11 @@ class _Trials(Readings):
 
     def one_batch(self, losses: Numbers) -> Iterator[Verdict]:
         name = self.channel("one_batch")
-        first, least = float(losses[0]), float(np.nanmin(losses))
-        count = counted(len(losses) - 1, "step")  # the first loss is that before any
         if not np.isfinite(losses).all():
             yield _broken(losses, name)
             return
+        first, least = float(losses[0]), float(losses.min())
+        count = counted(len(losses) - 1, "step")  # the first loss is that before any
         part = least / first if first > 0 else math.nan
         said = f"In {count} of Adam the loss of this one batch went from {first:.3g} to {least:.3g}"
         if part <= LEARNED or first <= 0:

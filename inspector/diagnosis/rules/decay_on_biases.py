@@ -36,7 +36,7 @@ class DecayOnBiases:
         ]
         if names:
             yield Finding(
-                rule="decay-on-biases", severity="info", place=the_only(names),
+                rule="decay-on-biases", severity="info", place=the_only(names), places=tuple(names),
                 message=f"weight decay acts on {len(names)} biases and norms: {listed(names)}",
                 sure="exact, by the names of parameters",
                 unless="they are decayed on purpose, or a part is named like a norm and is none",

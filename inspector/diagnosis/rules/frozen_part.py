@@ -44,7 +44,7 @@ def _finding(run: Run, frozen: list[str], drawn: list[str]) -> Finding:
     what += f"stay{'s' if len(frozen) == 1 else ''} as {'it is' if len(frozen) == 1 else 'they are'}: {listed(frozen)}"
     which = f"; {listed(drawn)} {'is' if len(drawn) == 1 else 'are'} as PyTorch draws them, so nobody has trained them"
     return Finding(
-        rule="frozen-part", severity="warning" if drawn else "info", place=the_only(frozen),
+        rule="frozen-part", severity="warning" if drawn else "info", place=the_only(frozen), places=tuple(frozen),
         message=what + (which if drawn else "; whether that is meant, the numbers do not tell"),
         evidence=(NORMS,) if NORMS in run.channels else (),
         sure="exact that they require no gradient, when watching began" + (

@@ -58,7 +58,7 @@ class NoGradient:
             if names:
                 why, remedy = _why(run, table, names) if which is zero else ("", REMEDY)
                 yield Finding(
-                    rule="no-gradient", severity="warning", place=the_only(names),
+                    rule="no-gradient", severity="warning", place=the_only(names), places=tuple(names),
                     message=f"{len(names)} of {len(table.names)} parameters have {what} in all {len(table.values)} "
                     f"recorded iterations: {listed(names)}{why}",
                     evidence=(NORMS,), sure="exact for the recorded iterations",

@@ -121,7 +121,7 @@ def _finding(
     severity: Severity, what: str, first: float, names: tuple[str, ...], evidence: tuple[str, ...], more: str = ""
 ) -> Finding:
     return Finding(
-        rule="nonfinite-training", severity=severity, place=the_only(names),
+        rule="nonfinite-training", severity=severity, place=the_only(names), places=tuple(names),
         message=f"{what} is not finite first at iteration {first:g}{more}", evidence=evidence, iterations=(int(first),),
         sure="exact for what was recorded: an earlier iteration may not have been",
         unless="a metric that may be undefined (a mean over nothing) was logged",

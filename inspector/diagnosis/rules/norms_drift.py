@@ -68,14 +68,14 @@ class NormsDrift:
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """At most one, of all layers that drift."""
-        columns = list(_columns(run))
-        if not columns or run.too_few(max(int(np.isfinite(y).sum()) for *_names, y in columns), LEAST):
+        points = [int((y > -np.inf).sum()) for *_names, y in _columns(run)]  # one column at a time: there are many
+        if not points or run.too_few(max(points), LEAST):
             return
         loss = max(one_a_run(run, "loss"), key=lambda line: len(line.x), default=None)
         trend = None if loss is None else trend_of(loss.x, loss.y)
         if loss is None or trend is None or _falls(trend, run):
             return
-        moved = [one for one in (_drift(*column) for column in columns) if one is not None]
+        moved = [one for one in (_drift(*column) for column in _columns(run)) if one is not None]
         drifts = [one for one in moved if self._drifts(run, one, len(moved))]
         if drifts:
             yield self._finding(run, sorted(drifts, key=lambda one: -one.size), moved, loss, trend)

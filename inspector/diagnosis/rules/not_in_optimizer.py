@@ -37,7 +37,7 @@ class NotInOptimizer:
         names = [str(name) for name in said.get("without_optimizer", ()) if name not in frozen]
         if names:
             yield Finding(
-                rule="not-in-optimizer", severity="warning", place=the_only(names),
+                rule="not-in-optimizer", severity="warning", place=the_only(names), places=tuple(names),
                 message=f"no optimizer has {listed(names)}, though "
                 f"{'they require' if len(names) > 1 else 'it requires'} a gradient",
                 evidence=(NORMS,) if NORMS in run.channels else (), sure="exact, when watching began",

@@ -62,7 +62,7 @@ class StepSize:
             if names:
                 limit = run.limit("small" if word == "less" else "large")
                 yield Finding(
-                    rule="step-size", severity="info", place=the_only(names),
+                    rule="step-size", severity="info", place=the_only(names), places=tuple(names),
                     message=f"a step changes {listed(names)} by {word} than {limit:g} of the norm "
                     f"({middle[names[0]]:.2g}, median over iterations)",
                     evidence=(RATIO,), sure="the real difference before and after the step",

@@ -91,7 +91,7 @@ class Truncation:
         severity: Severity = "info" if learned else "warning"
         told = "" if trend is None else f"; the loss went from {trend.first:.4g} to {trend.last:.4g}"
         return Finding(
-            rule="truncation", severity=severity, place=the_only(windows.modules),
+            rule="truncation", severity=severity, place=the_only(windows.modules), places=tuple(windows.modules),
             message=f"{_propagated(windows)}, and {_lower(depends(needed, lag))}{told}",
             evidence=(CARRIED, NEEDED, *(() if loss is None else (loss.channel,))), sure=SURE,
             unless="the state keeps it by itself, without a gradient that teaches it to, or another path (a feature of "
@@ -103,7 +103,7 @@ class Truncation:
 
     def _long(self, windows: Windows, needed: Floats, lag: int) -> Finding:
         return Finding(
-            rule="truncation", severity="info", place=the_only(windows.modules),
+            rule="truncation", severity="info", place=the_only(windows.modules), places=tuple(windows.modules),
             message=f"{_propagated(windows)}, {windows.steps / max(1, lag):.0f} times as far as any input tells "
             f"something: {_lower(depends(needed, lag))}",
             evidence=(CARRIED, NEEDED), sure=SURE,

@@ -41,7 +41,7 @@ class Unmoved:
         names = [name for name in still if name not in lost]
         if names:
             yield Finding(
-                rule="unmoved", severity="error", place=the_only(names),
+                rule="unmoved", severity="error", place=the_only(names), places=tuple(names),
                 message=f"no recorded step changes {listed(names)}, though there is a gradient",
                 evidence=(UPDATES, NORMS), sure="exact for the recorded iterations: the difference before and after",
                 unless="the learning rate was meant to be 0 in all of them",

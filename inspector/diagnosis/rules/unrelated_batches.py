@@ -78,11 +78,13 @@ class UnrelatedBatches:
             f"on where that ended: what they begin with follows it by {follows} better than exchanged rows do, and "
             f"neighbouring steps follow each other by {within}",
             evidence=(FOLLOWS, OTHERS, WITHIN, ROWS), iterations=tuple(int(one) for one in found.iterations[:3]),
-            sure=f"whose state it is, is exact; scores of {len(found.follows)} pairs of batches, each with its spread",
+            sure=f"whose state it is, is read off its numbers; scores of {len(found.follows)} pairs of batches, each "
+            "with its spread",
             unless="sequences go on after a gap, and the state is to carry what was long before (one user, one "
             "recording)",
-            remedy="Begin every sequence with a fresh state; or let each row of a batch go on in the next one: no "
-            "shuffling, a text cut into as many streams as a batch has rows.",
+            remedy="Begin every sequence with a fresh state (one that the model keeps in an attribute: at the "
+            "beginning of its forward); or let each row of a batch go on in the next one: no shuffling, a text cut "
+            "into as many streams as a batch has rows.",
             code="output, state = model(inputs)  # no state of another sequence",
         )  # fmt: skip
 

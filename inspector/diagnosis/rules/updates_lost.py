@@ -42,7 +42,7 @@ class UpdatesLost:
         names = sorted((name for name in middle if middle[name] > run.limit("share")), key=lambda name: -middle[name])
         if names:
             yield Finding(
-                rule="updates-lost", severity="warning", place=the_only(names),
+                rule="updates-lost", severity="warning", place=the_only(names), places=tuple(names),
                 message=f"{len(names)} of {len(middle)} parameters lose most of their updates to rounding, "
                 f"{names[0]} {percent(middle[names[0]])} of its entries (median over iterations): {listed(names)}",
                 evidence=(LOST,), sure="exact: entries are compared before and after the step",

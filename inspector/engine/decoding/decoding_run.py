@@ -12,6 +12,7 @@ from inspector.engine.decoding.channels import PLACE, TreeWriter, named
 from inspector.engine.decoding.drift import write_drift
 from inspector.engine.decoding.exposure import write_exposure
 from inspector.engine.decoding.next_tokens import NextTokens
+from inspector.engine.decoding.own_continuation import write_own_continuation
 from inspector.engine.decoding.right_answer import right_answer
 from inspector.engine.decoding.search import search
 from inspector.engine.decoding.spoken import spoken
@@ -71,6 +72,9 @@ class DecodingRun:
             write_drift(traces[0], traces[1], right, tree.ids(ends[0]), emit)
             if self.decode.how == "greedy":
                 write_exposure(self.subject, self.given, self.seed, self.decode.longest, emit)
+        if self.next_tokens.continues and self.decode.how != "beam" and traces:
+            emit = Emitter(recording, 0, options.cancelled, options.progress)
+            write_own_continuation(self.subject, self.given, self.seed, self.decode.longest, emit)
         return tree
 
     def _begun(self, recording: Recording, options: RunOptions) -> Emitter:

@@ -2,8 +2,8 @@
 where those of this one ended?
 
 Compared are a recorded call of the model and the one after it, which need not be recorded: the first state of each
-recurrent module (or among the arguments of the model) with the last one of the call before, row by row; and what the
-rows begin with, with what the rows ended with whose state they got.
+recurrent module (or among the arguments of the model, or in attributes that the call reads) with the last one of the
+call before, row by row; and what the rows begin with, with what the rows ended with whose state they got.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ from inspector.engine.analyses.neighbouring_steps import LAGS, Neighbours
 from inspector.engine.cells.family import sequence_family, step_family
 from inspector.engine.watch.called import called
 from inspector.engine.watch.hooks import Passing
+from inspector.engine.watch.kept_by_model import KeptByModel
+from inspector.engine.watch.kept_states import by_rows
 from inspector.engine.watch.measure import Measure, Moment
 from inspector.engine.watch.parameters import Parameters, plain_name
+from inspector.engine.watch.state_sources import MOST_ROWS, sources
 from inspector.engine.watch.tables import PLACE, About
 from inspector.engine.wording import error_text
 
 ROWS, FOLLOWS, OTHERS, WITHIN = (f"{PLACE}:carried/{word}" for word in ("rows", "follows", "others", "within"))
-MOST_ROWS, MOST_STEPS, MOST_NUMBERS = 64, 64, 256
-"""Of a batch: rows that are compared, neighbouring steps, and numbers of a state."""
+MOST_STEPS = 64
+"""Neighbouring steps of a row that are compared."""
 TIMES = 120
 """Comparisons of a training. They are made at its beginning: how batches follow each other does not change."""
 LAG = "lag"
@@ -41,11 +44,12 @@ _SCORE = "mean ln p(b | a) / p(b), by pairs of steps `lag` apart in the batches 
 @dataclass(slots=True)
 class Call:
     """A call of the model: what it read, (b, t) ids or (b, t, i), and states by place; `shapes` of what the loop itself
-    handed in beside the data."""
+    handed in beside the data, and what the model keeps in attributes."""
 
     data: Tensor | None = None
     states: dict[str, list[Tensor]] = field(default_factory=dict)
     shapes: set[torch.Size] = field(default_factory=set)
+    kept: dict[str, list[Tensor]] = field(default_factory=dict)
 
 
 class Continuing(Measure):
@@ -54,7 +58,8 @@ class Continuing(Measure):
     tables = (
         About(
             name=ROWS, title="rows that begin with the last state of the batch before", limits=(0, 1), method=_METHOD,
-            formula="share of the rows whose first state is, bit for bit, one that the call before ended with, not 0",
+            formula="share of the rows whose first state is one that the call before ended with, or a multiple of "
+            "it; or differs from row to row as a multiple of their own last ones does",
         ),
         About(
             name=FOLLOWS, title="first steps after what their state saw", unit="nat", method=_METHOD, column=(LAG, LAG),
@@ -78,6 +83,7 @@ class Continuing(Measure):
         self._handles: list[RemovableHandle] = []
         self._before: Call | None = None
         self._next: Call | None = None
+        self._kept = KeptByModel(model)
         self._neighbours = [Neighbours(lag) for lag in LAGS]
         self._made = 0
         self._found: dict[str, dict[str, float]] = {}
@@ -94,7 +100,8 @@ class Continuing(Measure):
         if data is None:
             return
         shapes = {one.shape for one in _states_in((args, kwargs)) if one is not data}
-        if self._recurrent or shapes:
+        if self._recurrent or shapes or not self._kept.is_over:
+            self._kept.begins(data)
             self._before = Call(data.detach().clone(), shapes=shapes)
             after = self._hook(self._ended)
             for part in self._recurrent:
@@ -108,18 +115,20 @@ class Continuing(Measure):
         self._remove()
         returned = (one for one in _states_in(output) if one.shape in before.shapes)
         before.states[CALLER] = [_of_rows(one, before.data) for one in returned]
-        if not any(before.states.values()):
+        before.kept = {} if before.data is None else self._kept.ended(before.data)
+        if not any(before.states.values()) and not before.kept:
             self._before = None
             return
         begins, ended, first = (self._hook(one) for one in (self._next_begins, self._next_ended, self._first_state))
         for root in self._roots:
             self._handles.append(root.register_forward_pre_hook(begins, with_kwargs=True))
-            self._handles.append(root.register_forward_hook(ended))
+            self._handles.append(root.register_forward_hook(ended, always_call=True))
         for part in self._recurrent:
             self._handles.append(part.register_forward_pre_hook(first, with_kwargs=True))
 
     def over(self) -> None:
         """Take the hooks off."""
+        self._kept.over()
         self._remove()
 
     def _hook(self, action: Callable[..., None]) -> Passing:
@@ -130,7 +139,7 @@ class Continuing(Measure):
         try:
             action(*arguments)
         except Exception as fault:  # noqa: BLE001
-            self._remove()
+            self.over()
             self._before, self._next, self._made = None, None, TIMES
             self.say(f"Whether states go on with their sequences is not compared any more ({error_text(fault)}).")
 
@@ -152,6 +161,7 @@ class Continuing(Measure):
         data = data_of(args, kwargs)
         given = [one for one in _states_in((args, kwargs)) if one is not data and one.shape in self._before.shapes]
         self._next = Call(data, {CALLER: [_of_rows(one, data) for one in given]})
+        self._kept.next_begins(data, self._before.kept)  # the last that is done: from now on operations are followed
 
     def _first_state(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         """The state before the first call of a recurrent module."""
@@ -166,7 +176,10 @@ class Continuing(Measure):
             return
         self._remove()
         self._before = self._next = None
-        if before.data is not None:
+        kept = self._kept.next_ended(following.data, output)
+        if before.data is not None and output is not None:
+            before.states.update(before.kept)
+            following.states.update(kept)
             self._compare(before, before.data, following)
 
     def _compare(self, before: Call, data: Tensor, following: Call) -> None:
@@ -176,18 +189,20 @@ class Continuing(Measure):
         if source is None or following.data is None:
             return
         self._found = {ROWS: {"": float((source >= 0).float().mean())}}
-        here, there = self._by_rows(data, len(source)), self._by_rows(following.data, len(source))
+        sizes = {one.shape[-2] for states in following.states.values() for one in states}
+        rows = {one for one in sizes if min(one, MOST_ROWS) == len(source)}
+        here, there = self._by_rows(data, rows), self._by_rows(following.data, rows)
         if here is None or there is None or here.dtype != there.dtype or here.shape[2:] != there.shape[2:]:
             return
-        rows, steps, first = source.cpu().numpy(), here.cpu().numpy(), there[:, 0].cpu().numpy()
+        at, steps, first = source.cpu().numpy(), here.cpu().numpy(), there[:, 0].cpu().numpy()
         for lag, neighbours in zip(LAGS, self._neighbours, strict=True):
-            scores = neighbours.add(rows, steps, first)
+            scores = neighbours.add(at, steps, first)
             for table, value in zip((FOLLOWS, OTHERS, WITHIN), scores or (), strict=False):
                 self._found.setdefault(table, {})[f"lag {lag}"] = value
 
-    def _by_rows(self, data: Tensor, rows: int) -> Tensor | None:
-        """(b, t, …) of the rows that are compared, the last steps of each; None where no axis of it has so many."""
-        axes = [axis for axis in (0, 1) if data.shape[axis] == rows]
+    def _by_rows(self, data: Tensor, rows: set[int]) -> Tensor | None:
+        """(b, t, …) of the rows that are compared, the last steps of each; None where no axis has these sizes."""
+        axes = [axis for axis in (0, 1) if data.shape[axis] in rows]
         if not axes:
             return None
         first = len(axes) == 1 or not self._time_first()
@@ -197,24 +212,6 @@ class Continuing(Measure):
     def _time_first(self) -> bool:
         families = [(sequence_family(part), part) for part in self._recurrent]
         return any(one is not None and not one.stack(part).batch_first for one, part in families)
-
-
-def sources(before: Mapping[str, list[Tensor]], following: Mapping[str, list[Tensor]]) -> Tensor | None:
-    """(b,) the row of the call before whose last state each row begins with, −1 for none; of the first place where some
-    do. None where states cannot be compared."""
-    found: Tensor | None = None
-    ended = [_rows(one) for states in before.values() for one in states]
-    for begun in (_rows(one) for states in following.values() for one in states):
-        for last in ended:
-            if begun.shape != last.shape or begun.dtype != last.dtype or not len(begun):
-                continue
-            equal = (begun[:, None] == last[None]).all(-1) & (begun != 0).any(-1)[:, None]
-            own = torch.diagonal(equal)
-            at = torch.where(own, torch.arange(len(own), device=own.device), equal.float().argmax(1))
-            found = torch.where(equal.any(1), at, -1)
-            if bool((found >= 0).any()):
-                return found
-    return found
 
 
 def data_of(args: Any, kwargs: Any) -> Tensor | None:
@@ -227,19 +224,13 @@ def data_of(args: Any, kwargs: Any) -> Tensor | None:
 
 
 def _of_rows(state: Tensor, data: Tensor | None) -> Tensor:
-    """A copy of what the loop hands on; of a memory of steps (b, t, n), beside data (b, t), all steps of a row."""
-    memory = data is not None and state.dim() == 3 and state.shape[:2] == data.shape[:2]
-    return (state.flatten(1) if memory else state).detach().clone()
-
-
-def _rows(state: Tensor) -> Tensor:
-    """(b, n) of a state (…, b, n): its first numbers, of the rows that are compared."""
-    return state.movedim(-2, 0).reshape(state.shape[-2], -1)[:MOST_ROWS, :MOST_NUMBERS]
+    """A copy of what is handed on, all that is of one row in the last axis."""
+    return by_rows(state, data).detach().clone()
 
 
 def _states_in(given: Any) -> Iterator[Tensor]:
     """What may be a state: of numbers that are no ids, by rows."""
-    return (one for one in _tensors(given) if one.is_floating_point() and one.dim() in (2, 3) and one.numel())
+    return (one for one in _tensors(given) if one.is_floating_point() and one.dim() in (2, 3, 4) and one.numel())
 
 
 def _tensors(given: Any, depth: int = 4) -> Iterator[Tensor]:

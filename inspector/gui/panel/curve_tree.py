@@ -150,9 +150,10 @@ class CurveTree(QWidget):
         self._pinned = None
         self.tree.blockSignals(False)
 
-    def pin_channels(self, names: Iterable[str]) -> bool:
-        """Check the curves of these channels, of each the first ones; False where no curve is of any of them."""
-        own = {name: [curve.key for curve in self._offered if curve.channel.name == name] for name in names}
+    def pin_channels(self, names: Iterable[str], place: str = "") -> bool:
+        """Check curves of these channels, of each that of a place and the first ones; False where there is none."""
+        first = sorted(self._offered, key=lambda curve: not place or curve.name != place)
+        own = {name: [curve.key for curve in first if curve.channel.name == name] for name in names}
         keys = [key for found in own.values() for key in found[:MOST_OF_A_CHANNEL]]
         if keys:
             self.pin(keys)

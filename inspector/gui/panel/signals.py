@@ -20,6 +20,7 @@ class Lead:
         steps, iterations: what is to be in view, the first one first; the cursor goes there.
         around: the first and the last iteration of the curves then; () for all, None for a few around `iterations`.
         axis: of the steps; "" for that of the place.
+        curves: channels whose curves are to be drawn, where there are many to choose from.
     """
 
     panel: str = ""
@@ -30,6 +31,7 @@ class Lead:
     iterations: tuple[int, ...] = ()
     around: tuple[int, ...] | None = None
     axis: str = ""
+    curves: tuple[str, ...] = ()
 
 
 class PanelSignals(DrawnWhenSeen):

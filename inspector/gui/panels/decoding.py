@@ -36,6 +36,8 @@ most, and of a letter."""
 LEAST_DRIFT, ABOVE = 190, 80
 """Pixels of the drift beside the tree at least, and of what stands above it: controls and hypotheses."""
 BY_SEQUENCE = ("statistic", "sequence")
+GOES_ON = "drift/continued"
+DRIFTS, CONTINUED = "drift from the right answer given", "second halves of sequences: the data's, and its own"
 TREE, NEWEST = 0, -1
 """The frame that has the tree; the drift stands in that of the best hypothesis."""
 KINDS = {
@@ -243,7 +245,7 @@ class Decoding(Panel):
             values = self._drift(channel).astype(np.float64)
             self.drifts[channel.name].setData(np.arange(1.0, len(values) + 1), values)
         wrong = next((channel for channel in channels if channel.signal == "drift/wrong"), None)
-        self.parting.set_title(self._parted(wrong) if wrong is not None else "drift from the right answer given")
+        self.parting.set_title(self._parted(wrong) if wrong is not None else CONTINUED if self._goes_on else DRIFTS)
 
     def _arrange(self, drifts: bool) -> None:
         """The drift beside the tree in a wide panel, where it is not scrolled away with its axis, else below it."""
@@ -268,12 +270,23 @@ class Decoding(Panel):
         own = self.capture.revision(channel.name, self.frame) > 0
         return self.capture.array(channel.name, self.frame if own else NEWEST)
 
+    @property
+    def _goes_on(self) -> bool:
+        """Whether the model continues texts, so that no answer is the right one."""
+        return any(one.signal == GOES_ON for one in self.channels())
+
     def _several(self, channel: Channel) -> str:
-        """How often several sequences are said wrongly, after the model's own tokens and after right ones."""
+        """How often several sequences are said wrongly, after the model's own tokens and after right ones; of texts
+        that go on, how sure the model is in its own ones."""
         table: Array = np.ma.filled(np.ma.asarray(self._drift(channel), dtype=float), np.nan)
         known = table[:, np.isfinite(table[:2]).all(0)]
         if not known.size:
             return ""
+        if channel.signal == GOES_ON:
+            data, own = (float(known[row].mean()) for row in (1, 3))
+            return (
+                f"{known.shape[1]} second halves: {own:.3g} nats a token at the end of its own, {data:.3g} of the data."
+            )
         forced, free = (100 * float(row.mean()) for row in known[:2])
         many = (
             f"Of the tokens of {known.shape[1]} sequences {free:.3g} % are wrong after its own, {forced:.3g} % after "
@@ -297,7 +310,8 @@ class Decoding(Panel):
             self.parting.addItem(line)
             self.drifts[channel.name] = line
             unit = "" if channel.unit == "1" else f" [{channel.unit}]"
-            self.drift_legend.addItem(line, f"{channel.title}{unit}  {channel.place}")
+            place = "" if channel.place == self.key else channel.place  # that of the output is the search itself
+            self.drift_legend.addItem(line, f"{channel.title}{unit}  {place}".strip())
 
     def pointed(self, plot: Any, x: float, y: float) -> None:
         """The nearest token of the tree is marked, or a token of the answer."""

@@ -99,6 +99,8 @@ class Preflight(Panel):
     def build(self) -> None:
         """The sentences, the map of replaced inputs, and bars by module."""
         self.which = self.add_choice("Came in", "Test whose change is shown by module")
+        last = (self.controls.itemAt(self.controls.count() - n) for n in (2, 1))
+        self._of_which = [widget for item in last if item is not None and (widget := item.widget()) is not None]
         self.told = WrappedText(self.theme, lines=7, muted=True)
         self.cell = self.figure.addLayout(row=1, col=0)
         self.row = MapRow(
@@ -159,9 +161,13 @@ class Preflight(Panel):
         """Everything of the frame that is shown."""
         assert self.capture is not None
         self.found = sorted(found(self.capture, self.frame), key=lambda one: WORST.index(one.word))
-        self.told.set_text("\n".join(f"{MARKS[one.word]}  {one.test}: {one.sentence}" for one in self.found))
+        self.told.set_text(
+            "\n".join(f"{MARKS[one.word]}  {one.test.replace('_', ' ')}: {one.sentence}" for one in self.found)
+        )
         by_module = {c.signal.removeprefix("structure/").removesuffix("/modules"): c for c in self.of(BY_MODULE)}
         set_options(self.which, list(by_module))
+        for widget in self._of_which:
+            widget.setVisible(bool(by_module))
         self._draw_map(next(iter(self.of(MAP)), None))
         self._draw_modules(by_module.get(self.which.currentText()))
         self._draw_rates(self.of(BY_RATE))

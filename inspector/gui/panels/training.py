@@ -155,9 +155,11 @@ class Training(Panel):
 
     # -- drawing
 
-    def prefer(self, names: Sequence[str]) -> None:
-        """Draw the curves of these channels, of which there may be many in a table by parameter: then the first."""
-        if self.tree.pin_channels(names):
+    def prefer(self, names: Sequence[str], place: str = "") -> None:
+        """Draw the curves of these channels, of which there may be many in a table by parameter: then that of a place,
+        and the first."""
+        self.view.setCurrentIndex(max(0, self.view.findData(CURVES)))
+        if self.tree.pin_channels(names, place):
             self.redraw()
 
     def update_contents(self) -> None:

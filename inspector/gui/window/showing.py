@@ -284,7 +284,10 @@ class Showing(Parts):
             self.docking.show_panel(key)
             if self._alone and not self.docking.enlarged:
                 self.docking.enlarge(key)
-            self.panels.get(key)
+            panel = self.panels.get(key)
+            if lead.curves and panel is not None and hasattr(panel, "prefer"):
+                panel.redraw()  # which lists the curves
+                panel.prefer(lead.curves, lead.place)
         axis = lead.axis or places_along(capture).get(lead.place, STEP_DOMAIN)
         place = {"place": lead.place} if lead.place else {}
         self.looking.move(**place, steps={axis: lead.steps[0]} if lead.steps else {})

@@ -66,7 +66,15 @@ def test_a_fault_is_told_and_ends_with_1_where_that_is_wanted(file: Path, tmp_pa
         found = diagnose(capture, capture.frames)
     assert [(one.id, one.severity) for one in found.findings if one.severity != "info"] == [("IN104", "error")]
     assert found.findings[0].evidence == ("model:structure/batch",)
-    assert "'batch'" not in tests.read_text()
+    again = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "known", str(tests)]
+    said = subprocess.run(again, capture_output=True, text=True, check=False, cwd=tmp_path).stdout
+    assert "1 xfailed" in said and "[batch]" not in said
+    file.write_text(MODEL.replace("Reads(False)", "Reads(True)"))
+    try:
+        said = subprocess.run(again, capture_output=True, text=True, check=False, cwd=tmp_path).stdout
+        assert "1 failed" in said and "once it is repaired, move it to HOLDS" in said
+    finally:
+        file.write_text(MODEL)
 
 
 def test_json_and_tests_of_a_model_without_a_fault(file: Path, tmp_path: Path) -> None:

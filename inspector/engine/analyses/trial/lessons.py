@@ -68,6 +68,12 @@ def _shuffled(batches: Sequence[Batch], seed: int) -> Iterator[Batch]:
         yield from (batches[number] for number in drawn.permutation(len(batches)).tolist())
 
 
+def training_batches(subject: Subject, seed: int) -> Iterator[Batch]:
+    """The batches that a subject draws where it says how it is trained; without an end. Raises Unsupported."""
+    training = own_training(subject)
+    yield from () if training is None else _drawn(subject, training, seed)
+
+
 def _drawn(subject: Subject, training: Any, seed: int) -> Iterator[Batch]:
     generator = torch.Generator().manual_seed(seed)
     while True:

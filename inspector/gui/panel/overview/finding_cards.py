@@ -160,8 +160,14 @@ def lead_to(finding: Finding, view: Any) -> Lead:
     channel = next((name for name in finding.evidence if name in view.channels), "")
     return Lead(
         channel=channel, place=finding.place, frame=finding.frame, steps=finding.steps,
-        iterations=finding.iterations, around=_around(finding, channel, view),
+        iterations=finding.iterations, around=_around(finding, channel, view), curves=_curves(finding, view),
     )  # fmt: skip
+
+
+def _curves(finding: Finding, view: Any) -> tuple[str, ...]:
+    """The evidence that is a curve over iterations."""
+    known = (name for name in finding.evidence if name in view.channels)
+    return tuple(name for name in known if ITERATION_DOMAIN in view.channels[name].dims)
 
 
 def _around(finding: Finding, channel: str, view: Any) -> tuple[int, ...] | None:
