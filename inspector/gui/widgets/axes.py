@@ -137,14 +137,22 @@ class StepAxis(QuietAxis):
         return str(self.stands_for[step]) if 0 <= step < len(self.stands_for) else ""
 
     def drawPicture(self, painter: Any, axis: Any, ticks: Any, texts: Any) -> None:
-        """Names that are turned are drawn downwards from their ticks."""
+        """Names that are turned are drawn downwards from their ticks; those that have room, as single characters do,
+        stand upright."""
         turned = self._way == "turned"
         super().drawPicture(painter, axis, ticks, [] if turned else texts)
         if not turned:
             return
         painter.setFont(self.style["tickFont"] or QFont())
         painter.setPen(self.textPen())
+        centres = sorted(rect.center().x() for rect, _, _ in texts)
+        room_of_each = min((b - a for a, b in pairwise(centres)), default=self.width())
+        metrics = QFontMetricsF(painter.font())
         for rect, _, text in texts:
+            if metrics.horizontalAdvance(text) <= room_of_each:
+                upright = QRectF(rect.center().x() - room_of_each / 2, rect.top(), room_of_each, rect.height())
+                painter.drawText(upright, int(Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextDontClip), text)
+                continue
             painter.save()
             painter.translate(rect.center().x(), rect.top())
             painter.rotate(90)

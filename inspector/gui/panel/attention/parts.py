@@ -266,10 +266,10 @@ class AttentionParts(Panel):
 
     def _share_room(self) -> None:
         """Without maps (which may be too large to store) statistics take the whole width, and the thumbnails do where
-        nothing is shown large; in a low panel they leave the width to the map."""
+        nothing is shown large; few thumbnails, and those in a low panel, leave the width to the map."""
         maps, all_heads = bool(self.atlas.names), self.view.currentText() == HEADS
         layout, low = self.figure.ci.layout, self.height() < LOW
-        beside = LOW_SHARE * self.width() if low and not all_heads else UNBOUNDED
+        beside = UNBOUNDED if all_heads else min(self.atlas.wide, LOW_SHARE * self.width() if low else UNBOUNDED)
         layout.setColumnMaximumWidth(0, beside if maps else 0.0)
         layout.setColumnMaximumWidth(1, 0.0 if maps and all_heads else UNBOUNDED)
         self.page.setVisible(not (maps and all_heads))
