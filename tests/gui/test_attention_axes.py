@@ -133,3 +133,16 @@ def test_without_names_or_where_an_axis_does_not_thin_steps_are_numbered() -> No
         axis.set_names(names)
         levels = axis.tickValues(-0.5, 199.5, 300.0)
         assert all(text.isdigit() for gap, values in levels for text in axis.tickStrings(values, 1.0, gap))
+
+
+@pytest.mark.parametrize("size", [60.0, 80.0, 120.0, 400.0])
+def test_numbers_of_steps_below_a_narrow_plot_do_not_touch(size: float) -> None:
+    axis = StepAxis("bottom")
+    ((_, values), *_) = axis.tickValues(-0.5, 199.5, size)
+    metrics = QFontMetricsF(QFont())
+    ends = [
+        (value * size / 200 - metrics.horizontalAdvance(str(int(value))) / 2,
+         value * size / 200 + metrics.horizontalAdvance(str(int(value))) / 2)
+        for value in values
+    ]  # fmt: skip
+    assert values and all(before[1] < after[0] for before, after in pairwise(ends))

@@ -64,6 +64,7 @@ class MapPlot(StepPlot):
         if hasattr(self, "path"):
             self.map.theme = theme
             self.path.setPen(pg.mkPen(theme.series[5], width=1.6))
+            self.path.setShadowPen(pg.mkPen(theme.window, width=4.0))  # light and dark cells both lie below it
             self.label(*self._words)
 
     def label(self, queries: str, keys: str) -> None:

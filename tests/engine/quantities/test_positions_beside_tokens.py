@@ -56,7 +56,10 @@ class Vit(Attends):
             x = x + self.map
         if self.how == "row and column":
             x = (x.permute(0, 2, 3, 1) + self.row[:, None] + self.column).permute(0, 3, 1, 2)
-        x = torch.cat([self.front.expand(len(x), -1, -1), x.flatten(2).transpose(1, 2)], 1)
+        x = x.flatten(2).transpose(1, 2)
+        if self.how == "patches alone":
+            x = x + self.p[-SIDE * SIDE :]
+        x = torch.cat([self.front.expand(len(x), -1, -1), x], 1)
         return self.attend(x + self.p if self.how == "rows" else x)
 
 
@@ -70,6 +73,13 @@ def test_positions_of_a_vision_transformer_are_its_table(front: int) -> None:
     model = Vit(front=front)
     sink = positions(model, "image", picture=picture())
     np.testing.assert_array_equal(sink.array("model:positions/encoding"), model.p.detach().numpy())
+
+
+def test_positions_that_are_added_before_registers_are_put_in_front() -> None:
+    model = Vit("patches alone", 4)
+    sink = positions(model, "image", picture=picture())
+    np.testing.assert_array_equal(sink.array("model:positions/encoding"), model.p.detach().numpy())
+    assert "step 0 has row 4" in sink.channel("model:positions/encoding").method
 
 
 def test_positions_that_are_added_to_the_map_of_patches_go_row_by_row() -> None:

@@ -50,4 +50,6 @@ def counts_of(trace: Trace) -> Counts:
     if not any(one.kind == "image" or one.grid is not None for one in trace.batch.named.values()):
         return Counts(lengths)
     patches = {one - front for one in queries for front in range(MOST_IN_FRONT + 1)}
-    return Counts(lengths, frozenset(one for one in patches if one > 1))
+    patches = {one for one in patches if one > 1}
+    several = {one: one for one in patches if one > MOST_IN_FRONT}  # positions may be added before tokens in front
+    return Counts(several | lengths, frozenset(patches))

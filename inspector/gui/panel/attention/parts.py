@@ -36,6 +36,8 @@ VECTORS = (("head", "query", "component"), ("group", "key", "component"))
 UNBOUNDED = 16_777_215.0
 LOW_SHARE = 0.29
 """The part of the width of a low panel that thumbnails take."""
+STRIP_AXIS = 70
+"""Pixels of the axis of the strip: numbers of six characters, as of an entropy that hardly changes, and its label."""
 POLL = 30
 """Milliseconds after which it is looked whether more was read."""
 
@@ -82,6 +84,7 @@ class AttentionParts(Panel):
         self.atlas = Atlas(self.theme)
         self.figure.addItem(self.atlas, row=0, col=0)
         self.strip = StepPlot(self.steps, self.theme, label="", bottom="query")
+        self.strip.getAxis("left").setWidth(STRIP_AXIS)
         self.trace = curve(self.theme, 0)
         self.strip.addItem(self.trace)
         self.page = HeadsPage(self.theme, self.strip)
