@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from panel_captures import channel, shown
-from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPicture
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPen, QPicture
 
 from inspector.gui.widgets.axes import StepAxis
 from inspector.records import Labels
@@ -37,6 +38,34 @@ def test_without_room_for_words_beside_each_other_they_are_turned_if_they_may() 
     assert axis.written(0, 19, 400.0) == "" and axis.written(0, 19, 4000.0) == "across"
     axis.turns = True
     assert axis.written(0, 19, 400.0) == "turned" and axis.written(0, 19, 90.0) == ""
+
+
+class Turning(QPainter):
+    """Remembers which texts are drawn while the painter is turned."""
+
+    def __init__(self, picture: QPicture) -> None:
+        super().__init__(picture)
+        self.texts: dict[str, bool] = {}
+
+    def drawText(self, *args: Any) -> None:  # type: ignore[override]
+        self.texts[args[-1]] = self.worldTransform().isRotating()
+
+
+def test_single_characters_stand_upright_beside_names_that_are_turned() -> None:
+    names = ["a", "<end of it>", "␣", "7", "x"]
+    axis = StepAxis("bottom")
+    axis.turns = True
+    axis.set_names(names)
+    axis.tickValues(-0.5, 4.5, 100.0)
+    texts = [(QRectF(20.0 * n - 20, 4, 60, 14), 0, text) for n, text in enumerate(axis.tickStrings([*range(5)], 1, 1))]
+    picture = QPicture()
+    painter = Turning(picture)
+    try:
+        axis.drawPicture(painter, (QPen(), QPointF(0, 0), QPointF(100, 0)), [], texts)
+    finally:
+        painter.end()
+    turned = {text: text.startswith("<") for _, _, text in texts}
+    assert painter.texts == turned
 
 
 def key_axis(tmp_path: Path, count: int) -> tuple[Any, Any]:
@@ -104,3 +133,16 @@ def test_without_names_or_where_an_axis_does_not_thin_steps_are_numbered() -> No
         axis.set_names(names)
         levels = axis.tickValues(-0.5, 199.5, 300.0)
         assert all(text.isdigit() for gap, values in levels for text in axis.tickStrings(values, 1.0, gap))
+
+
+@pytest.mark.parametrize("size", [60.0, 80.0, 120.0, 400.0])
+def test_numbers_of_steps_below_a_narrow_plot_do_not_touch(size: float) -> None:
+    axis = StepAxis("bottom")
+    ((_, values), *_) = axis.tickValues(-0.5, 199.5, size)
+    metrics = QFontMetricsF(QFont())
+    ends = [
+        (value * size / 200 - metrics.horizontalAdvance(str(int(value))) / 2,
+         value * size / 200 + metrics.horizontalAdvance(str(int(value))) / 2)
+        for value in values
+    ]  # fmt: skip
+    assert values and all(before[1] < after[0] for before, after in pairwise(ends))

@@ -52,7 +52,7 @@ def test_the_heading_ends_where_the_panel_does(a_capture: Path, qtbot: Any) -> N
         name = "a.place.with.a.very.long.name.that.does.not.fit, head 0"
         panel.row.set_heading(name)
         panel.figure.grab()
-        assert name in panel.row.plot.toolTip()
+        assert name in panel.row.above.toolTip()
         cut = panel.row.shortened(panel.fontMetrics(), 150)
         assert "…" in cut and cut.endswith("head 0"), "heads side by side differ at the end"
         assert panel.row.rect().right() <= panel.page.rect().right()

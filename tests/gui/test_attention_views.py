@@ -590,3 +590,18 @@ def test_a_figure_in_a_file_waits_for_what_is_read(
     assert len(panel.atlas._pictures) == LAYERS * HEADS and not panel.row.map._gaps and png_bytes(panel)
     stage.close()
     assert not panel.levels.reader.busy
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_few_thumbnails_leave_the_width_to_the_map(tmp_path: Path, qtbot: Any, heads: int) -> None:
+    weights = np.full((heads, 6, 6), 1 / 6, np.float32)
+    parts = channel("a:attention", "attention", ("head", "query", "key"), weights, limits=(0, 1))
+    with open_capture(write_frames(tmp_path, parts)) as capture:
+        stage = Stage(capture, (1500, 700))
+        panel = stage.panel("attention", place="a")
+        panel.grab()
+        cells = [panel.atlas.cell_at(0, head) for head in range(heads)]
+        assert all(one.width() == 96.0 for one in cells), "as large as a thumbnail gets"
+        assert max(one.right() for one in cells) <= panel.atlas.rect().width() < 1500 / 5
+        assert panel.page.rect().width() > 1500 * 3 / 4
+        stage.close()

@@ -44,7 +44,8 @@ class Made:
         made: what made its positions: embeddings, mixers (nodes), given tensors.
         mixers: those of them that made each position from several.
         fixed: the parameters.
-        taken: of which parts of something it is; reordered: by what its positions were moved.
+        taken: of which parts of something it is; reordered: by what its positions were moved, and how long the axes are
+            along which they were (None: not known).
         lost: something on the way is not known.
     """
 
@@ -69,26 +70,30 @@ class KeySource:
     known: dict[Node, Made] = field(default_factory=dict)
     given: list[Tensor] = field(default_factory=list)
 
-    def of(self, query: Tensor, key: Tensor) -> str:
-        """SELF, CROSS, or "" where it cannot be known, of queries and keys with their graphs."""
+    def of(self, query: Tensor, key: Tensor, keys: int | None = None) -> str:
+        """SELF, CROSS, or "" where it cannot be known, of queries and keys with their graphs; keys: how many, where
+        these are not the last axis but one."""
         if query is key or (query.grad_fn is None and key.grad_fn is None):
             return SELF if query is key else ""
         if _hooked():
             return ""
-        return self.relation(self._tensor(query), self._tensor(key), key.shape[-2])
+        return self.relation(self._tensor(query), self._tensor(key), key.shape[-2] if keys is None else keys)
 
-    def of_weights(self, weights: Tensor) -> str | None:
+    def of_weights(self, weights: Tensor, *, windows: bool = False) -> str | None:
         """The same of weights: of the queries and keys of the product of which they were computed; None where no such
-        product was found and the weights were made of more than one thing."""
+        product was found and the weights were made of more than one thing.
+
+        windows: the keys were gathered to windows of one sequence, which is no other order of it."""
         if weights.grad_fn is None or _hooked():
             return ""
-        found = {self.relation(*sides, weights.shape[-1]) for sides in self._scores(weights.grad_fn)}
+        keys = None if windows else weights.shape[-1]
+        found = {self.relation(*sides, keys) for sides in self._scores(weights.grad_fn)}
         if not found or found == {""}:
             return SELF if len(self.node(weights.grad_fn).made) == 1 and not found else None if not found else ""
         return SELF if SELF in found else CROSS if found == {CROSS} else ""
 
-    def relation(self, query: Made, key: Made, keys: int) -> str:
-        """SELF, CROSS or "", of this many keys."""
+    def relation(self, query: Made, key: Made, keys: int | None) -> str:
+        """SELF, CROSS or "", of this many keys; None where it is known in which order they are."""
         if not query.made and not key.made:  # parameters that attend to parameters
             return SELF if query.fixed & key.fixed else ""
         differing = query.made ^ key.made
@@ -96,12 +101,12 @@ class KeySource:
         if not query.made or not key.made:
             return "" if query.lost or key.lost else CROSS
         if nested and not differing & (query.mixers | key.mixers):
-            return self._same(query, key, keys)
+            return SELF if keys is None else self._same(query, key, keys)
         return "" if query.lost or key.lost else CROSS
 
     def _same(self, query: Made, key: Made, keys: int) -> str:
         """Of two that were made of one thing. Parts of another length than the keys have are heads or features."""
-        if query.reordered != key.reordered:
+        if any(part[2] is None or keys in part[2] for part in query.reordered ^ key.reordered):
             return ""
         mine, yours = (
             {part for part in one.taken - other.taken if part[4] == keys} for one, other in ((query, key), (key, query))
@@ -179,7 +184,7 @@ class KeySource:
         if _named(node, REORDERED):
             if not made.made:
                 return made | _maker(node)
-            return made | Made(reordered=frozenset({("moved", node)}))
+            return made | Made(reordered=frozenset({("moved", node, _moved_lengths(node))}))
         parts = [(one, number) for one, number in node.next_functions if one is not None]
         if _named(node, TAKEN) and parts:
             return made | Made(taken=_part(node))
@@ -255,6 +260,29 @@ def _part(node: Node) -> frozenset[Key]:
         if (first, last) == (0, sizes[axis])
         else frozenset({(len(sizes), axis, first, last, -(-(last - first) // getattr(node, "_saved_step", 1)))})
     )
+
+
+def _moved_lengths(node: Node) -> frozenset[int] | None:
+    """How long the axes are, before and behind, whose entries an index chooses; None where the node does not say."""
+    sizes = getattr(node, "_saved_self_sym_sizes", None)
+    if not sizes:
+        return None
+    if node.name().startswith("IndexSelect"):
+        axis = _signed(node._saved_dim) % len(sizes)
+        return frozenset((int(sizes[axis]), node._saved_index.numel()))
+    chosen = getattr(node, "_saved_indices", None)
+    if not node.name().startswith("IndexBackward") or chosen is None:
+        return None
+    found = set[int]()
+    for axis, one in enumerate(chosen):
+        if isinstance(one, Tensor):
+            found |= {int(sizes[axis]), one.numel(), *one.shape}
+    return frozenset(found)
+
+
+def _signed(number: int) -> int:
+    """Autograd's nodes give negative numbers as those of 64 bits without a sign."""
+    return number - (1 << 64) if number >= 1 << 63 else number
 
 
 def _apart(one: Key, other: Key) -> bool:

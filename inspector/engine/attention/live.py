@@ -9,6 +9,7 @@ Decoders that are faster than a look at the screen write none.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
@@ -26,10 +27,12 @@ METHOD = "as the rows come, stored as float16; which rows are one map is known w
 
 @dataclass(slots=True)
 class Place:
-    """The rows of one place that are one after the other: how many were written, and those that wait."""
+    """The rows of one place that are one after the other: how many keys the last and the first had, how many rows were
+    written, and those that wait."""
 
     heads: int
     keys: int
+    began_with: int
     written: int = 0
     waiting: list[Attention] = field(default_factory=list)
     over: bool = False
@@ -37,17 +40,21 @@ class Place:
 
 @dataclass(slots=True)
 class LiveRows:
-    """Writes the rows of calls of one query each, as long as the keys of a place stay or grow by one."""
+    """Writes the rows of calls of one query each, as long as the keys of a place stay or grow by one.
+
+    keys_of(place, keys): the step axis of the input that has as many steps as there are keys, "" where none has.
+    """
 
     emit: Emitter
     sample: int
+    keys_of: Callable[[str, int], str] = lambda _place, _keys: ""
     places: dict[str, Place] = field(default_factory=dict)
     last: float = field(default_factory=time.monotonic)
 
     def arrived(self, attention: Attention) -> None:
         """One more call: a row of the map of its place, or the end of it."""
         rows = Rows(attention, self.sample)
-        place = self.places.setdefault(attention.place, Place(rows.heads, rows.keys))
+        place = self.places.setdefault(attention.place, Place(rows.heads, rows.keys, rows.keys))
         goes_on = rows.queries == 1 and rows.heads == place.heads and rows.keys in (place.keys, place.keys + 1)
         if place.over or not goes_on or (attention.check is not None and not attention.check.passed):
             place.over = True
@@ -72,9 +79,17 @@ class LiveRows:
                     name=channel, kind="attention", dims=("head", "query", "key"), shape=(place.heads, None, None),
                     dtype="float16", limits=(0.0, 1.0), title="attention, row by row", module=first.module,
                     formula="one row for each call", method=METHOD, fill=0.0,
-                    domains={"query": "query", "key": first.keys_from},
+                    domains={"query": "query", "key": self._source(first, place)},
                 )
             )  # fmt: skip
+        self._write_rows(channel, place)
+
+    def _source(self, attention: Attention, place: Place) -> str:
+        """What the keys are: an encoder's states, of which there are as many at every row, have its tokens."""
+        known = attention.keys_from == "source step" and place.keys == place.began_with
+        return (self.keys_of(attention.place, place.keys) if known else "") or attention.keys_from
+
+    def _write_rows(self, channel: str, place: Place) -> None:
         for attention in place.waiting:
             weights = Rows(attention, self.sample).block(0, 1).full().to(torch.float16)
             self.emit.page(channel, (0, place.written, 0), weights)

@@ -31,6 +31,7 @@ from inspector.engine.hooks.module_stack import CalledModules, ModuleStack
 from inspector.engine.registries import PROBES, QUANTITIES
 from inspector.engine.scans.search import Scans
 from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.target_steps import source_of
 from inspector.engine.trace.trace import Attention, Trace
 from inspector.records import Log
 
@@ -71,7 +72,8 @@ class AttentionProbe:
         selected.passing_on, selected.products = trace.passing_on, trace.products
         if any(isinstance(module, FUSED) for module in model.modules()):
             self._stack = ModuleStack(model, self._entered, self._left)
-        looks = [LiveRows(emit, batch.look_at).arrived, *_begun(trace)]
+        rows = LiveRows(emit, batch.look_at, partial(source_of, trace))
+        looks = [rows.arrived, *_begun(trace)]
         self._recorder = AttentionRecorder(selected, (self._stack or CalledModules(model)).place, partial(_all, looks))
         self._mode = AttentionMode(self._recorder)
         self._mode.on(True)

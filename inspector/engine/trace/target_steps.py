@@ -239,11 +239,11 @@ def _lay_out_attention(trace: Trace, attention: Attention) -> None:
     if attention.keys_from != "source step" and (attention.first_query or keys == shape[-2]):
         attention.keys_from = "position" if attention.first_query else axis.domain
     else:  # one query and one key look like self-attention, until the rows of all calls are one map
-        attention.keys_from = _source_of(trace, attention.place, keys) or "source step"
+        attention.keys_from = source_of(trace, attention.place, keys) or "source step"
     _cut(attention, axis.length(trace.look_at))
 
 
-def _source_of(trace: Trace, place: str, keys: int) -> str:
+def source_of(trace: Trace, place: str, keys: int) -> str:
     """The step axis of the input that has as many steps as there are keys; "" where none has, or it is not known which.
 
     Of several that are equally long, the one whose name, or the name of whose modules, is part of the place's: a model

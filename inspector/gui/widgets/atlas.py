@@ -35,6 +35,8 @@ LEAST, MOST = 48.0, 96.0
 """As it is drawn: the largest size at which all fit, and where even the least does not the rest is scrolled."""
 HEADER, LINE, TITLE, CAPTION, GUTTER = 34.0, 16.0, 18.0, 14.0, 22.0
 """Pixels of the two lines above, of one of them, of a group's title, of the number below a thumbnail, of a layer's."""
+HEADLINE = 236.0
+"""Pixels of width in which the rule of colours can be read."""
 RULE = "√weight 0 … 1, the largest of a cell"
 
 
@@ -167,6 +169,12 @@ class Atlas(pg.GraphicsWidget):  # type: ignore[misc]
     def _left(self) -> float:
         """Where the first column begins: after the layers' numbers, where they are written."""
         return GUTTER if self._layered and len(self._groups) > 1 else 4.0
+
+    @property
+    def wide(self) -> float:
+        """The width beyond which no thumbnail gets larger: each group in one row, and room for the headline."""
+        most = max((len(heads) for _, heads in self._groups), default=0)
+        return max(HEADLINE, self._left + most * (MOST + GAP))
 
     @property
     def _titled(self) -> bool:

@@ -18,6 +18,8 @@ from inspector.gui.widgets.theme import Theme
 
 CLOSE = 0.7
 """The least part of a tick's usual space that two neighbours need."""
+LINE = 13.0
+"""Pixels that a line of numbers needs."""
 NARROW = 0.35
 """Decades below which round numbers serve better than parts of a decade: from 0.86 to 1.16 those are 0.9 and 1."""
 
@@ -78,7 +80,18 @@ class StepAxis(QuietAxis):
         whole = [(gap, [v for v in values if float(v).is_integer()]) for gap, values in levels if gap >= 1]
         if sum(len(values) for _, values in whole) < 2:  # so few steps that at most one round number is among them
             return [(1.0, [float(step) for step in range(first, min(last, first + FEW) + 1)])]
-        return whole
+        return self._roomy(whole, size / (high - low) if high > low else 0.0)
+
+    def _roomy(self, levels: list[tuple[float, list[float]]], scale: float) -> list[tuple[float, list[float]]]:
+        """The coarsest numbers, and only every second, third … of them where they would touch; `scale`: pixels of a
+        step."""
+        gap, values = levels[0]
+        if self.orientation in ("left", "right") or len(values) < 2:
+            return levels
+        metrics = QFontMetricsF(self.style["tickFont"] or QFont())
+        needed = max(metrics.horizontalAdvance(self._number(int(value))) for value in values) + APART / 2
+        every = math.ceil(needed / max(1e-9, gap * scale))
+        return levels if every <= 1 else [(gap * every, values[::every])]
 
     def written(self, first: int, last: int, size: float) -> str:
         """How the names of these steps are written; all of them or none, never names beside numbers."""
@@ -137,14 +150,22 @@ class StepAxis(QuietAxis):
         return str(self.stands_for[step]) if 0 <= step < len(self.stands_for) else ""
 
     def drawPicture(self, painter: Any, axis: Any, ticks: Any, texts: Any) -> None:
-        """Names that are turned are drawn downwards from their ticks."""
+        """Names that are turned are drawn downwards from their ticks; those that have room, as single characters do,
+        stand upright."""
         turned = self._way == "turned"
         super().drawPicture(painter, axis, ticks, [] if turned else texts)
         if not turned:
             return
         painter.setFont(self.style["tickFont"] or QFont())
         painter.setPen(self.textPen())
+        centres = sorted(rect.center().x() for rect, _, _ in texts)
+        room_of_each = min((b - a for a, b in pairwise(centres)), default=self.width())
+        metrics = QFontMetricsF(painter.font())
         for rect, _, text in texts:
+            if metrics.horizontalAdvance(text) <= room_of_each:
+                upright = QRectF(rect.center().x() - room_of_each / 2, rect.top(), room_of_each, rect.height())
+                painter.drawText(upright, int(Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextDontClip), text)
+                continue
             painter.save()
             painter.translate(rect.center().x(), rect.top())
             painter.rotate(90)
@@ -179,7 +200,9 @@ class ValueAxis(QuietAxis):
             values = [n * step for n in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
             if len(values) > 1:
                 break
-        return [(step, values)]
+        fitting = max(2, int(size / (LINE if self.orientation == "left" else CLOSE * self.gap)) + 1)
+        every = -(-(len(values) - 1) // (fitting - 1)) if len(values) > fitting else 1
+        return [(step * every, values[::every])]
 
     def set_numbers(self, numbers: Sequence[int] | None) -> None:
         """The number of the unit that each row shows; None where row i is unit i."""

@@ -51,6 +51,8 @@ class HeadMap(pg.GraphicsWidget):  # type: ignore[misc]
         for item in (self.plot, self.bar, self.below, self.beside):
             item.setParentItem(self)
         self.profiles = self.with_bar = self.square = True
+        self.above = pg.GraphicsWidget(self)
+        """Where the line above is."""
         self.title = self.heading = ""
         """Whose map it is; the line above it."""
         self.axis_width = 58.0
@@ -94,10 +96,11 @@ class HeadMap(pg.GraphicsWidget):  # type: ignore[misc]
     # -- contents
 
     def set_heading(self, text: str) -> None:
-        """The line above, never read as HTML, cut where the page ends; its tooltip has all of it."""
+        """The line above, never read as HTML, cut where the page ends; a tooltip has all of it where the mouse is over
+        the line (over the map it would cover that)."""
         if text != self.heading:
             self.heading = text
-            self.plot.setToolTip(tooltip(text))
+            self.above.setToolTip(tooltip(text))
             self.update()
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
@@ -107,6 +110,7 @@ class HeadMap(pg.GraphicsWidget):  # type: ignore[misc]
         left = self.axis_width
         box = QRectF(left, 0, self.rect().width() - left, TITLE - 4)
         painter.setPen(QColor(self.theme.text))
+        self.above.setGeometry(box)
         words = self.shortened(QFontMetricsF(painter.font()), box.width())
         painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, words)
 

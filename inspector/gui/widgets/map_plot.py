@@ -64,6 +64,7 @@ class MapPlot(StepPlot):
         if hasattr(self, "path"):
             self.map.theme = theme
             self.path.setPen(pg.mkPen(theme.series[5], width=1.6))
+            self.path.setShadowPen(pg.mkPen(theme.window, width=4.0))  # light and dark cells both lie below it
             self.label(*self._words)
 
     def label(self, queries: str, keys: str) -> None:
@@ -79,10 +80,12 @@ class MapPlot(StepPlot):
         if (columns, rows) != self.size_of:
             self.size_of = (columns, rows)
             across, down = columns / 2, rows / 2  # it may be dragged until half of the view is empty
+            fitting, self._fitting = self._fitting, True  # other limits may move the view: nobody has zoomed
             self.vb.setLimits(
                 xMin=-0.5 - across, xMax=columns - 0.5 + across, yMin=-0.5 - down, yMax=rows - 0.5 + down,
                 minXRange=min(CLOSEST, columns), minYRange=min(CLOSEST, rows),
             )  # fmt: skip
+            self._fitting = fitting
         if self.whole or anew:
             self.show_whole()
 

@@ -212,3 +212,59 @@ def seen(model: nn.Module) -> tuple[Listed, dict[str, str]]:
 def test_what_the_graph_does_not_say_is_not_guessed(parts: Parts, way: Callable[..., tuple[Tensor, Tensor]]) -> None:
     x = parts.embedding(torch.randint(0, 9, (2, STEPS), generator=torch.Generator().manual_seed(1)))
     assert KeySource().of(*way(parts, x)) != "self"
+
+
+class Unfollowed(nn.Module):
+    """Attention inside the model's own `torch.no_grad`, or inference mode, to its own sequence or to another one."""
+
+    def __init__(self, way: str, *, cross: bool, kernel: bool) -> None:
+        super().__init__()
+        self.parts, self.way, self.cross, self.kernel = Parts(), way, cross, kernel
+        self.out, self.other = nn.Linear(WIDTH, 9), nn.Embedding(9, WIDTH)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        if self.way == "decorated":
+            return self.decorated(ids)
+        with torch.no_grad() if self.way == "no_grad" else torch.inference_mode():
+            return self.attended(ids)
+
+    @torch.no_grad()
+    def decorated(self, ids: Tensor) -> Tensor:
+        return self.attended(ids)
+
+    def attended(self, ids: Tensor) -> Tensor:
+        x = self.parts.embedding(ids) + self.parts.at.weight
+        y = self.other(ids.flip(1)) if self.cross else x
+        q, k = self.parts.q(x), self.parts.k(y)
+        if self.kernel:
+            return self.out(F.scaled_dot_product_attention(q[:, None], k[:, None], k[:, None])[:, 0])
+        return self.out(self.parts.weights(q, k) @ k)
+
+
+@pytest.mark.parametrize("kernel", [False, True], ids=["written", "kernel"])
+@pytest.mark.parametrize("way", ["no_grad", "decorated"])
+def test_a_model_that_wants_no_gradients_is_followed_once_more(way: str, kernel: bool) -> None:
+    assert "model:attention/distance" in seen(Unfollowed(way, cross=False, kernel=kernel))[0].names()
+    found, refused = seen(Unfollowed(way, cross=True, kernel=kernel))
+    assert found.channel("model:attention").domains["key"] == "source step"
+    assert "attends to another sequence" in refused["model:attention/distance"]
+    assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("kernel", [False, True], ids=["written", "kernel"])
+def test_keys_of_which_nothing_is_known_have_no_distance(kernel: bool) -> None:
+    """In inference mode nothing can be followed: numbers that depend on the source are refused, the others are there."""
+    found, refused = seen(Unfollowed("inference", cross=True, kernel=kernel))
+    assert {"model:attention", "model:attention/entropy"} <= found.names()
+    assert not {"model:attention/distance", "model:attention/head_types"} & found.names()
+    assert "source of the keys" in refused["model:attention/distance"]
+
+
+def test_heads_that_are_chosen_by_a_list_move_no_step(parts: Parts) -> None:
+    """Falcon takes keys out of one projection with `fused[..., [-2], :]`; an index of the steps does move them."""
+    x = parts.embedding(torch.randint(0, 9, (2, STEPS), generator=torch.Generator().manual_seed(1)))
+    fused = parts.both(x).view(2, STEPS, 3, WIDTH)
+    q, k = fused[:, :, :-2].transpose(1, 2), fused[:, :, [-2]].transpose(1, 2)
+    assert KeySource().of(q, k) == "self"
+    assert KeySource().of(q, k[:, :, torch.arange(STEPS).flip(0)]) == ""
+    assert KeySource().of(q, k.index_select(2, torch.arange(STEPS).flip(0))) == ""

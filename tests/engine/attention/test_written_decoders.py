@@ -259,6 +259,7 @@ def test_rows_are_written_while_the_decoder_runs(monkeypatch: pytest.MonkeyPatch
         Subject(model), Batch(x, torch.tensor([T] * len(x)), look_at=SAMPLE), sink, RunOptions(only=["attention/maps"])
     )
     assert there == [0, 0, 2, 3], "a single row is no map yet"
+    assert sink.channel("attend:attention/rows").domains["key"] == "step", "the encoder's tokens are named at once"
     rows = torch.from_numpy(sink.array("attend:attention/rows").astype("float64"))
     torch.testing.assert_close(rows, model.expected(), atol=1e-3, rtol=2**-10)
     torch.testing.assert_close(torch.from_numpy(sink.array("attend:attention").astype("float64")), rows)
@@ -276,6 +277,7 @@ def test_rows_of_a_place_that_begins_anew_are_not_written_on(monkeypatch: pytest
 
     seen = ran(Written(forward).eval(), inputs())
     assert seen.sink.array("inner:attention/rows").shape == (1, 3, 5)
+    assert seen.sink.channel("inner:attention/rows").domains["key"] != "step", "keys that grow in number"
 
 
 def test_a_place_with_one_row_writes_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,12 @@ NEAR = {"rtol": 1e-6, "atol": 1e-9}
 
 
 class Typed(nn.Module):
-    """One causal head for each type, whose scores are made of positions and tokens by hand; the last is random."""
+    """One causal head for each type, whose scores are made of positions and tokens by hand; the last is random. A
+    product of the tokens' vectors, times 0, shows that the keys are the queries' own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(V, 2, dtype=torch.float64)
 
     def forward(self, ids: Tensor) -> Tensor:
         t = ids.shape[1]
@@ -32,7 +37,8 @@ class Typed(nn.Module):
             30.0 * fixed[0], 30.0 * same + 15 * own, 30.0 * behind + 15 * own, 30.0 * fixed[3], fixed[4],
             torch.where((q - k).abs() <= 3, 30.0 * (1 + torch.sin(q * 7 + k)), 0.0), near,
         ]  # fmt: skip
-        scores = torch.stack([one.expand(len(ids), t, t).double() for one in each], dim=1)
+        own_keys = 0.0 * (self.tokens(ids) @ self.tokens(ids).mT)
+        scores = torch.stack([one.expand(len(ids), t, t).double() for one in each], dim=1) + own_keys[:, None]
         later = torch.ones(t, t, dtype=torch.bool).triu(1)
         weights = scores.masked_fill(later, -torch.inf).softmax(-1)
         values = torch.nn.functional.one_hot(ids, V).double()[:, None].expand(-1, len(each), -1, -1)

@@ -104,6 +104,21 @@ class InFront(One):
         return x + self.p[: x.shape[1]]
 
 
+class Stacked(One):
+    def stream(self, x: Tensor, p: Tensor) -> Tensor:
+        return torch.stack([x, p.expand_as(x)]).sum(0)
+
+
+class StackedLast(One):
+    def stream(self, x: Tensor, p: Tensor) -> Tensor:
+        return torch.sum(torch.stack((x, p.expand_as(x)), dim=-1), dim=-1)
+
+
+class MeanOfAStack(One):
+    def stream(self, x: Tensor, p: Tensor) -> Tensor:
+        return torch.stack([x, p.expand_as(x), torch.zeros_like(x), x]).mean(dim=0)
+
+
 FOUND = [
     (Multiplied, 1.0, "parameter 'p', multiplied"),
     (Subtracted, -1.0, "-1 × parameter 'p', added"),
@@ -116,6 +131,9 @@ FOUND = [
     (AsWide, 1.0, "parameter 'p', added"),
     (StepsLast, 1.0, "parameter 'p', added"),
     (InFront, 1.0, "parameter 'p', added"),
+    (Stacked, 1.0, "parameter 'p', added"),
+    (StackedLast, 1.0, "parameter 'p', added"),
+    (MeanOfAStack, 0.25, "0.25 × parameter 'p', added"),
 ]
 
 
@@ -177,7 +195,15 @@ class Turned(One):
         return x * cos + torch.cat([-x[..., half:], x[..., :half]], -1) * sin
 
 
-@pytest.mark.parametrize(("kind", "short"), [(PaddingMask, 2), (Depth, 0), (Prefix, 0), (Turned, 0)])
+class StackedOver(One):
+    """A stack that is summed over its steps, and one that is not summed."""
+
+    def stream(self, x: Tensor, p: Tensor) -> Tensor:
+        stacked = torch.stack([x, p.expand_as(x)])
+        return x + stacked.sum(2).sum(0)[:, None] + torch.stack([x, p.expand_as(x)])[0]
+
+
+@pytest.mark.parametrize(("kind", "short"), [(StackedOver, 0), (PaddingMask, 2), (Depth, 0), (Prefix, 0), (Turned, 0)])
 def test_what_is_no_encoding_of_positions_is_not_taken_for_one(kind: type[One], short: int) -> None:
     arrays, refused = found(kind().eval(), short=short)
     assert "positions/encoding" not in arrays

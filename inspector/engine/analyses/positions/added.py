@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from inspector.engine.analyses.positions.counts import Counts
 from inspector.engine.analyses.positions.operands import BESIDE, MULTIPLIED, Operands, Site
 
 ROTARY = 1e-3
@@ -35,12 +36,11 @@ class Encoding:
     eps: float
 
 
-def encodings(first: Sequence[Operands], second: Sequence[Operands], counts: Mapping[int, int]) -> list[Encoding]:
+def encodings(first: Sequence[Operands], second: Sequence[Operands], counts: Counts) -> list[Encoding]:
     """The encodings of positions that two runs on one token repeated have in common, each once, in order.
 
-    counts: how many steps a sequence may have with padding → without. The cosines and sines of rotary positions are not
-    among them. Counter-example: what a model adds to scores is a bias of these, and as wide as there are keys; what is
-    as wide as there are steps is therefore not certain.
+    The cosines and sines of rotary positions are not among them. Counter-example: what a model adds to scores is a bias
+    of these, and as wide as there are keys; what is as wide as there are steps is therefore not certain.
     """
     found: list[Encoding] = []
     loops: dict[Site, list[tuple[Operands, int | None]]] = {}
@@ -56,7 +56,7 @@ def encodings(first: Sequence[Operands], second: Sequence[Operands], counts: Map
                 for made in _rows(one, after, counts) if one is not None else ():
                     _add(found, made)
     for events in loops.values():
-        taken = _one_by_one(events, counts)
+        taken = _one_by_one(events, counts.lengths)
         if taken is not None:
             _add(found, taken)
     return _without_rotary(found)
@@ -69,9 +69,20 @@ def _add(found: list[Encoding], made: Encoding) -> None:
         found.append(made)
 
 
-def _rows(one: Tensor, met: Operands, counts: Mapping[int, int]) -> Iterator[Encoding]:
-    """Of an operand (…, t, d) or (t, …, d), or (…, d, t), that is the same in every sequence and differs between
-    steps."""
+def _rows(one: Tensor, met: Operands, counts: Counts) -> Iterator[Encoding]:
+    """Of an operand (…, t, d) or (t, …, d), or (…, d, t), that is the same in every sequence and differs between steps;
+    of a picture's, (…, rows, columns, d) or (…, d, rows, columns)."""
+    picture = counts.of_picture(one.shape)
+    if picture is not None:
+        rows = one.movedim(picture, (0, 1)).flatten(0, 1)
+        rows = rows.flatten(1, -2) if rows.dim() > 2 else rows[:, None]
+        if bool((rows == rows[:, :1]).all()) and _differs(rows[:, 0]):
+            yield _encoding(rows[:, 0], met, certain=True)
+        return
+    yield from _of_steps(one, met, counts.lengths)
+
+
+def _of_steps(one: Tensor, met: Operands, counts: Mapping[int, int]) -> Iterator[Encoding]:
     for axis in dict.fromkeys((one.dim() - 2, 0)):
         steps = one.shape[axis]
         if steps in counts:

@@ -27,17 +27,21 @@ class ByDistance:
     least: int
 
 
-def scores_by_distance(attention: Attention, sample: int) -> ByDistance:
+def scores_by_distance(attention: Attention, sample: int, tokens: Tensor | None = None) -> ByDistance:
     """How much higher the score of a key at each distance is than that of the query's own position, over all queries.
 
     Where the model computes its weights itself the difference of two scores is that of the logarithms of two weights,
-    as a softmax is defined. Keys that are masked do not count. Raises Unsupported.
+    as a softmax is defined. Keys that are masked do not count, nor positions that are not among the tokens (t,).
+    Raises Unsupported.
     """
     rows = Rows(attention, sample)
     least, count = 1 - rows.keys - attention.first_query, rows.queries + rows.keys + attention.first_query - 1
     sums = torch.zeros(3, rows.heads, count, dtype=torch.float64)
     for heads, q0, q1 in rows.blocks():
         scores = _scores(attention, rows, heads, q0, q1)
+        if tokens is not None:
+            aside = ~tokens[q0:q1, None] | ~tokens[: scores.shape[-1]]
+            scores = scores.masked_fill(aside, -torch.inf)
         keys = torch.arange(scores.shape[-1])
         queries = torch.arange(q0, q1) + attention.first_query
         own = torch.where(queries[:, None] == keys, scores, 0.0).sum(-1)

@@ -19,6 +19,8 @@ ONE_TOKEN = (
 )
 KINDS = 2
 """An input beside the primary one that has so many different ids at most says segments or a mask, not tokens."""
+LEAST_TIMES, LEAST_WHOLE_TIMES = 4, 8
+"""Fewer numbers, or whole numbers, which might be ids, may rise by chance."""
 
 
 def one_token(trace: Trace, which: int) -> Batch:
@@ -26,7 +28,7 @@ def one_token(trace: Trace, which: int) -> Batch:
 
     which: 0 or 1, of two that differ at every step. Tokens: the two nearest to the middle that are not alike; numbers:
     the mean over the steps, and that plus one standard deviation. Positions that are given as an input (0, 1, 2, …),
-    masks and states stay as they are; segments are those of most steps. Raises Unsupported.
+    times, masks and states stay as they are; segments are those of most steps. Raises Unsupported.
     """
     batch = copies(trace.batch, 1)
     named: Mapping[str, NamedInput] = {
@@ -42,7 +44,7 @@ def _constant(trace: Trace, name: str, one: NamedInput, which: int) -> Tensor:
     length = int(one.lengths[0])
     if one.kind == "image":
         return torch.full_like(tensor, _number(tensor, which))
-    if one.kind not in ("tokens", "vectors") or tensor.dim() < 2:
+    if one.kind not in ("tokens", "vectors") or tensor.dim() < 2 or is_time(trace, name):
         return tensor
     row = tensor[0, :length]
     if tensor.is_floating_point():
@@ -57,13 +59,25 @@ def _constant(trace: Trace, name: str, one: NamedInput, which: int) -> Tensor:
     return out
 
 
+def is_time(trace: Trace, name: str) -> bool:
+    """Whether an input beside the primary one is one number a step that only rises: when each step was."""
+    one = trace.batch.named[name]
+    if one.tensor is None or one.kind not in ("tokens", "vectors") or name == trace.batch.primary:
+        return False
+    row = one.tensor[trace.batch.look_at, : int(one.lengths[trace.batch.look_at])]
+    least = LEAST_TIMES if row.is_floating_point() else LEAST_WHOLE_TIMES
+    if row.dim() not in (1, 2) or row.numel() != len(row) or len(row) < least:
+        return False
+    return bool((row.reshape(-1).diff() > 0).all())
+
+
 def _number(values: Tensor, which: int) -> float:
     return float(values.double().mean() + which * max(1e-3, float(values.double().std(correction=0))))
 
 
 def _counts(row: Tensor) -> bool:
     """Whether ids are 0, 1, 2, … or count on from another number."""
-    return len(row) > 1 and bool((row.diff() == 1).all())
+    return len(row) > 1 and bool((row.diff() == 1).all())  # times of equal distances need no mention
 
 
 def _token(trace: Trace, row: Tensor, which: int) -> int:

@@ -9,14 +9,14 @@ from torch import Tensor
 
 from inspector.engine.analyses.attention.attended import NOT_SEEN, following, recorded
 from inspector.engine.analyses.positions.added import Encoding, encodings
-from inspector.engine.analyses.positions.one_token import one_token
+from inspector.engine.analyses.positions.counts import counts_of
+from inspector.engine.analyses.positions.one_token import is_time, one_token
 from inspector.engine.analyses.positions.operands import Operands, watching
 from inspector.engine.analyses.rerun import undisturbed
 from inspector.engine.attention.rows import Rows
 from inspector.engine.errors import Unsupported
 from inspector.engine.hooks.module_stack import CalledModules
 from inspector.engine.model.batch import Batch
-from inspector.engine.trace.step_axes import axes_beside
 from inspector.engine.trace.trace import Attention, Trace
 
 NO_QUERIES = "its scores are no product of one vector for each query and one for each key"
@@ -27,11 +27,26 @@ class Runs:
     """Encodings of positions, and the attentions of the second of two runs on one token repeated.
 
     `queries`: of each attention those (a, t, d) of the second and of the first run, or why they are not known.
+    `times`: the inputs that say when each step was, and were left as they are.
     """
 
     encodings: list[Encoding]
     attentions: list[Attention]
     queries: dict[str, tuple[Tensor, ...] | str]
+    times: tuple[str, ...] = ()
+
+    def tokens(self, attention: Attention) -> Tensor | None:
+        """(t,) which positions of an attention change with the token; None where no query tells. What stands beside the
+        tokens (a class token in front) is found in the first layer, before it has attended to any."""
+        shape = attention.query.shape if attention.weights is None else attention.weights.shape
+        found: Tensor | None = None
+        for both in self.queries.values():
+            if isinstance(both, str) or len(both) < 2 or both[0].shape[1] != shape[2]:
+                continue
+            differ = (both[0] != both[1]).any(-1).any(0).cpu()
+            if bool(differ.any()):
+                found = differ if found is None else found & differ
+        return found
 
 
 def runs(trace: Trace) -> Runs:
@@ -39,7 +54,7 @@ def runs(trace: Trace) -> Runs:
 
     Raises Unsupported.
     """
-    counts = _counts(trace)
+    counts = counts_of(trace)
     place = CalledModules(trace.subject.model).place
     seen: list[list[Operands]] = []
     attentions: list[Attention] = []
@@ -61,7 +76,8 @@ def runs(trace: Trace) -> Runs:
             both[name] = (last, first)
         else:
             both[name] = last if isinstance(last, str) else (last,)
-    return Runs(encodings(seen[0], seen[1], counts), attentions, both)
+    times = tuple(name for name in trace.batch.named if is_time(trace, name))
+    return Runs(encodings(seen[0], seen[1], counts), attentions, both, times)
 
 
 def _queries(trace: Trace, batch: Batch, attentions: list[Attention]) -> dict[str, Tensor | str]:
@@ -88,16 +104,3 @@ def _queries(trace: Trace, batch: Batch, attentions: list[Attention]) -> dict[st
         else:
             found[place] = products if isinstance(products, str) else NO_QUERIES
     return found
-
-
-def _counts(trace: Trace) -> dict[int, int]:
-    """How many steps a sequence of the run may have, with padding → without."""
-    counts: dict[int, int] = {}
-    for attention in trace.attentions:  # a class token in front makes one more than the input has
-        shape = attention.query.shape if attention.weights is None else attention.weights.shape
-        counts |= {shape[2]: shape[2]}
-    counts |= {one.steps: one.length(trace.look_at) for one in axes_beside(trace)}
-    for one in trace.batch.named.values():
-        if one.axis:
-            counts[one.steps] = int(one.lengths[trace.batch.look_at])
-    return {steps: length for steps, length in counts.items() if length > 1}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -13,6 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
+
+from inspector.engine.analyses.positions.counts import Counts
+from inspector.engine.analyses.positions.stacks import Stacks
 
 ADDED, MULTIPLIED, BESIDE = "added", "multiplied", "put beside"
 KINDS = {"add": ADDED, "sub": ADDED, "addcmul": ADDED, "lerp": ADDED, "mul": MULTIPLIED, "div": MULTIPLIED}
@@ -45,11 +48,10 @@ class Operands:
 class Operations(TorchFunctionMode):
     """Keeps digests of operands, and of those that `before` had too the numbers."""
 
-    def __init__(
-        self, place: Callable[[], tuple[str, str]], counts: Collection[int], before: Sequence[Operands]
-    ) -> None:
+    def __init__(self, place: Callable[[], tuple[str, str]], counts: Counts, before: Sequence[Operands]) -> None:
         super().__init__()
         self._place, self._counts, self._before = place, counts, before
+        self._stacks = Stacks()
         self.seen: list[Operands] = []
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -59,24 +61,31 @@ class Operations(TorchFunctionMode):
         if name in JOINS:
             self._keep(_joined(args, kwargs), BESIDE)
         elif name in KINDS:
-            self._keep(_given(name, args, kwargs), KINDS[name])
-        return func(*args, **kwargs)
+            given = _given(name, args, kwargs)
+            self._keep(_spread(given) if self._counts.patches else given, KINDS[name])
+        elif name in ("sum", "mean"):
+            self._keep(self._stacks.summed(name, args, kwargs), ADDED)
+        made = func(*args, **kwargs)
+        if name == "stack":
+            self._stacks.keep(made, args, kwargs)
+        return made
 
     def _keep(self, given: Sequence[tuple[Tensor, Tensor | None]], how: str) -> None:
         """given: each operand, and as what it reaches the result."""
         sources = [source for source, _ in given]
         of_one_step = len(given) == 2 and how != BESIDE and all(map(_one_step, sources))
-        if len(given) < 2 or not (of_one_step or any(_over_steps(one, self._counts) for one in sources)):
+        as_used = [one if used is None else used for one, used in given]
+        over_steps = [_over_steps(one, self._counts) for one in as_used]
+        if len(given) < 2 or not (of_one_step or any(over_steps)):
             return
         digests = tuple(_digest(one) if _readable(one) else b"" for one in sources)
         earlier = self._before[len(self.seen)] if len(self.seen) < len(self._before) else None
         known = () if earlier is None else earlier.digests
         kept = tuple(
-            as_used.detach().clone()
-            if digest and known[n : n + 1] == (digest,) and as_used is not None
-            and (of_one_step or _over_steps(one, self._counts))
+            used.detach().clone()
+            if digest and known[n : n + 1] == (digest,) and used is not None and (of_one_step or over_steps[n])
             else None
-            for n, ((one, as_used), digest) in enumerate(zip(given, digests, strict=True))
+            for n, ((_, used), digest) in enumerate(zip(given, digests, strict=True))
         )  # fmt: skip
         place = self._place()[0]
         self.seen.append(Operands(digests, place, how, kept, _site(place) if of_one_step else None))
@@ -86,7 +95,10 @@ def _joined(args: Sequence[Any], kwargs: dict[str, Any]) -> list[tuple[Tensor, T
     """What is put together along the components; along the steps it is more steps, not positions."""
     given = tuple(args[0] if args else kwargs.get("tensors", ()))
     axis = args[1] if len(args) > 1 else kwargs.get("dim", kwargs.get("axis", 0))
-    if not all(isinstance(one, Tensor) for one in given) or not given or axis not in (-1, given[0].dim() - 1):
+    if not all(isinstance(one, Tensor) for one in given) or not given or not isinstance(axis, int):
+        return []
+    wide = given[0].dim()
+    if axis not in (-1, wide - 1) and not (wide == 4 and axis % wide == 1):  # channels of a picture stand before it
         return []
     return [(one, one) for one in given]
 
@@ -114,6 +126,19 @@ def _given(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> list[tuple
     return [(first, first), (second, second if factor == 1 else second * factor)]
 
 
+def _spread(given: Sequence[tuple[Tensor, Tensor | None]]) -> list[tuple[Tensor, Tensor | None]]:
+    """Both operands as wide as the result where that is a picture (b, d, rows, columns) or (b, rows, columns, d): what
+    depends on the row alone is the same in all columns."""
+    shapes = [one.shape for one, _ in given]
+    if len(given) != 2 or max((len(one) for one in shapes), default=0) != 4 or shapes[0] == shapes[1]:
+        return list(given)
+    try:
+        whole = torch.broadcast_shapes(*shapes)
+    except RuntimeError:  # the operation itself will say so
+        return list(given)
+    return [(one, used.expand(whole) if used is not None and used.dim() > 1 else used) for one, used in given]
+
+
 def _readable(one: Tensor) -> bool:
     """Whether its numbers can be read in the middle of a call."""
     return (
@@ -122,10 +147,10 @@ def _readable(one: Tensor) -> bool:
     )  # fmt: skip
 
 
-def _over_steps(one: Tensor, counts: Collection[int]) -> bool:
+def _over_steps(one: Tensor, counts: Counts) -> bool:
     return (
-        one.is_floating_point() and _readable(one) and 1 < one.dim() < 5
-        and any(count in one.shape for count in counts) and one.numel() > 0
+        one.is_floating_point() and _readable(one) and 1 < one.dim() < 5 and one.numel() > 0
+        and (any(count in one.shape for count in counts.lengths) or bool(counts.of_picture(one.shape)))
     )  # fmt: skip
 
 
@@ -154,10 +179,9 @@ def _site(place: str) -> Site:
 
 @contextmanager
 def watching(
-    place: Callable[[], tuple[str, str]], counts: Collection[int], before: Sequence[Operands] = ()
+    place: Callable[[], tuple[str, str]], counts: Counts, before: Sequence[Operands] = ()
 ) -> Iterator[list[Operands]]:
-    """The operations inside, in order. counts: how many steps a sequence may have, padding included; before: those of
-    the first call."""
+    """The operations inside, in order. counts: how many steps a sequence may have; before: those of the first call."""
     mode = Operations(place, counts, before)
     with mode:
         yield mode.seen

@@ -157,7 +157,7 @@ class ByHand(WeightedSums):
 
     def largest(self, args: Args, kwargs: Kwargs, out: Any) -> None:
         """argmax or max along an axis: perhaps the index of a key."""
-        picked.largest(self.facts, args, kwargs, out)
+        picked.largest(self.facts, args, kwargs, out, self.keys.of_weights)
 
     # --- what passes them on
 

@@ -63,7 +63,8 @@ class Summed:
 class Used:
     """A product of queries and such a sum: the weights that it stands for, not yet divided by anything.
 
-    `pair`: the queries and keys with their graph; twice the weights where the model computed these.
+    `pair`: the queries and keys with their graph; twice the weights where the model computed these. `keys`: how many,
+    where these are not the last axis but one.
     """
 
     result: Result
@@ -73,6 +74,7 @@ class Used:
     origin: Origin
     taken: bool = False
     pair: tuple[Tensor, Tensor] | None = None
+    keys: int | None = None
 
 
 @dataclass(slots=True)
@@ -124,8 +126,9 @@ class LinearAttention:
         if known.running:
             masked = _later(weights, axes.index(known.running), axes.index(other))
             weights = weights.masked_fill(masked, 0.0)
-        pair = None if known.running else (contraction.left.tensor, keys.tensor)
-        found = Used(Result.of(contraction.out.tensor, out), Operand(weights, axes), values, masked, origin, pair=pair)
+        found = Used(Result.of(contraction.out.tensor, out), Operand(weights, axes), values, masked, origin)
+        found.pair = contraction.left.tensor, keys.tensor
+        found.keys = keys.size(other) if known.running else None
         _keep(self.uses, contraction.out.tensor, found)
         return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -13,8 +13,11 @@ from inspector.engine.attention.written.contraction import LETTERS, Contraction,
 from inspector.engine.attention.written.facts import Facts, FactTable, Origin
 
 
-def largest(facts: FactTable, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
-    """argmax(scores, dim) or max(scores, dim): note that a result holds indices of keys, and which are masked."""
+def largest(
+    facts: FactTable, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any, own: Callable[[Tensor], str | None]
+) -> None:
+    """argmax(scores, dim) or max(scores, dim): note that a result holds indices of keys, which are masked, and of which
+    sequence they are (`own` of the scores), since an index has no graph."""
     scores = args[0] if args else kwargs.get("input")
     dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
     indices = out if isinstance(out, Tensor) else getattr(out, "indices", None)
@@ -27,7 +30,8 @@ def largest(facts: FactTable, args: tuple[Any, ...], kwargs: Mapping[str, Any], 
         masked = low if bool(low.any()) else None
     origin = Origin("hard", "", "", tuple(scores.shape), dim % scores.dim())
     origin.masked = None if masked is None else masked.expand(scores.shape).movedim(dim, -1)
-    facts.note(indices, Facts(origin=origin))
+    weighs = known is not None and (known.scored is not None or known.origin is not None)
+    facts.note(indices, Facts(origin=origin, own=(own(scores) or "") if weighs else ""))
 
 
 def one_hot(facts: FactTable, indices: object, out: Tensor) -> None:
@@ -36,7 +40,8 @@ def one_hot(facts: FactTable, indices: object, out: Tensor) -> None:
     origin = None if known is None else known.origin
     masked = None if origin is None or origin.masked is None else origin.masked
     fits = masked is not None and masked.numel() == out.numel()
-    facts.note(out, Facts(made=True, masked=masked.reshape(out.shape) if masked is not None and fits else None))
+    masked = masked.reshape(out.shape) if masked is not None and fits else None
+    facts.note(out, Facts(made=True, masked=masked, own="" if known is None else known.own))
 
 
 def gathered(facts: FactTable, source: Tensor, dim: int, index: Tensor, out: Tensor) -> Contraction | None:
@@ -85,5 +90,5 @@ def _with(
     masked = known.origin.masked
     fits = masked is not None and masked.numel() == weights.numel()
     masked = masked.reshape(weights.shape) if masked is not None and fits else None
-    facts.note(weights, Facts(masked=masked, origin=known.origin))
+    facts.note(weights, Facts(masked=masked, origin=known.origin, own=known.own))
     return Contraction.of(Operand(weights, rows + k), Operand(source, axes), out)

@@ -238,8 +238,9 @@ class WeightedSums:
                 return
         left, right, out = contraction.left, contraction.right, contraction.out
         if set(left.axes) | set(right.axes) == set(out.axes):  # an outer product at every position
-            wide = [one.tensor.reshape([one.size(axis) for axis in out.axes]) for one in (left, right)
-                    if one.axes == "".join(axis for axis in out.axes if axis in one.axes)]  # fmt: skip
+            with torch.set_grad_enabled(any(one.tensor.requires_grad for one in (left, right))):  # whose keys they are
+                wide = [one.tensor.reshape([one.size(axis) for axis in out.axes]) for one in (left, right)
+                        if one.axes == "".join(axis for axis in out.axes if axis in one.axes)]  # fmt: skip
             if len(wide) == 2:
                 self._remember(wide[0], wide[1], out.tensor)
             return
@@ -271,7 +272,8 @@ class WeightedSums:
         contraction, used = found
         used.origin.reason = ""
         self.facts.note(
-            contraction.left.tensor, Facts(masked=used.masked, origin=used.origin, own=self.keys.of_pair(used.pair))
+            contraction.left.tensor,
+            Facts(masked=used.masked, origin=used.origin, own=self.keys.of_pair(used.pair, used.keys)),
         )
         used.taken = self.weighs(contraction)
         return used.taken
@@ -333,7 +335,10 @@ class WeightedSums:
             "; ".join(filter(None, (how_computed(shown, known, origin, part), place.note))),
             masked=None if masked is None else whole_part(masked, True)[..., place.keys],
             margins=None if margins is None else margins.double(),
-            source=self.keys.of_weights(layout.contraction.left.tensor) if _is_square(part) else None,
+            source=(
+                self.keys.of_weights(layout.contraction.left.tensor, windows=windows is not None)
+                if _is_square(part[..., place.keys]) else None
+            ),
         )  # fmt: skip
         seen = place.put(seen)
         seen.ends = ends_of_values(self.selected, self.facts, layout, self.of_itself) if shown is layout else None

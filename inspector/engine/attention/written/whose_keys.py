@@ -18,20 +18,20 @@ class WhoseKeys:
     facts: FactTable
     graph: KeySource = field(default_factory=KeySource)
 
-    def of(self, query: Tensor, key: Tensor) -> str | None:
-        """Of queries and keys."""
+    def of(self, query: Tensor, key: Tensor, keys: int | None = None) -> str | None:
+        """Of queries and keys; keys: how many, where these are not the last axis but one."""
         if query.grad_fn is None and key.grad_fn is None:
             return SELF if self.facts.alike(query, key) else None
-        return self.graph.of(query, key)
+        return self.graph.of(query, key, keys)
 
-    def of_weights(self, weights: Tensor) -> str | None:
-        """Of the queries and keys whose weights these are."""
+    def of_weights(self, weights: Tensor, *, windows: bool = False) -> str | None:
+        """Of the queries and keys whose weights these are; windows: over windows of keys."""
         if weights.grad_fn is not None:
-            return self.graph.of_weights(weights)
+            return self.graph.of_weights(weights, windows=windows)
         known = self.facts.of(weights)
         return known.own or None if known is not None else None
 
-    def of_pair(self, pair: tuple[Tensor, Tensor] | None) -> str:
+    def of_pair(self, pair: tuple[Tensor, Tensor] | None, keys: int | None = None) -> str:
         """Of queries and keys whose product the model never computes; twice the weights where it has these, before they
         are divided by their sum. "" too where nothing is known."""
         if pair is None:
@@ -39,4 +39,4 @@ class WhoseKeys:
         if pair[0] is pair[1]:
             known = self.facts.of(pair[0])
             return self.graph.of_weights(pair[0]) or ("" if known is None else known.own)
-        return self.of(*pair) or ""
+        return self.of(*pair, keys) or ""

@@ -11,7 +11,7 @@ from torch import Tensor
 from inspector.engine.analyses.attention.attended import NOT_SEEN
 from inspector.engine.analyses.positions.added import Encoding
 from inspector.engine.analyses.positions.by_distance import by_distance, cosine, scores_by_distance
-from inspector.engine.analyses.positions.one_token_runs import runs
+from inspector.engine.analyses.positions.one_token_runs import Runs, runs
 from inspector.engine.analyses.positions.rotation import LEAST_STEPS, rotation
 from inspector.engine.analyses.positions.tables import COMPUTED, Table, formula_of, table_of
 from inspector.engine.attention.statistics import NOT_KNOWN, refusal
@@ -30,8 +30,8 @@ STATISTICS = ("mean", "least", "largest")
 CONSTANT = "in a run on one token repeated"
 NONE = (
     "Nothing was seen that the model adds to its stream, multiplies it by or puts beside it for a position alone: it "
-    "has no positions, has them in its scores alone (rotary, a bias by distance), or makes them from the tokens too (a "
-    "convolution, a recurrent layer, a gate)."
+    "has no positions, has them in its scores alone (rotary, a bias by distance), or makes them from what is read too "
+    "(a convolution, a recurrent layer, a gate, times among the numbers of each step)."
 )
 ONE_STEP = "The sequence has one step, and what depends on the position is found by comparing steps."
 TOO_SHORT = "Queries of {} are {}, and whether they turn by a fixed angle a step is seen from {} on."
@@ -43,6 +43,9 @@ NOT_ROTARY = (
     "a norm makes of positions that are added besides would hide it)."
 )
 KNOWN_WEIGHTS = "{} computes its weights itself, and its queries were not seen as they are turned: {}."
+BESIDE = "{} attends over {} positions, the input has {} steps, and its queries do not say which are the steps': {}."
+ASIDE = "; {} of {} positions, which no token reaches, do not count"
+TIMES = "; {} as given"
 GROWS = "; their lengths change by a factor a step (xPos)"
 BETWEEN_TOKENS = "; of the difference of two tokens' queries, in which positions that are added are not"
 ENCODING = Describe(
@@ -101,15 +104,23 @@ def positions(trace: Trace, emit: Emitter) -> None:
         if _is_one(one, table) and (table.kind == COMPUTED or not known):  # an encoder and a decoder may share one
             before = sum(other.place == one.place for other, _ in tables)
             tables.append((one, table))
-            _write_encoding(emit, one, table, f"_{before}" if before else "")
+            _write_encoding(emit, one, table, f"_{before}" if before else "", _times(found))
     if not tables:
         emit.refuse(
             f"model:{NAME}/encoding", NONE if trace.batch.length > 1 or not trace.batch.first.axis else ONE_STEP
         )
     again = {one.place: one for one in found.attentions}
     for attention in trace.attentions:
-        queries = found.queries.get(attention.place, NOT_SEEN)
-        _write_attention(emit, again.get(attention.place, attention), attention.place in again, queries)
+        shown = again.get(attention.place, attention)
+        why = _reason(trace, shown, shown is not attention, found)
+        if why is not None:
+            emit.refuse(f"{attention.place}:{NAME}/scores", why)
+        else:
+            _write_attention(emit, shown, found)
+
+
+def _times(found: Runs) -> str:
+    return TIMES.format(" and ".join(map(repr, found.times))) if found.times else ""
 
 
 def _is_one(found: Encoding, table: Table) -> bool:
@@ -125,9 +136,9 @@ def _same(one: Encoding, table: Table, other: Encoding, known: Table) -> bool:
     return (one.how, table.name, table.first, table.factor) == (other.how, known.name, known.first, known.factor)
 
 
-def _write_encoding(emit: Emitter, found: Encoding, table: Table, number: str) -> None:
+def _write_encoding(emit: Emitter, found: Encoding, table: Table, number: str, times: str) -> None:
     whole, name = table.rows, f"{found.place}:{NAME}"
-    about = f"{table.said}, {found.how}" + (f"; step 0 has row {table.first}" if table.first else "")
+    about = f"{table.said}, {found.how}{times}" + (f"; step 0 has row {table.first}" if table.first else "")
     channel = ENCODING.channel(
         f"{name}/encoding{number}", ("position", "component"), tuple(whole.shape), "float32",
         method=f"{about}; {formula_of(whole[table.first :], table.eps) or 'no usual formula'}",
@@ -146,28 +157,50 @@ def _write_encoding(emit: Emitter, found: Encoding, table: Table, number: str) -
         emit.array(channel, values.float())
 
 
-def _write_attention(emit: Emitter, attention: Attention, seen: bool, queries: tuple[Tensor, ...] | str) -> None:
-    """Scores by distance, and frequencies, of one attention in the run on one token."""
-    name = f"{attention.place}:{NAME}"
+def _reason(trace: Trace, attention: Attention, seen: bool, found: Runs) -> str | None:
+    """Why an attention has no scores by distance; None where it has."""
     reason = refusal(attention)
-    if reason is None and not seen:
-        reason = f"{attention.place} was not seen when the model was called on one token repeated."
-    if reason is None and attention.queries_from == ANSWER_DOMAIN:
-        reason = GENERATED.format(attention.place)
-    if reason is None and not attention.of_itself:
-        reason = (OTHER if attention.source_known else NOT_KNOWN).format(attention.place)
     if reason is not None:
-        emit.refuse(f"{name}/scores", reason)
-        return
+        return reason
+    if not seen:
+        return f"{attention.place} was not seen when the model was called on one token repeated."
+    if attention.queries_from == ANSWER_DOMAIN:
+        return GENERATED.format(attention.place)
+    if not attention.of_itself:
+        return (OTHER if attention.source_known else NOT_KNOWN).format(attention.place)
+    steps, own = trace.batch.first.steps, found.queries.get(attention.place, NOT_SEEN)
+    positions = attention.weights.shape[2] if attention.weights is not None else steps
+    if isinstance(own, str) and trace.batch.first.axis and positions > steps and found.tokens(attention) is None:
+        return BESIDE.format(attention.place, positions, steps, own)
+    return None
+
+
+def _write_attention(emit: Emitter, attention: Attention, found: Runs) -> None:
+    """Scores by distance, and frequencies, of one attention in the run on one token."""
+    tokens = found.tokens(attention)
     try:
-        _write_scores(emit, attention, name)
+        _write_scores(emit, attention, tokens, _aside(tokens) + _times(found))
     except Unsupported as unknown:
-        emit.refuse(f"{name}/scores", str(unknown))
-    _write_frequencies(emit, attention, name, queries)
+        emit.refuse(f"{attention.place}:{NAME}/scores", str(unknown))
+    queries = found.queries.get(attention.place, NOT_SEEN)
+    if not isinstance(queries, str) and tokens is not None:
+        queries = tuple(_in_a_row(one, tokens) for one in queries)
+    _write_frequencies(emit, attention, f"{attention.place}:{NAME}", queries)
 
 
-def _write_scores(emit: Emitter, attention: Attention, name: str) -> None:
-    found = scores_by_distance(attention, 0)
+def _aside(tokens: Tensor | None) -> str:
+    return "" if tokens is None or bool(tokens.all()) else ASIDE.format(int((~tokens).sum()), len(tokens))
+
+
+def _in_a_row(queries: Tensor, tokens: Tensor) -> Tensor:
+    """Queries (a, t, d) of the tokens, where these stand one after another."""
+    at = tokens.nonzero()[:, 0]
+    first, last = int(at[0]), int(at[-1]) + 1
+    return queries[:, first:last] if last - first == len(at) else queries
+
+
+def _write_scores(emit: Emitter, attention: Attention, tokens: Tensor | None, said: str) -> None:
+    found, name = scores_by_distance(attention, 0, tokens), f"{attention.place}:{NAME}"
     count = found.mean.shape[1]
     domain = "distance" if found.least == 0 else f"distance from {found.least}"
     if found.least:
@@ -175,7 +208,7 @@ def _write_scores(emit: Emitter, attention: Attention, name: str) -> None:
     for signal, about, values in (("scores", SCORES, found.mean), ("scores_spread", SPREAD, found.spread)):
         channel = about.channel(
             f"{name}/{signal}", ("head", "distance"), tuple(values.shape), "float32", module=attention.module,
-            domains={"distance": domain},
+            domains={"distance": domain}, method=about.method + said,
         )  # fmt: skip
         emit.array(channel, values.float())
 

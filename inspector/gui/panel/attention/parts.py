@@ -36,6 +36,8 @@ VECTORS = (("head", "query", "component"), ("group", "key", "component"))
 UNBOUNDED = 16_777_215.0
 LOW_SHARE = 0.29
 """The part of the width of a low panel that thumbnails take."""
+STRIP_AXIS = 70
+"""Pixels of the axis of the strip: numbers of six characters, as of an entropy that hardly changes, and its label."""
 POLL = 30
 """Milliseconds after which it is looked whether more was read."""
 
@@ -82,6 +84,7 @@ class AttentionParts(Panel):
         self.atlas = Atlas(self.theme)
         self.figure.addItem(self.atlas, row=0, col=0)
         self.strip = StepPlot(self.steps, self.theme, label="", bottom="query")
+        self.strip.getAxis("left").setWidth(STRIP_AXIS)
         self.trace = curve(self.theme, 0)
         self.strip.addItem(self.trace)
         self.page = HeadsPage(self.theme, self.strip)
@@ -266,10 +269,10 @@ class AttentionParts(Panel):
 
     def _share_room(self) -> None:
         """Without maps (which may be too large to store) statistics take the whole width, and the thumbnails do where
-        nothing is shown large; in a low panel they leave the width to the map."""
+        nothing is shown large; few thumbnails, and those in a low panel, leave the width to the map."""
         maps, all_heads = bool(self.atlas.names), self.view.currentText() == HEADS
         layout, low = self.figure.ci.layout, self.height() < LOW
-        beside = LOW_SHARE * self.width() if low and not all_heads else UNBOUNDED
+        beside = UNBOUNDED if all_heads else min(self.atlas.wide, LOW_SHARE * self.width() if low else UNBOUNDED)
         layout.setColumnMaximumWidth(0, beside if maps else 0.0)
         layout.setColumnMaximumWidth(1, 0.0 if maps and all_heads else UNBOUNDED)
         self.page.setVisible(not (maps and all_heads))

@@ -16,6 +16,7 @@ from inspector.gui.panel.attention.drawing import (
 from inspector.gui.panel.attention.parts import AttentionParts
 from inspector.gui.panel.base import measured
 from inspector.gui.panel.exact import exact_at
+from inspector.gui.panel.map_options import ALIGNMENT
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.head_map import HeadMap
 from inspector.gui.widgets.numbers import short
@@ -67,6 +68,8 @@ class AttentionReading(AttentionParts):
             name += ", without the first key"
         if one in self._alignments:
             return f"{name}   {alignment_sentence(self._alignments[one])}"
+        if self.view.currentText() == ALIGNMENT and choice.signed:
+            name += ", no alignment of weights of either sign"
         problem = "" if self.levels.pyramid(self.capture, choice).complete else clean(self.levels.reader.problem)
         read = problem or self._reading(choice, at)
         return f"{name}   {read}" if read else name
