@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from inspector.engine.contracts import Loader, State
 from inspector.engine.errors import InputError
 from inspector.engine.registries import LOADERS
 from inspector.records import counted
+from inspector.records.json_text import read_json
 
 SUFFIX = ".index.json"
 MAX_INDEX = 64 << 20
@@ -57,10 +57,10 @@ def _weight_map(path: Path) -> Mapping[str, str]:
     """{tensor: file}. Raises InputError."""
     try:
         with open_regular(path) as file:
-            raw: Any = json.loads(file.read(MAX_INDEX))
+            raw: Any = read_json(file.read(MAX_INDEX))
     except OSError as problem:
         raise InputError(f"{path.name} cannot be read: {in_words(problem)}.") from None
-    except (ValueError, RecursionError):
+    except ValueError:
         raise InputError(f"{path.name} is not an index of weights: it is not whole JSON.") from None
     found = raw.get("weight_map") if isinstance(raw, dict) else None
     if not isinstance(found, dict) or not found or not all(isinstance(place, str) for place in found.values()):

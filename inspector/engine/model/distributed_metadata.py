@@ -18,6 +18,7 @@ import torch
 
 from inspector.capture.regular import in_words, open_regular
 from inspector.engine.errors import InputError
+from inspector.engine.model.pickle_opcodes import takes_room
 
 METADATA = ".metadata"
 MAX_METADATA = 256 << 20
@@ -149,6 +150,10 @@ def read_metadata(folder: Path) -> dict[str, Stored]:
         raise InputError(f"{folder.name}/{METADATA} cannot be read: {in_words(problem)}.") from None
     if len(raw) > MAX_METADATA:
         raise InputError(f"{folder.name}/{METADATA} has more than {MAX_METADATA >> 20} MB; such a one is not read.")
+    if takes_room(raw):
+        raise InputError(
+            f"{folder.name}/{METADATA} is damaged, or asks for far more memory than its {len(raw):,} bytes."
+        )
     try:
         return _stored(_Restricted(io.BytesIO(raw)).load())
     except InputError:
@@ -199,7 +204,8 @@ def _one(
     name: str, value: Any, by_part: dict[tuple[str, tuple[int, ...]], StoredPart], paths: dict[Any, Any]
 ) -> Stored:
     path = paths.get(name)
-    nested = tuple(map(str, path)) if isinstance(path, tuple) and 0 < len(path) <= MAX_DIMS else (name,)
+    named = isinstance(path, tuple) and 0 < len(path) <= MAX_DIMS and all(isinstance(one, (str, int)) for one in path)
+    nested = tuple(map(str, path)) if named else (name,)
     if not isinstance(value, TensorStorage):
         known = by_part.get((name, ()))
         return Stored(nested, () if known is None else (known,))

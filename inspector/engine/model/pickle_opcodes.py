@@ -48,3 +48,18 @@ def could_allocate(pickled: bytes) -> int:
             found.largest = max(found.largest, abs(int(argument)))
         found.calls += name in ("REDUCE", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX")
     return found.calls * found.largest
+
+
+def takes_room(pickled: bytes) -> bool:
+    """Whether Python's own unpickler would take far more memory than a pickle has bytes, or its opcodes are not whole.
+
+    It makes as much room as the largest place that something is put at says (ten gigabytes for one of 627,610,706), and
+    an array of bytes as long as it is said to be before it reads it.
+    """
+    try:
+        for opcode, argument, _ in pickletools.genops(pickled):
+            if opcode.name == "BYTEARRAY8" or ("PUT" in opcode.name and int(argument or 0) > len(pickled)):
+                return True
+    except Exception:  # noqa: BLE001 - broken opcodes raise many kinds
+        return True
+    return False

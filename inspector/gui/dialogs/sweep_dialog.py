@@ -31,6 +31,7 @@ from inspector.gui.dialogs.trust_dialog import ask_trust
 from inspector.gui.state.sweeping import Sweeping
 from inspector.gui.widgets.plain_text import clean, plain_label
 from inspector.records import InputSpec, Load, Run, Sweep
+from inspector.records.json_text import read_json
 
 LOOK_MS = 200
 BETWEEN = ";"
@@ -187,7 +188,7 @@ class SweepDialog(QDialog):
         if chosen == TEXT:
             spec = InputSpec(kind="text", value=parts.text.text())
         load = Load(
-            subject=parts.subject.text().strip(), arguments=json.loads(parts.arguments.text() or "{}"),
+            subject=parts.subject.text().strip(), arguments=read_json(parts.arguments.text() or "{}"),
             partial=parts.partial.isChecked(), device=parts.device.currentText() or CPU,
         )  # fmt: skip
         path = path_of(parts.out.text().strip()).absolute()
