@@ -9,6 +9,7 @@ import click
 
 from inspector.cli.fault import Fault
 from inspector.records import InputSpec, input_spec
+from inspector.records.file_names import file_stem
 from inspector.records.json_text import no_constant, read_json
 
 OPTIONS = (
@@ -89,4 +90,4 @@ def json_object(text: str) -> dict[str, Any]:
 def file_name(subject: str) -> str:
     """The name of a capture for a subject."""
     name = subject.replace("\\", "/").rstrip("/").rpartition("/")[2]
-    return "".join(c if c.isalnum() or c in "-_" else "_" for c in name)[:80] or "run"
+    return file_stem(name.replace(".", "_"), "run")

@@ -8,6 +8,7 @@ from typing import Any
 
 from inspector.capture.regular import open_regular
 from inspector.engine.contracts import MAX_STEP, State
+from inspector.engine.model.inside_folder import require_inside
 from inspector.engine.registries import LOADERS
 from inspector.records.json_text import read_json
 
@@ -67,7 +68,10 @@ class HuggingFace:
 
 
 def _weights(path: Path) -> str:
-    return next(name for name in WEIGHTS if (path / name).is_file())
+    """The name of the file of weights. Raises InputError where it is a link to somewhere else."""
+    name = next(name for name in WEIGHTS if (path / name).is_file())
+    require_inside(path, name)
+    return name
 
 
 def _counts(name: str) -> bool:

@@ -11,6 +11,7 @@ from torch import Tensor
 from inspector.capture.regular import in_words, open_regular
 from inspector.engine.contracts import Loader, State
 from inspector.engine.errors import InputError
+from inspector.engine.model.inside_folder import require_inside
 from inspector.engine.registries import LOADERS
 from inspector.records import counted
 from inspector.records.json_text import read_json
@@ -76,6 +77,7 @@ def _check_files(path: Path, files: Iterable[str]) -> None:
             raise InputError(f"{path.name} names the file {file[:80]!r}; expected files beside it.")
         if not (path.parent / file).is_file():
             raise InputError(f"{path.name} needs the file {file[:80]}, which is not beside it.")
+        require_inside(path.parent, file)
 
 
 def _loader_of(path: Path, file: str) -> Loader:

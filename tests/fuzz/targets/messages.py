@@ -15,7 +15,7 @@ from inspector.transport.network.wire import Kind, WireError
 
 def attempt(data: bytes, scratch: Path) -> None:
     """The first byte says as what it arrives."""
-    form, body = data[0] % 6, data[1:]
+    form, body = (data or b"\0")[0] % 6, data[1:]
     if form == 0:
         Hello.decoded(body)
     elif form == 1:

@@ -21,7 +21,7 @@ FORMS = ("text", "ids", "vectors", *FILES, "lines")
 
 def attempt(data: bytes, scratch: Path) -> None:
     """The first byte says what it is given as, the second to which model."""
-    form, subject = FORMS[data[0] % len(FORMS)], (LETTERS, VECTORS)[data[1:2] > b"\x7f"]
+    form, subject = FORMS[(data or b"\0")[0] % len(FORMS)], (LETTERS, VECTORS)[data[1:2] > b"\x7f"]
     content = data[2:]
     if form in ("text", "ids", "vectors"):
         make_input(subject, InputSpec(kind=form, value=content.decode(errors="surrogateescape")), 0)
