@@ -65,11 +65,11 @@ def test_a_forged_value_in_a_record_is_read_or_refused(name: str, tmp_path: Path
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_forged_token_in_a_text_is_read_or_refused(name: str, tmp_path: Path) -> None:
     target = load(name)
-    values = [*NUMBERS[::2], *WORDS[::3]]
+    values = [*NUMBERS[::3], *WORDS[::4]]
     for path in seeds(name)[:2]:
         data = path.read_bytes()
         assert tried(target, data, tmp_path / "x") == "read"
-        for found in list(TOKEN.finditer(data))[:40]:
+        for found in list(TOKEN.finditer(data))[:30]:
             for value in values:
                 changed = data[: found.start()] + value + data[found.end() :]
                 try:
@@ -98,7 +98,8 @@ def test_json_from_outside_is_read_by_one_function_only() -> None:
 
 
 def _parses(path: Path) -> bool:
-    return any(
+    text = path.read_text(encoding="utf-8")
+    return "json.load" in text and any(
         isinstance(node, ast.Attribute) and node.attr in ("loads", "load") and getattr(node.value, "id", "") == "json"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(ast.parse(text))
     )

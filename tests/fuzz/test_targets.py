@@ -12,7 +12,7 @@ import pytest
 from mutate import CHANGES, NUMBERS, mutant
 from target import CORPUS, FINDINGS, FoundError, Target, findings, load, seeds, targets, tried
 
-MUTANTS = 40
+MUTANTS = 25
 RUN = Path(__file__).with_name("run.py")
 READABLE = {"hugging_face", "sequences"}
 """Targets of which some seeds are refused on purpose."""
