@@ -1,4 +1,4 @@
-"""Short names for what contributors do: `nox -s lint types tests bench mutants oracles headless`.
+"""Short names for what contributors do: `nox -s lint types tests bench mutants fuzz oracles headless`.
 
 Every session uses the interpreter that runs nox, so that torch is not installed anew for each.
 """
@@ -51,6 +51,13 @@ def oracles(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """The table of docs/benchmarks.md, measured here (about eight minutes)."""
     session.run("python", "tests/bench/run.py", *session.posargs)
+
+
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """Bytes from nowhere into everything that reads bytes from outside, a minute each; see docs/faults.md."""
+    session.run("pip", "install", "-q", "-c", "constraints.txt", ".[fuzz,formats]")
+    session.run("python", "tests/fuzz/run.py", *session.posargs)
 
 
 @nox.session

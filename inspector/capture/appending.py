@@ -28,6 +28,8 @@ class PageAppender:
         self.number = -1
         self._file: BinaryIO | None = None
         self._committed = (-1, 0)
+        self._end = 0
+        """Of the present file, with what its buffer holds: asking it takes a call of the system each time."""
         self._synced = 0
         """The end of the present file that a power cut leaves."""
 
@@ -37,17 +39,18 @@ class PageAppender:
         flat: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         view = memoryview(flat)
         file = self._file_for(len(view))
-        gap = aligned(file.tell()) - file.tell()
-        if gap:
-            file.write(bytes(gap))
-        position = file.tell()
+        position = aligned(self._end)
+        if position > self._end:
+            file.write(bytes(position - self._end))
+        self._end = position
         file.write(view)
+        self._end += len(view)
         assert position % ALIGN == 0
         return self.number, position, len(view), zlib.crc32(view)
 
     def _file_for(self, size: int) -> BinaryIO:
         """The page file that the next bytes go to: the present one, or a new one where that is full."""
-        if self._file is not None and (not self._file.tell() or self._file.tell() + size <= ROLL_BYTES):
+        if self._file is not None and (not self._end or self._end + size <= ROLL_BYTES):
             return self._file
         self.flush()  # what it holds belongs to the rows of the next commit too
         self.close()
@@ -59,23 +62,23 @@ class PageAppender:
             if number not in taken:
                 with contextlib.suppress(FileExistsError):  # another writer, or not a regular file
                     self._file = private_file(self.folder / page_file(number), fresh=True)
-                    self.number = number
+                    self.number, self._end = number, 0
                     return self._file
         raise CaptureError(f"{self.folder} has no free name for another page file.")
 
     def flush(self) -> None:
         """Pass what was appended to the system, where readers find it, and to the disk before its rows."""
-        if self._file is not None and self._file.tell() != self._synced:
+        if self._file is not None and self._end != self._synced:
             self._file.flush()
             to_disk(self._file.fileno())
             if not self._synced:
                 folder_to_disk(self.folder)
-            self._synced = self._file.tell()
+            self._synced = self._end
 
     def committed(self) -> None:
         """Committed rows refer to all that was appended so far."""
         if self._file is not None:
-            self._committed = (self.number, self._file.tell())
+            self._committed = (self.number, self._end)
 
     def cut(self) -> None:
         """Close the present file and remove what no committed row refers to: on a full disk the rows need the space."""
@@ -83,7 +86,7 @@ class PageAppender:
             return
         with contextlib.suppress(OSError):  # what is left in its buffer does not fit on the disk
             self.close()
-        self._file, self._synced = None, 0
+        self._file, self._end, self._synced = None, 0, 0
         number, end = self._committed
         with contextlib.suppress(OSError):  # moved or removed meanwhile
             path = self.folder / page_file(self.number)
@@ -96,7 +99,7 @@ class PageAppender:
         """Close the present file. Raises OSError where what is left in its buffer does not fit on the disk."""
         if self._file is not None:
             self._file.close()
-            self._file, self._synced = None, 0
+            self._file, self._end, self._synced = None, 0, 0
 
 
 def to_disk(descriptor: int) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from inspector.capture.private import private_file
 from inspector.capture.regular import open_regular
 from inspector.records.break_condition import MOST_CHARACTERS, parse_condition
+from inspector.records.json_text import read_json
 
 FOLDER = "control"
 ACTIONS = ("look", "pause", "step", "continue", "break")
@@ -61,8 +62,8 @@ class Command:
         if len(body) > MOST_BYTES:
             raise ValueError(f"a command has {len(body)} bytes; expected at most {MOST_BYTES}")
         try:
-            told = json.loads(body)
-        except (ValueError, RecursionError):
+            told = read_json(body)
+        except ValueError:
             raise ValueError("a command is not JSON") from None
         if not isinstance(told, dict) or set(told) != _FIELDS:
             raise ValueError("a command has other fields than expected")

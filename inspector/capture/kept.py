@@ -19,6 +19,7 @@ from inspector.capture.layout import INDEX, SUFFIX, CaptureError
 from inspector.capture.owner import is_alive, own_lease
 from inspector.capture.regular import open_regular
 from inspector.capture.target import in_use, index_files, is_ours, page_files
+from inspector.records.json_text import read_json
 
 HELD = ".held"
 GOING = ".going"
@@ -102,11 +103,11 @@ class KeptRuns:
         """Names that a living window holds; the files of dead ones are removed."""
         names: set[str] = set()
         for word in (self.folder / HELD).glob("*.json"):
-            with suppress(OSError, ValueError, KeyError, TypeError):
+            with suppress(OSError, ValueError, KeyError, TypeError, OverflowError):
                 with open_regular(word) as file:
                     data = file.read(MAX_HELD_BYTES + 1)
                 if len(data) <= MAX_HELD_BYTES:
-                    told = json.loads(data.decode("utf-8"))
+                    told = read_json(data.decode("utf-8"))
                     if is_alive(int(told["pid"]), str(told["started"])):
                         names.update(map(str, told["names"]))
                     else:

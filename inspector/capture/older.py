@@ -6,10 +6,10 @@ it is missing: how two runs of a channel are compared was then decided by these 
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 from inspector.records import Channel, Comparison
+from inspector.records.json_text import read_json
 
 SEPARATE = frozenset({
     "bptt", "clipping", "fixed_point", "health", "influence", "lyapunov", "memory", "opener", "spectrum", "training",
@@ -20,7 +20,7 @@ SEPARATE = frozenset({
 
 def compared(channel: Channel, text: str) -> Channel:
     """A channel read from a record's text, with `compare` derived where the text does not have it."""
-    return channel if "compare" in json.loads(text) else replace(channel, compare=_derived(channel))
+    return channel if "compare" in read_json(text) else replace(channel, compare=_derived(channel))
 
 
 def _derived(channel: Channel) -> Comparison:

@@ -8,6 +8,8 @@ import secrets
 import sys
 from pathlib import Path
 
+MOST_PID = 1 << 31
+"""No system numbers its processes beyond it; a forged one may have 400 digits."""
 _GIVEN_UP: set[str] = set()
 """Tokens of this process' leases whose rows could not be removed, because the disk is full to the last byte. Other
 processes take such a capture for one that is written, until this process ends."""
@@ -43,7 +45,7 @@ def is_elsewhere(mark: str) -> bool:
 def is_alive(pid: int, mark: str) -> bool:
     """True when the process that took the lease still runs; a mark of format 1 has no token."""
     mark, _, token = mark.partition("#")
-    if pid <= 0 or token in _GIVEN_UP:
+    if not 0 < pid < MOST_PID or token in _GIVEN_UP:
         return False
     if mark:
         return start_mark(pid) == mark and not _is_zombie(pid)

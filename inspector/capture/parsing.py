@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from inspector.capture.layout import MAX_ELEMENTS, MAX_JSON, CaptureError, elements
 from inspector.records import BadRecordError, decode
+from inspector.records.json_text import read_json
 from inspector.records.plain_text import plain_sentence
 
 MOST_QUOTED = 240
@@ -70,8 +70,8 @@ def _ints(text: Any) -> tuple[int, ...]:
 def _ints_of(text: str) -> tuple[int, ...]:
     """Pages of all channels begin at the same steps, so that most texts come many times."""
     try:
-        values = json.loads(text)
-    except (ValueError, RecursionError):
+        values = read_json(text)
+    except ValueError:
         raise CaptureError("A page has a damaged shape.") from None
     if not isinstance(values, list) or not all(type(v) is int and 0 <= v < 2**40 for v in values):
         raise CaptureError("A page has a damaged shape.")

@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from inspector.capture.appending import Position
 from inspector.capture.checksums import page_checksum, record_checksum
@@ -138,14 +141,14 @@ class Rows:
             raise ValueError(f"a page of {page.channel!r} was written before its channel was declared")
         number, channel = self._channels[page.channel]
         array = page.array
-        if str(array.dtype.newbyteorder("=")) != channel.dtype or array.ndim != len(channel.dims):
+        if _plain_name(array.dtype) != channel.dtype or array.ndim != len(channel.dims):
             raise ValueError(
                 f"a page of {channel.name} is {array.dtype}{array.shape}; declared: {channel.dtype} {channel.dims}"
             )
         if page.frame not in self._frames:
             self._frame(Frame(index=page.frame))  # no other record of it exists
         file, offset, nbytes, crc = place
-        columns = (number, page.frame, file, offset, nbytes, json.dumps(page.offset), json.dumps(array.shape), crc)
+        columns = (number, page.frame, file, offset, nbytes, _listed(page.offset), _listed(array.shape), crc)
         own = self._next["pages"]
         self._insert("pages", own, *columns, page_checksum(self._run, channel, own, *columns))
 
@@ -161,3 +164,15 @@ class Rows:
         self.index.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(values))})", values)
         if table in self._next:
             self._next[table] += 1
+
+
+@lru_cache(maxsize=256)
+def _plain_name(dtype: np.dtype[Any]) -> str:
+    """The name of an element type, whichever its byte order; numpy takes as long to make it as a row takes to write."""
+    return str(dtype.newbyteorder("="))
+
+
+@lru_cache(maxsize=1 << 14)
+def _listed(numbers: tuple[int, ...]) -> str:
+    """As JSON. Pages of all channels begin at the same places and have the same shapes."""
+    return json.dumps(numbers)

@@ -5,13 +5,13 @@ Only the header of a file is read here: eight bytes with its length, then JSON (
 
 from __future__ import annotations
 
-import json
 import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from inspector.capture.regular import open_regular
+from inspector.records.json_text import read_json
 
 FOLDER = "spikes"
 SUFFIX = ".safetensors"
@@ -56,8 +56,8 @@ def metadata_of(path: Path) -> dict[str, Any]:
             raise ValueError(f"{path.name} is no file of a kept iteration")
         header = file.read(length)
     try:
-        told = json.loads(header)["__metadata__"][KEY]
-        about = json.loads(told)
+        told = read_json(header)["__metadata__"][KEY]
+        about = read_json(told)
     except (ValueError, KeyError, TypeError, RecursionError):
         raise ValueError(f"{path.name} is no file of a kept iteration") from None
     iteration = about.get("iteration") if isinstance(about, dict) else None

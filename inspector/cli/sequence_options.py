@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +9,8 @@ import click
 
 from inspector.cli.fault import Fault
 from inspector.records import InputSpec, input_spec
+from inspector.records.file_names import file_stem
+from inspector.records.json_text import no_constant, read_json
 
 OPTIONS = (
     click.option("--text", multiple=True, help="[NAME=] The sequence as text in the vocabulary; repeated: a batch."),
@@ -78,8 +79,8 @@ def _number(text: str) -> Any:
 def json_object(text: str) -> dict[str, Any]:
     """The keyword arguments of a callable. Raises Fault."""
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as problem:
+        value = read_json(text, parse_constant=no_constant)
+    except ValueError as problem:
         raise Fault(f"--arguments is not JSON ({problem}); expected for example '{{\"hidden\": 64}}'.") from None
     if not isinstance(value, dict):
         raise Fault(f"--arguments is {text[:40]!r}; expected a JSON object of keyword arguments.")
@@ -89,4 +90,4 @@ def json_object(text: str) -> dict[str, Any]:
 def file_name(subject: str) -> str:
     """The name of a capture for a subject."""
     name = subject.replace("\\", "/").rstrip("/").rpartition("/")[2]
-    return "".join(c if c.isalnum() or c in "-_" else "_" for c in name)[:80] or "run"
+    return file_stem(name.replace(".", "_"), "run")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import click
 
 from inspector.cli.fault import Fault
+from inspector.records.json_text import read_json
 
 OPTIONS = (
     click.option("--panel", default=None, help="A panel, by its key or title; a figure of it: .png .svg .pdf"),
@@ -50,8 +50,8 @@ def steps_of(text: str | None) -> tuple[int, int] | None:
 def colours_in(text: str) -> str:
     """Colours that were chosen, checked to be JSON of panels. Raises Fault."""
     try:
-        known = isinstance(json.loads(text or "{}"), dict)
-    except (ValueError, RecursionError):
+        known = isinstance(read_json(text or "{}"), dict)
+    except ValueError:
         known = False
     if not known:
         example = '{"states": {"diverging": {"range": "full"}}}'

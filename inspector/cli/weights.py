@@ -13,6 +13,7 @@ from inspector.capture.regular import is_there
 from inspector.cli.columns import width_of
 from inspector.cli.fault import Fault
 from inspector.records import counted
+from inspector.records.json_text import read_json
 from inspector.transport.interpreter import cannot_be_run, chosen
 from inspector.transport.terminal import say
 
@@ -50,7 +51,7 @@ def _read(paths: list[str], python: str) -> Any:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
         ended = f"Reading {' and '.join(paths)} ended with code {done.returncode}."
         raise Fault(lines[-1] if lines else ended, 2 if done.returncode == 2 else 1)
-    return json.loads(done.stdout)
+    return read_json(done.stdout)
 
 
 def _list(found: dict[str, Any]) -> None:

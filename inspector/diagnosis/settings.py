@@ -22,6 +22,7 @@ from typing import Any
 from inspector.capture.regular import open_regular
 from inspector.diagnosis.rule import RULES
 from inspector.records import Finding
+from inspector.records.plain_text import plain_sentence
 from inspector.registry import instead
 
 FILE = "inspector.toml"
@@ -30,7 +31,10 @@ LARGEST = 1 << 20
 
 
 class SettingsError(ValueError):
-    """A project's file that cannot be used; the message is one sentence."""
+    """A project's file that cannot be used; the message is one plain sentence."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(plain_sentence(text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,17 @@ from inspector.records import catalogue, checkpoint_list, decoding, edits, optio
 from inspector.records.axis import Axis
 from inspector.records.channel import Channel
 from inspector.records.event import Event
+from inspector.records.json_text import no_constant, read_json
 from inspector.records.note import Note, Noted
+from inspector.records.plain_text import plain_sentence
 from inspector.records.saved_session import Pinned, SavedSession
 from inspector.records.view_at import ViewAt
 
+MOST_SAID = 300
+"""Characters of a message: a field may hold megabytes of anything. The list of all records has more, and is cut."""
 MAX_BYTES = 16 * 1024 * 1024
+FARTHEST = 1 << 64
+"""Whole numbers in fields of their own are smaller: no position, size or seed is larger."""
 _PASS = (str, bool, int)
 """Types that JSON has as they are."""
 RECORDS: dict[str, type[Any]] = {
@@ -44,7 +50,10 @@ RECORDS: dict[str, type[Any]] = {
 
 
 class BadRecordError(ValueError):
-    """Bytes that are not a known record with well-typed fields."""
+    """Bytes that are not a known record with well-typed fields. Its message quotes them in one plain sentence."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(plain_sentence(text, MOST_SAID))
 
 
 def encode(record: Any) -> bytes:
@@ -61,14 +70,10 @@ def decode(data: bytes | str) -> Any:
         raise BadRecordError(f"A record has {len(data)} bytes; at most {MAX_BYTES} are read.")
     try:
         text = data.decode("utf-8", "surrogatepass") if isinstance(data, bytes) else data
-        raw = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
+        raw = read_json(text, parse_constant=no_constant)
+    except ValueError as error:
         raise BadRecordError(f"Not a record: {error}") from None
     return _build(raw)
-
-
-def _refuse_constant(word: str) -> None:
-    raise ValueError(f"the bare constant {word} is not JSON")
 
 
 def _plain(value: Any) -> Any:
@@ -114,6 +119,8 @@ def _parts(hint: Any) -> tuple[Any, tuple[Any, ...]]:
 
 def _value(raw: Any, hint: Any, where: str) -> Any:
     """`raw` as the type `hint` asks, or BadRecordError naming the field."""
+    if hint is int and type(raw) is int and not -FARTHEST < raw < FARTHEST:
+        raise BadRecordError(f"{where} is a whole number of {len(str(abs(raw)))} digits; expected less than 2⁶⁴.")
     if hint is Any or (hint in _PASS and type(raw) is hint):
         return raw
     origin, arguments = _parts(hint)
@@ -152,7 +159,7 @@ def _tuple(raw: Any, arguments: tuple[Any, ...], where: str) -> tuple[Any, ...]:
     if not isinstance(raw, list):
         raise BadRecordError(f"{where} should be a list, not {str(raw)[:60]!r}.")
     if len(arguments) == 2 and arguments[1] is Ellipsis:
-        if arguments[0] in _PASS and {*map(type, raw)} <= {arguments[0]}:  # 100,000 labels are checked at once
+        if _all_pass(raw, arguments[0]):
             return tuple(raw)
         return tuple(_value(item, arguments[0], where) for item in raw)
     if len(raw) != len(arguments):
@@ -160,7 +167,17 @@ def _tuple(raw: Any, arguments: tuple[Any, ...], where: str) -> tuple[Any, ...]:
     return tuple(_value(item, argument, where) for item, argument in zip(raw, arguments, strict=True))
 
 
+def _all_pass(raw: list[Any], hint: Any) -> bool:
+    """Whether each item may stay as it is: 100,000 labels are checked at once."""
+    if hint not in _PASS or not {*map(type, raw)} <= {hint}:
+        return False
+    return hint is not int or not raw or (min(raw) > -FARTHEST and max(raw) < FARTHEST)
+
+
 def _number(raw: int | float | str, where: str) -> float:
     if isinstance(raw, str) and raw not in ("NaN", "Infinity", "-Infinity"):
         raise BadRecordError(f"{where} should be a number, not {raw[:60]!r}.")
-    return float(raw)
+    try:
+        return float(raw)
+    except OverflowError:
+        raise BadRecordError(f"{where} is a whole number of {len(str(raw))} digits, beyond any float.") from None

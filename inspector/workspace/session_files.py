@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,6 +18,7 @@ from typing import Any
 from inspector.capture import CaptureError, write_atomically
 from inspector.capture.regular import in_words
 from inspector.records import BadRecordError, InputSpec, decode, encode
+from inspector.records.json_text import read_json
 from inspector.records.saved_session import VERSION, SavedSession
 from inspector.workspace.samples import list_samples
 from inspector.workspace.trust import agree, agreed_files, digest, read_regular
@@ -62,9 +64,9 @@ def read_session(path: Path) -> tuple[SavedSession, bytes]:
         why = in_words(problem) if problem.strerror else str(problem)
         raise SessionError(f"{path} cannot be opened as a session: {why}.") from None
     try:
-        _check(json.loads(content))
+        _check(read_json(content))
         session = decode(content)
-    except (ValueError, RecursionError) as problem:
+    except ValueError as problem:
         what = str(problem) if isinstance(problem, BadRecordError) else " ".join(str(problem).split())
         raise SessionError(f"{path.name} is no session: {what[:200].rstrip('.')}.") from None
     if not isinstance(session, SavedSession):
@@ -105,6 +107,8 @@ def _check(raw: Any) -> None:
     for value, depth in _all_in(raw):
         if depth > DEEPEST:
             raise ValueError(f"it is nested more than {DEEPEST} deep")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError("it has a number that is not finite")
         if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
             raise ValueError(f"it has a number beyond {LARGEST_NUMBER:,}")
 

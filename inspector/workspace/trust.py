@@ -21,6 +21,8 @@ from typing import Any
 
 import platformdirs
 
+from inspector.records.json_text import read_json
+
 LARGEST_LIST = 16 << 20
 MOST_FILES = 20_000
 """Files that are remembered; the oldest agreements go first. All of them travel to the worker in one record."""
@@ -65,12 +67,12 @@ def agreed_files() -> tuple[dict[str, str], str]:
     try:
         content, about = read_regular(path, LARGEST_LIST)
         problem = _writable_by_others(about)
-        known = {} if problem else json.loads(content)
+        known = {} if problem else read_json(content)
         if not isinstance(known, dict):
             problem = "it is not a list of files"
     except FileNotFoundError:
         return {}, ""
-    except (OSError, ValueError, RecursionError) as fault:
+    except (OSError, ValueError) as fault:
         problem = getattr(fault, "strerror", None) or str(fault)
     if problem:
         return {}, f"The list of trusted code {path} cannot be used ({problem}); every file will be asked about again."

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from panel_captures import channel, write_frames
 
+import inspector.capture
 from inspector.capture import Capture, CaptureError, Writer, export_channel, open_capture
 from inspector.capture.tables import csv_bytes, safe_cell
 from inspector.records import Channel, Frame, Labels, Page, RunStart, RunStop
@@ -134,8 +135,18 @@ def test_unknown_suffix_and_channel_say_what_exists(capture: Capture, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("cell", "safe"), [("=1", "'=1"), ("-2.5e-3", "-2.5e-3"), ("-inf", "-inf"), ("@a", "'@a"), ("a", "a")]
-)
+    ("cell", "safe"),
+    [
+        ("=1", "'=1"), ("-2.5e-3", "-2.5e-3"), ("-inf", "-inf"), ("@a", "'@a"), ("a", "a"), ("+1", "+1"), ("+a", "'+a"), ("-a", "'-a"), ("\t=1", "'\t=1"),
+        ("-1+cmd|x", "'-1+cmd|x"),
+    ],
+)  # fmt: skip
 def test_safe_cell(cell: str, safe: str) -> None:
     assert safe_cell(cell) == safe
     assert csv_bytes([["x", cell]]) == f"x,{safe}\r\n".encode()
+
+
+def test_every_table_is_written_by_the_one_function_that_quotes_formulas() -> None:
+    package = Path(inspector.capture.__file__).parents[1]
+    writers = {path.name for path in package.rglob("*.py") if "csv.writer" in path.read_text(encoding="utf-8")}
+    assert writers == {"tables.py"}

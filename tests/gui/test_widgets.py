@@ -14,7 +14,7 @@ from inspector.gui.state.cursor import Cursor
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.atlas import CELL, thumbnail
 from inspector.gui.widgets.axes import LogAxis, StepAxis, ValueAxis
-from inspector.gui.widgets.plain_text import clean, escaped, plain_label, token, tooltip
+from inspector.gui.widgets.plain_text import clean, clean_block, escaped, plain_label, token, tooltip
 from inspector.gui.widgets.quantise import Levels, extreme, levels_of
 from inspector.gui.widgets.rankplot import RankPlot
 from inspector.gui.widgets.stepplot import SMOOTH, WIDE, curve, decimated, isolated, logarithm
@@ -99,6 +99,8 @@ def test_text_from_outside_is_plain(qapp: object) -> None:
     assert label.text() == "<img src=file:///dev/zero>" and label.textFormat().name == "PlainText"
     assert escaped("<s>") == "&lt;s&gt;" and tooltip("<b>").startswith("<qt>&lt;")
     assert len(clean("x" * 5000)) == 2000
+    block = clean_block("x" * 1_000_000 + "\n" + "y\n" * 400_000)
+    assert len(block) <= 200_000 and max(map(len, block.split("\n"))) <= 2000
 
 
 def test_no_label_with_outside_text_is_made_bare() -> None:

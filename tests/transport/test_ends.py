@@ -137,6 +137,10 @@ def test_the_line_is_the_innermost_one_that_is_the_users() -> None:
     assert " at model.py, line 17; what" in explain(-signal.SIGSEGV, where="model.py, line 17")
 
 
+def test_a_file_that_is_cut_while_it_is_mapped_is_named_as_the_reason() -> None:
+    assert "lost a file that it was reading (the file changed meanwhile)" in explain(-signal.SIGBUS)
+
+
 def test_ctrl_c_ends_the_run_with_130_and_keeps_what_came(file: Path) -> None:
     arguments = [sys.executable, "-m", "inspector", "run", f"{file}:Slow", "--generate", "noise"]
     arguments += ["--option", "steps=2000", "--out", "a.inspect"]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from inspector.records.json_text import read_json
 from inspector.records.plain_text import plain_line
 
 DEEPEST = 6
@@ -26,7 +26,7 @@ class BadJsonError(ValueError):
 def parsed(text: str | bytes) -> Any:
     """The value in a text. Raises BadJsonError."""
     try:
-        return json.loads(text)
+        return read_json(text)
     except RecursionError:
         raise BadJsonError("it is nested too deeply") from None
     except ValueError as problem:  # also bytes that are not UTF-8, and whole numbers of thousands of digits

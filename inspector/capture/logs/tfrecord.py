@@ -37,6 +37,7 @@ class Window:
         records: (first, stop) of every intact record within `data`.
         bad: (offset in the file, what is wrong) of what was skipped.
         stop: the offset in the file up to which all is read.
+        lost: whether an intact length is still looked for there, after one that is damaged.
     """
 
     data: bytes
@@ -44,6 +45,7 @@ class Window:
     records: list[tuple[int, int]] = field(default_factory=list)
     bad: list[tuple[int, str]] = field(default_factory=list)
     stop: int = 0
+    lost: bool = False
 
 
 def masked_length(length: int) -> int:
@@ -56,19 +58,19 @@ def masked_length(length: int) -> int:
     return found
 
 
-def windows(file: FileIO, at: int, size: int) -> Iterator[Window]:
-    """The records from an offset to the end of a file of `size` bytes."""
+def windows(file: FileIO, at: int, size: int, *, lost: bool = False) -> Iterator[Window]:
+    """The records from an offset to the end of a file of `size` bytes. `lost`: as the window before ended."""
     while at + HEADER + TRAILER <= size:
-        window = _window(file, at, size, WINDOW)
+        window = _window(file, at, size, WINDOW, lost=lost)
         if window.stop == at:  # a record that is larger than the window, or is not complete
             needed = _needed(window.data, size - at)
             if needed <= len(window.data):
                 return
-            window = _skipped(window, at, needed) if needed > LARGEST else _window(file, at, size, needed)
+            window = _skipped(window, at, needed) if needed > LARGEST else _window(file, at, size, needed, lost=lost)
             if window.stop == at:
                 return
         yield window
-        at = window.stop
+        at, lost = window.stop, window.lost
 
 
 def _needed(data: bytes, left: int) -> int:
@@ -84,7 +86,7 @@ def _skipped(window: Window, at: int, needed: int) -> Window:
     return Window(b"", at, bad=[(at, what)], stop=at + needed)
 
 
-def _window(file: FileIO, at: int, size: int, length: int) -> Window:
+def _window(file: FileIO, at: int, size: int, length: int, *, lost: bool) -> Window:
     file.seek(at)
     data = file.read(min(length, size - at)) or b""
     window = Window(data, at)
@@ -92,10 +94,11 @@ def _window(file: FileIO, at: int, size: int, length: int) -> Window:
     while place + HEADER + TRAILER <= len(data):
         count, check = _HEAD.unpack_from(data, place)
         if check != (_LENGTHS.get(count) or masked_length(count)):
-            found = _resume(data, place + 1, size - at)
-            window.bad.append((at + place, "the length of a record is damaged"))
-            place = found
+            if place or not lost:  # else it was told when the window before ended
+                window.bad.append((at + place, "the length of a record is damaged"))
+            place, window.lost = _resume(data, place + 1)
             continue
+        window.lost = False
         stop = place + HEADER + count
         if stop + TRAILER > len(data):
             break
@@ -107,12 +110,12 @@ def _window(file: FileIO, at: int, size: int, length: int) -> Window:
     return window
 
 
-def _resume(data: bytes, start: int, left: int) -> int:
-    """Where the next intact length is; the last bytes, which may be the beginning of one, are looked at again."""
+def _resume(data: bytes, start: int) -> tuple[int, bool]:
+    """(where the next intact length is, False); (where it is looked for when more has come, True)."""
     codes = np.frombuffer(data, np.uint8)[start:]
-    count = len(codes) - HEADER
+    count = len(codes) - HEADER + 1
     if count <= 0:
-        return len(data) if left <= len(data) else max(start, len(data) - HEADER)
+        return start, True
     high = codes[4 : 4 + count] | codes[5 : 5 + count] | codes[6 : 6 + count] | codes[7 : 7 + count]
     places = np.flatnonzero(high == 0)  # no record has 4 GiB
     for first in range(0, len(places), 1 << 16):
@@ -121,8 +124,8 @@ def _resume(data: bytes, start: int, left: int) -> int:
         stored = np.ascontiguousarray(heads[:, 8:]).view("<u4")[:, 0]
         good = np.flatnonzero(_masked_of(heads[:, :8]) == stored)
         if len(good):
-            return start + int(some[good[0]])
-    return len(data) if left <= len(data) else start + count
+            return start + int(some[good[0]]), False
+    return start + count, True
 
 
 def _intact(data: bytes, spans: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[int]]:

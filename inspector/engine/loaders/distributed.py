@@ -22,6 +22,7 @@ from inspector.capture.regular import in_words, open_regular
 from inspector.engine.contracts import MAX_STEP, State
 from inspector.engine.errors import InputError
 from inspector.engine.model.distributed_metadata import METADATA, Stored, StoredPart, read_metadata
+from inspector.engine.model.inside_folder import require_inside
 from inspector.engine.registries import LOADERS
 from inspector.records import counted
 
@@ -76,6 +77,8 @@ def _check_room(path: Path, stored: Mapping[str, Stored]) -> None:
     """Tensors claim no more than the files hold. Raises InputError."""
     claimed = sum(math.prod(one.shape) * one.dtype.itemsize for one in stored.values() if one.dtype is not None)
     files = {part.file for one in stored.values() for part in one.parts}
+    for file in files:
+        require_inside(path, file)
     try:
         held = sum((path / file).stat().st_size for file in files)
     except OSError as problem:

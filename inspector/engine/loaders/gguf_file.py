@@ -10,6 +10,7 @@ from torch import Tensor
 
 from inspector.engine.contracts import State
 from inspector.engine.errors import InputError
+from inspector.engine.model.gguf_header import check_header
 from inspector.engine.model.named_arrays import MOST_TENSORS, as_tensor, needed
 from inspector.engine.registries import LOADERS
 
@@ -34,6 +35,7 @@ class GgufFile:
         """All tensors, axes in torch's order. Raises InputError for a damaged or very large file, or without gguf."""
         gguf: Any = needed(path, "a GGUF file", "gguf")
         try:
+            check_header(path)
             reader = gguf.GGUFReader(str(path))
             listed = list(reader.tensors)
             claimed = sum(4 * int(one.n_elements) for one in listed)

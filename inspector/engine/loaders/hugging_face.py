@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from inspector.capture.regular import open_regular
 from inspector.engine.contracts import MAX_STEP, State
+from inspector.engine.model.inside_folder import require_inside
 from inspector.engine.registries import LOADERS
+from inspector.records.json_text import read_json
 
 WEIGHTS = {
     "model.safetensors": "safetensors",
@@ -53,8 +54,8 @@ class HuggingFace:
         """The step in the trainer's state of a folder, if there is one."""
         try:
             with open_regular(path / TRAINER) as file:
-                raw: Any = json.loads(file.read(MAX_TRAINER))
-        except (OSError, ValueError, RecursionError):
+                raw: Any = read_json(file.read(MAX_TRAINER))
+        except (OSError, ValueError):
             return None
         step = raw.get(STEP) if isinstance(raw, dict) else None
         if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step < MAX_STEP:
@@ -67,7 +68,10 @@ class HuggingFace:
 
 
 def _weights(path: Path) -> str:
-    return next(name for name in WEIGHTS if (path / name).is_file())
+    """The name of the file of weights. Raises InputError where it is a link to somewhere else."""
+    name = next(name for name in WEIGHTS if (path / name).is_file())
+    require_inside(path, name)
+    return name
 
 
 def _counts(name: str) -> bool:

@@ -14,12 +14,10 @@ Source: keras.layers.LSTMCell, GRUCell and SimpleRNNCell, their `call`; torch.nn
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from inspector.engine.contracts import REBUILDING, State
 from inspector.engine.errors import InputError
 from inspector.engine.model.keras_layers import converted, read_layers
-from inspector.engine.model.named_arrays import needed
 from inspector.engine.registries import LOADERS
 
 
@@ -37,12 +35,11 @@ class KerasFile:
 
     def load(self, path: Path) -> State:
         """All variables. Raises InputError for damaged files, or without h5py."""
-        h5py: Any = needed(path, "a Keras file", "h5py")
         try:
-            read = read_layers(h5py, path)
+            read = read_layers(path)
         except InputError:
             raise
-        except Exception as problem:  # noqa: BLE001 - h5py raises many kinds for damaged files
+        except Exception as problem:  # noqa: BLE001 - a damaged archive raises many kinds
             said = " ".join(str(problem).split()).rstrip(".") or type(problem).__name__
             raise InputError(f"{path.name} is damaged or no file of Keras: {said}.") from None
         found = converted(read)

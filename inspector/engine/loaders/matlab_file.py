@@ -3,16 +3,14 @@ structures up to version 7; those of 7.3 are read by the names of their fields."
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 
 from torch import Tensor
 
 from inspector.engine.contracts import State
 from inspector.engine.errors import InputError
-from inspector.engine.model.matlab_child import own_file, read_matlab
-from inspector.engine.model.named_arrays import as_tensor, most_bytes
-from inspector.engine.model.npy import read_npy
+from inspector.engine.model.arrays_of_child import arrays_in, own_file
+from inspector.engine.model.matlab_child import read_matlab
 from inspector.engine.registries import LOADERS
 
 
@@ -33,13 +31,9 @@ class MatlabFile:
         tensors: dict[str, Tensor] = {}
         with own_file() as target:
             names = read_matlab(path, target)
-            with zipfile.ZipFile(target.name) as archive:
-                for number, name in enumerate(names):
-                    member = archive.getinfo(f"a{number}.npy")
-                    with archive.open(member) as stream:
-                        found = as_tensor(read_npy(stream, member.file_size, most_bytes(path)))
-                    if found is not None:
-                        tensors[name] = found
+            for name, found in zip(names, arrays_in(target, len(names), path), strict=True):
+                if found is not None:
+                    tensors[name] = found
         if not tensors:
             raise InputError(f"{path.name} holds no arrays of numbers.")
         return State(tensors, "MATLAB arrays")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from inspector.capture.regular import open_regular
 from inspector.engine.contracts import MAX_STEP, State
 from inspector.engine.errors import InputError
 from inspector.engine.registries import LOADERS
+from inspector.records.json_text import read_json
 
 MAX_HEADER = 16 << 20
 MAX_TENSORS = 50_000
@@ -84,8 +84,8 @@ def _check_header(path: Path) -> dict[str, Any]:
                 f"{path.name} is not a whole safetensors file: its header says {length} bytes, the file has {size}."
             )
         try:
-            header = json.loads(file.read(length))
-        except (ValueError, RecursionError):
+            header = read_json(file.read(length))
+        except ValueError:
             raise InputError(f"{path.name} is not a safetensors file: its header is not JSON.") from None
     if not isinstance(header, dict):
         raise InputError(f"{path.name} is not a safetensors file: its header is not a table.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,10 @@ from torch import Tensor
 from inspector.capture.regular import in_words, open_regular
 from inspector.engine.contracts import Loader, State
 from inspector.engine.errors import InputError
+from inspector.engine.model.inside_folder import require_inside
 from inspector.engine.registries import LOADERS
 from inspector.records import counted
+from inspector.records.json_text import read_json
 
 SUFFIX = ".index.json"
 MAX_INDEX = 64 << 20
@@ -57,10 +58,10 @@ def _weight_map(path: Path) -> Mapping[str, str]:
     """{tensor: file}. Raises InputError."""
     try:
         with open_regular(path) as file:
-            raw: Any = json.loads(file.read(MAX_INDEX))
+            raw: Any = read_json(file.read(MAX_INDEX))
     except OSError as problem:
         raise InputError(f"{path.name} cannot be read: {in_words(problem)}.") from None
-    except (ValueError, RecursionError):
+    except ValueError:
         raise InputError(f"{path.name} is not an index of weights: it is not whole JSON.") from None
     found = raw.get("weight_map") if isinstance(raw, dict) else None
     if not isinstance(found, dict) or not found or not all(isinstance(place, str) for place in found.values()):
@@ -76,6 +77,7 @@ def _check_files(path: Path, files: Iterable[str]) -> None:
             raise InputError(f"{path.name} names the file {file[:80]!r}; expected files beside it.")
         if not (path.parent / file).is_file():
             raise InputError(f"{path.name} needs the file {file[:80]}, which is not beside it.")
+        require_inside(path.parent, file)
 
 
 def _loader_of(path: Path, file: str) -> Loader:

@@ -21,7 +21,7 @@ from torch import Tensor
 from inspector.capture.regular import open_regular
 from inspector.engine.contracts import MAX_STEP, State
 from inspector.engine.errors import InputError
-from inspector.engine.model.pickle_opcodes import could_allocate, opcodes
+from inspector.engine.model.pickle_opcodes import could_allocate, never_ends, opcodes
 from inspector.engine.registries import LOADERS
 from inspector.engine.wording import a_class
 
@@ -134,6 +134,8 @@ def _check_pickle(path: Path) -> None:
 def _check_allocation(path: Path, pickled: bytes) -> None:
     if could_allocate(pickled) > _most_bytes(path):
         raise InputError(f"{path.name} asks for far more memory than its {path.stat().st_size} bytes; it is not read.")
+    if never_ends(pickled):
+        raise InputError(f"{path.name} has a name made of millions of parts, and reading it would not end.")
 
 
 def _most_bytes(path: Path) -> int:

@@ -18,6 +18,7 @@ import torch
 
 from inspector.capture.regular import in_words, open_regular
 from inspector.engine.errors import InputError
+from inspector.engine.model.pickle_opcodes import never_ends, takes_room
 
 METADATA = ".metadata"
 MAX_METADATA = 256 << 20
@@ -149,6 +150,10 @@ def read_metadata(folder: Path) -> dict[str, Stored]:
         raise InputError(f"{folder.name}/{METADATA} cannot be read: {in_words(problem)}.") from None
     if len(raw) > MAX_METADATA:
         raise InputError(f"{folder.name}/{METADATA} has more than {MAX_METADATA >> 20} MB; such a one is not read.")
+    if takes_room(raw) or never_ends(raw):
+        raise InputError(
+            f"{folder.name}/{METADATA} is damaged, or asks for far more memory than its {len(raw):,} bytes."
+        )
     try:
         return _stored(_Restricted(io.BytesIO(raw)).load())
     except InputError:
@@ -199,7 +204,7 @@ def _one(
     name: str, value: Any, by_part: dict[tuple[str, tuple[int, ...]], StoredPart], paths: dict[Any, Any]
 ) -> Stored:
     path = paths.get(name)
-    nested = tuple(map(str, path)) if isinstance(path, tuple) and 0 < len(path) <= MAX_DIMS else (name,)
+    nested = tuple(map(str, path)) if isinstance(path, tuple) and _are_words(path) else (name,)
     if not isinstance(value, TensorStorage):
         known = by_part.get((name, ()))
         return Stored(nested, () if known is None else (known,))
@@ -214,6 +219,11 @@ def _one(
     if sum(math.prod(part.sizes) for part in parts) != math.prod(shape):
         raise ValueError(f"the parts of {name[:80]} are not all of it")
     return Stored(nested, tuple(parts), shape, dtype)
+
+
+def _are_words(path: tuple[Any, ...]) -> bool:
+    """Whether a place is made of names and positions: what refers to itself has a text that never ends."""
+    return 0 < len(path) <= MAX_DIMS and all(isinstance(one, (str, int)) for one in path)
 
 
 def _part(

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import io
-import json
 import re
-import zipfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,13 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from inspector.capture.regular import open_regular
-from inspector.engine.errors import InputError
-from inspector.engine.model.named_arrays import MOST_TENSORS, as_tensor, dotted, most_bytes
+from inspector.engine.model.keras_child import read_keras
+from inspector.engine.model.named_arrays import dotted
 
-MOST_CONFIG = 16 << 20
-DEEPEST = 16
-WEIGHTS, CONFIG, METADATA = "model.weights.h5", "config.json", "metadata.json"
 RECURRENT = {"LSTM": 4, "GRU": 3, "SimpleRNN": 1}
 Variables = dict[str, Tensor]
 RESET_BEFORE = "its reset gate is before the product (reset_after=False), of which torch has no layer"
@@ -45,69 +38,15 @@ class KerasLayers:
     version: str = ""
 
 
-def read_layers(h5py: Any, path: Path) -> KerasLayers:
-    """The layers of a file. Raises InputError, and what h5py raises."""
-    config: Any = None
-    version: Any = ""
-    with open_regular(path) as raw:
-        if raw.read(2) == b"PK":
-            with zipfile.ZipFile(raw) as archive:
-                for name, most in ((CONFIG, MOST_CONFIG), (WEIGHTS, most_bytes(path))):
-                    if archive.getinfo(name).file_size > most:
-                        raise InputError(f"{path.name}: {name} in it is larger than {most:,} bytes.")
-                config = json.loads(archive.read(CONFIG))
-                version = _version_in(archive)
-                source: Any = io.BytesIO(archive.read(WEIGHTS))
-        else:
-            source = str(path)
-        with h5py.File(source, "r") as file:
-            text = file.attrs.get("model_config")
-            if config is None and text is not None and len(text) <= MOST_CONFIG:
-                config = json.loads(text)
-            held = [name for name in ("model_weights", "layers") if _is_own(h5py, file, name)]
-            version = version or file.attrs.get("keras_version", "")
-            version = version.decode() if isinstance(version, bytes) else str(version)
-            variables = _variables(h5py, file[held[0]] if held else file, path)
-            return KerasLayers(variables, _configured(config), version[:1] if version[:2] in ("2.", "3.") else "")
-
-
-def _version_in(archive: zipfile.ZipFile) -> str:
-    """Keras' version in the metadata of a .keras file; "" where there is none."""
-    if METADATA not in archive.namelist() or archive.getinfo(METADATA).file_size > MOST_CONFIG:
-        return ""
-    told = json.loads(archive.read(METADATA))
-    return str(told.get("keras_version", "")) if isinstance(told, dict) else ""
-
-
-def _variables(h5py: Any, root: Any, path: Path) -> dict[str, Variables]:
-    found: dict[str, Variables] = {}
-    total = 0
-    for number, (name, data) in enumerate(_datasets(h5py, root, ())):
-        total += int(data.size) * int(data.dtype.itemsize)
-        if total > most_bytes(path) or number >= MOST_TENSORS:
-            raise InputError(f"{path.name} asks for far more memory than its {path.stat().st_size:,} bytes.")
-        tensor = as_tensor(data[()]) if data.dtype.kind in "biuf" else None
-        if tensor is not None:
-            layer, *rest = name
-            found.setdefault(layer, {})["/".join(rest) or layer] = tensor
-    return found
-
-
-def _is_own(h5py: Any, group: Any, name: str) -> bool:
-    """Whether a name is there and is no link to another file, or to another name."""
-    return name in group and isinstance(group.get(name, getlink=True), h5py.HardLink)
-
-
-def _datasets(h5py: Any, group: Any, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """(names, data) of all that is in this file itself: links to other files and outside storage are not followed."""
-    for name in group:
-        if not _is_own(h5py, group, name) or len(above) > DEEPEST:
-            continue
-        one = group[name]
-        if isinstance(one, h5py.Group):
-            yield from _datasets(h5py, one, (*above, name))
-        elif isinstance(one, h5py.Dataset) and not one.external and not one.is_virtual:
-            yield (*above, name), one
+def read_layers(path: Path) -> KerasLayers:
+    """The layers of a file. Raises InputError, and what a damaged archive raises."""
+    read = read_keras(path)
+    variables: dict[str, Variables] = {}
+    for (layer, *rest), tensor in read.variables.items():
+        variables.setdefault(layer, {})["/".join(rest) or layer] = tensor
+    return KerasLayers(
+        variables, _configured(read.config), read.version[:1] if read.version[:2] in ("2.", "3.") else ""
+    )
 
 
 def _configured(config: Any) -> dict[str, Any]:

@@ -5,19 +5,12 @@ The child writes an .npz to its standard output, which is read as such; nothing 
 
 from __future__ import annotations
 
-import importlib.util
-import json
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 from typing import IO
 
 from inspector.capture.regular import open_regular
-from inspector.engine.errors import InputError
-from inspector.engine.model.named_arrays import MISSING, most_bytes
+from inspector.engine.model.arrays_of_child import read_in_child
 
-SECONDS = 300
 SCRIPT = """
 import json
 import sys
@@ -106,29 +99,5 @@ def read_matlab(path: Path, target: IO[bytes]) -> list[str]:
     their names. Raises InputError for damaged files, or without scipy (for version 7.3: h5py)."""
     with open_regular(path) as raw:
         new = raw.read(len(HDF5)) == HDF5
-    library = "h5py" if new else "scipy"
-    if importlib.util.find_spec(library) is None:
-        raise InputError(MISSING.format(path.name, "a MATLAB file", library))
-    asked = [
-        sys.executable,
-        "-I",
-        "-c",
-        HDF5_SCRIPT if new else SCRIPT,
-        str(path.resolve()),
-        str(most_bytes(path)),
-        target.name,
-    ]
-    try:
-        done = subprocess.run(asked, capture_output=True, timeout=SECONDS, stdin=subprocess.DEVNULL)
-    except subprocess.TimeoutExpired:
-        raise InputError(f"{path.name} could not be read as a MATLAB file in {SECONDS} seconds.") from None
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        why = said[-1][:200].rstrip(".") if said and done.returncode > 0 else f"the reader of {library} ended at it"
-        raise InputError(f"{path.name} is damaged or no MATLAB file: {why}.")
-    return [str(name) for name in json.loads(done.stdout)]
-
-
-def own_file() -> IO[bytes]:
-    """A file of its own for the arrays, removed when it is closed."""
-    return tempfile.NamedTemporaryFile(suffix=".npz")
+    told = read_in_child(path, HDF5_SCRIPT if new else SCRIPT, "h5py" if new else "scipy", "a MATLAB file", target)
+    return [str(name) for name in told]

@@ -41,11 +41,13 @@ def require_room(path: Path, sizes: Iterable[int]) -> None:
 
 
 def as_tensor(array: Any) -> Tensor | None:
-    """A tensor of an array of numbers with a memory of its own; None for text and objects."""
+    """A tensor of an array of numbers with a memory of its own; None for text and objects. Raises InputError."""
     array = np.asarray(array)
     if array.dtype.kind not in "biufc" or array.dtype.itemsize > 16:
         return None
     if array.dtype.kind == "u" and array.dtype.itemsize > 1:
+        if array.dtype.itemsize == 8 and array.size and int(array.max()) >> 63:
+            raise InputError("An array holds whole numbers of 2⁶³ and more, which no tensor has.")
         array = array.astype(np.int64)
     if array.dtype == np.longdouble and array.dtype.itemsize > 8:
         array = array.astype(np.float64)

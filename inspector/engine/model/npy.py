@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from tokenize import TokenError
 from typing import IO, Any
 
 import numpy.typing as npt
@@ -17,7 +18,10 @@ def read_npy(stream: IO[bytes], size: int, most: int) -> npt.NDArray[Any]:
     readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
     if version not in readers:
         raise ValueError(f"it is of version {version[0]}.{version[1]} of the format; expected 1.0 or 2.0")
-    shape, _, dtype = readers[version](stream)
+    try:
+        shape, _, dtype = readers[version](stream)
+    except (TokenError, SyntaxError, RecursionError, MemoryError) as problem:  # numpy reads it as Python's own literals
+        raise ValueError(f"its header cannot be read ({type(problem).__name__})") from None
     if dtype.hasobject:
         raise ValueError("it holds Python objects, which are never unpickled; expected numbers")
     claimed = math.prod(shape) * dtype.itemsize

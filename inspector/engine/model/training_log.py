@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from torch import Tensor
 
 from inspector.capture.regular import in_words, read_text, regular_stat
 from inspector.engine.errors import Unsupported
+from inspector.records.json_text import read_json
 
 NAME = "history.json"
 LARGEST = 64 << 20
@@ -27,7 +27,7 @@ def read_history(checkpoint: str) -> Mapping[str, Any] | None:
     try:
         if regular_stat(path).st_size > LARGEST:
             raise Unsupported(f"it is larger than {LARGEST >> 20} MB")
-        found = json.loads(read_text(path))
+        found = read_json(read_text(path))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, Unsupported) as fault:

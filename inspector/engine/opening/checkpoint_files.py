@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -11,6 +10,7 @@ from typing import TypeVar
 from inspector.capture.regular import in_words, open_regular
 from inspector.engine.errors import InputError
 from inspector.engine.registries import LOADERS
+from inspector.records.json_text import read_json
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ def files_of(path: Path) -> list[Path]:
 
 def _named_in(index: Path) -> list[str]:
     try:
-        return sorted({Path(str(name)).name for name in json.loads(index.read_bytes())["weight_map"].values()})
+        return sorted({Path(str(name)).name for name in read_json(index.read_bytes())["weight_map"].values()})
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return []
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QStringListModel, Qt, Slot
@@ -28,6 +27,7 @@ from inspector.gui.dialogs.found_list import FoundList
 from inspector.gui.state.offered import is_of_transformers, name_filter
 from inspector.gui.widgets.plain_text import clean_block, plain_label
 from inspector.records import Load
+from inspector.records.json_text import no_constant, read_json
 from inspector.workspace.samples import find_sample
 
 LISTED = 8
@@ -140,7 +140,7 @@ class OpenModelDialog(QDialog):
         """The request that the fields describe."""
         subject, checkpoint = self.subject.text().strip(), self.checkpoint.text().strip()
         return Load(
-            subject=subject or checkpoint, arguments=json.loads(self.arguments.text() or "{}"),
+            subject=subject or checkpoint, arguments=read_json(self.arguments.text() or "{}"),
             checkpoint=checkpoint if subject else "", device=self.device.currentText(),
         )  # fmt: skip
 
@@ -203,7 +203,7 @@ def wrong_with(subject: str, arguments: str, checkpoint: str = "") -> str:
     """What is wrong with a model and its arguments as they were typed, as one line, or "". Without a model it is
     rebuilt from the checkpoint's names and shapes."""
     try:
-        good = isinstance(json.loads(arguments or "{}"), dict)
+        good = isinstance(read_json(arguments or "{}", parse_constant=no_constant), dict)
     except ValueError:
         good = False
     if not good:

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 from inspector.gui.dialogs.dialogs import name_of
 from inspector.gui.state.settings import Settings
 from inspector.gui.widgets.plain_text import clean, tooltip
+from inspector.records.json_text import read_json
 
 KINDS = ("Panel", "Action", "Sample", "Quantity", "Recent", "Training", "Checkpoint", "Setting", "Page", "Text")
 """What there is to find; of equal matches the earlier kind comes first."""
@@ -95,7 +96,7 @@ class Uses:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         try:
-            read = json.loads(settings.text(USES, "{}"))
+            read = read_json(settings.text(USES, "{}"))
         except ValueError:  # edited by hand
             read = {}
         self.counts = {str(k): int(v) for k, v in read.items() if isinstance(v, int)} if isinstance(read, dict) else {}

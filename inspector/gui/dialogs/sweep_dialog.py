@@ -31,6 +31,8 @@ from inspector.gui.dialogs.trust_dialog import ask_trust
 from inspector.gui.state.sweeping import Sweeping
 from inspector.gui.widgets.plain_text import clean, plain_label
 from inspector.records import InputSpec, Load, Run, Sweep
+from inspector.records.file_names import file_stem
+from inspector.records.json_text import read_json
 
 LOOK_MS = 200
 BETWEEN = ";"
@@ -187,7 +189,7 @@ class SweepDialog(QDialog):
         if chosen == TEXT:
             spec = InputSpec(kind="text", value=parts.text.text())
         load = Load(
-            subject=parts.subject.text().strip(), arguments=json.loads(parts.arguments.text() or "{}"),
+            subject=parts.subject.text().strip(), arguments=read_json(parts.arguments.text() or "{}"),
             partial=parts.partial.isChecked(), device=parts.device.currentText() or CPU,
         )  # fmt: skip
         path = path_of(parts.out.text().strip()).absolute()
@@ -288,4 +290,4 @@ def _name_for(paths: Sequence[str]) -> str:
     path = path_of(paths[0]).absolute()
     parts = [path.parent.name, path.name] if len(paths) == 1 else [path.parent.parent.name, path.parent.name]
     words = "-".join(part for part in parts if part)
-    return "".join(c if c.isalnum() or c in "-_." else "_" for c in words)[:80] + f"-sweep{SUFFIX}"
+    return f"{file_stem(words, 'checkpoints')}-sweep{SUFFIX}"

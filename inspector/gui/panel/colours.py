@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Signal
 
 from inspector.gui.state.cursor import Cursor, Looking
 from inspector.gui.widgets.colour_choice import AS_USUAL, ColourChoice, as_data, from_data
+from inspector.records.json_text import read_json
 
 MOST = 200
 """Choices that are read from a file: there are fewer kinds of panels times scales."""
@@ -84,8 +85,8 @@ class Colours(QObject):
     def take_text(self, text: str) -> None:
         """Those of a line; nothing where it is none."""
         try:
-            data = json.loads(text) if text else {}
-        except (ValueError, RecursionError):
+            data = read_json(text) if text else {}
+        except ValueError:
             data = {}
         self.take(data if isinstance(data, dict) else {})
 

@@ -93,7 +93,7 @@ def _runs(pid: str) -> bool:
         return False
     try:
         os.kill(int(pid), 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):  # no system numbers its processes so far
         return False
     except OSError:
         return True

@@ -25,6 +25,7 @@ from PySide6.QtNetwork import QLocalServer, QLocalSocket
 from PySide6.QtWidgets import QApplication, QWidget
 
 from inspector.records import BadRecordError, ViewAt, decode, encode
+from inspector.records.json_text import read_json
 from inspector.transport.interpreter import chosen
 from inspector.version import __version__
 
@@ -95,7 +96,7 @@ def _last_used(note: Path) -> float:
 def _server_of(note: Path, like: Like) -> str:
     """The name of a window's socket, or "" where it is another kind of window or none."""
     try:
-        said = json.loads(note.read_text("utf-8"))
+        said = read_json(note.read_text("utf-8"))
         same = all(said.get(name) == value for name, value in asdict(like).items())
         return str(said["server"]) if same else ""
     except (OSError, ValueError, KeyError, AttributeError, RecursionError):
@@ -215,7 +216,7 @@ class TakesFiles(QObject):
 def _call(line: bytes) -> tuple[list[str], ViewAt, str] | None:
     """Paths, position and token of a call, or None where it is none."""
     try:
-        said = json.loads(line)
+        said = read_json(line)
         paths, at, token = said["paths"], decode(str(said["at"]).encode()), said.get("token", "")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, BadRecordError):
         return None

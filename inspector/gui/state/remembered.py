@@ -14,6 +14,7 @@ from typing import Any
 from inspector.capture.regular import is_there
 from inspector.gui.state.settings import Settings
 from inspector.records import InputSpec, Load, ViewAt
+from inspector.records.json_text import read_json
 
 MODELS, LAST = "models", "last"
 MOST = 8
@@ -115,7 +116,7 @@ def _write(settings: Settings, name: str, what: Any) -> None:
 
 def _read(text: str) -> Any:
     try:
-        return json.loads(text) if text else None
+        return read_json(text) if text else None
     except ValueError:
         return None
 

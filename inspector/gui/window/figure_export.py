@@ -5,7 +5,6 @@ The command line draws: the window goes on, and the fonts and colours of the fig
 
 from __future__ import annotations
 
-import json
 import sys
 from functools import partial
 from pathlib import Path
@@ -21,6 +20,7 @@ from inspector.gui.state.followed_log import as_log
 from inspector.gui.window.own_command import start_command, told_by
 from inspector.gui.window.saving import complete, export_all
 from inspector.records import ViewAt
+from inspector.records.json_text import read_json
 from inspector.records.plain_text import plain_sentence
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class FigureExport(QObject):
             return
         lines = bytes(self.process.readAllStandardOutput().data()).splitlines()
         try:
-            told = json.loads(lines[-1]) if lines else {}
+            told = read_json(lines[-1]) if lines else {}
             done, total, text = int(told["done"]), int(told["total"]), str(told["text"])
         except (ValueError, KeyError, TypeError):
             return

@@ -18,6 +18,7 @@ from inspector.gui.state.exchange import Changes
 from inspector.gui.state.offered import Offered, name_filter
 from inspector.gui.state.settings import Settings
 from inspector.records import CheckpointReport, InputSpec, Load
+from inspector.records.json_text import read_json
 from inspector.workspace.session_files import SUFFIX as SESSION
 
 INDEX = "index.sqlite"
@@ -72,7 +73,7 @@ class ModelOpening(QObject):
     def _kept_fields(self) -> dict[str, str]:
         """The fields as they were at the end of the last window."""
         try:
-            found = json.loads(self.settings.text(FIELDS, "{}"))
+            found = read_json(self.settings.text(FIELDS, "{}"))
         except ValueError:
             return {}
         return found if isinstance(found, dict) else {}

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QInputDialog, QMenu
 
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.window.layouts import arrange, check, describe
+from inspector.records.json_text import read_json
 
 if TYPE_CHECKING:
     from inspector.gui.window.asking import Asking
@@ -31,8 +32,8 @@ class NamedLayouts:
     def known(self) -> dict[str, Any]:
         """The layouts by name, in the order of the alphabet; what cannot be read of the settings is left out."""
         try:
-            found = json.loads(self._window.settings.text(KEPT, "{}"))
-        except (ValueError, RecursionError):
+            found = read_json(self._window.settings.text(KEPT, "{}"))
+        except ValueError:
             return {}
         named = found.items() if isinstance(found, dict) else ()
         return {name: layout for name, layout in sorted(named) if isinstance(name, str)}

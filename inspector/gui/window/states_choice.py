@@ -13,6 +13,7 @@ from inspector.gui.state.settings import Settings
 from inspector.gui.widgets.plain_text import clean, plain_label
 from inspector.gui.window.parts import Parts
 from inspector.records import CARRIED, STATE
+from inspector.records.json_text import read_json
 
 States = dict[str, tuple[str, ...]]
 NO_RECURRENCE = (
@@ -37,7 +38,7 @@ def remember_states(settings: Settings, subject: str, states: Mapping[str, Seque
 
 def _all_states(settings: Settings) -> dict[str, object]:
     try:
-        found = json.loads(settings.text("states", "{}"))
+        found = read_json(settings.text("states", "{}"))
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

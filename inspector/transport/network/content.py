@@ -30,6 +30,7 @@ from inspector.records import (
     encoded,
 )  # fmt: skip
 from inspector.records.channel import DTYPES
+from inspector.records.json_text import read_json
 from inspector.transport.network.address import safe_name
 from inspector.transport.network.files import unpacked_file
 from inspector.transport.network.wire import MAX_BODY, Kind, WireError
@@ -142,8 +143,8 @@ def _object(body: bytes) -> dict[str, Any]:
     if len(body) > _MAX_HEAD:
         raise WireError("a description is too long")
     try:
-        told = json.loads(body)
-    except (ValueError, RecursionError):
+        told = read_json(body)
+    except ValueError:
         raise WireError("a description is not JSON") from None
     if not isinstance(told, dict):
         raise WireError("a description is not an object")

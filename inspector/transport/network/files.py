@@ -14,6 +14,7 @@ from typing import Any
 from inspector.capture import CaptureError
 from inspector.capture.private import private_file
 from inspector.capture.spike_files import FOLDER
+from inspector.records.json_text import read_json
 from inspector.transport.network.wire import WireError
 
 PIECE = 1 << 20
@@ -78,8 +79,8 @@ def _whole(value: object) -> int:
 
 def _told(head: bytes) -> dict[str, Any]:
     try:
-        told = json.loads(head)
-    except (ValueError, RecursionError):
+        told = read_json(head)
+    except ValueError:
         raise WireError("the description of a file is not JSON") from None
     return told if isinstance(told, dict) else {}
 

@@ -6,7 +6,6 @@ stay in a ring of bounded size and are sent when it is back; pages for which the
 
 from __future__ import annotations
 
-import json
 import random
 import socket
 import struct
@@ -20,6 +19,7 @@ from typing import Any
 from inspector.capture import CaptureError
 from inspector.capture.control import Command
 from inspector.records import Axis, Channel, Frame, Labels, Log, Page, Refusal, RunStart, counted
+from inspector.records.json_text import read_json
 from inspector.transport.network.address import Address
 from inspector.transport.network.content import Hello, packed
 from inspector.transport.network.files import MOST_BYTES, KeptFile, packed_file
@@ -198,12 +198,16 @@ class Sender:
         if message is None or message.kind is not Kind.WELCOME:
             self._heard_fault(message)
             raise WireError("the listener did not answer")
-        told = json.loads(message.body)
+        try:
+            told = read_json(message.body)
+            following, fresh = int(told["next"]), bool(told["fresh"])
+        except (ValueError, KeyError, TypeError, OverflowError):
+            raise WireError("the listener answered something else than where it is") from None
         self._takes_files = told.get("files") is True
-        self._kept(int(told["next"]) - 1)
+        self._kept(following - 1)
         with self._changed:
             self._sent = self._ring[0][0] - 1 if self._ring else self._number
-        return bool(told["fresh"])
+        return fresh
 
     def _following(self) -> tuple[int, Any] | None:
         """The next record to be sent; waits a moment for one."""

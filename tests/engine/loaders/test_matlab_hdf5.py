@@ -131,6 +131,6 @@ def test_what_cannot_be_read_is_one_sentence(tmp_path: Path, monkeypatch: pytest
         cut.write_bytes(path.read_bytes()[:size])
         with pytest.raises(InputError, match=r"cut\.mat is damaged or no MATLAB file|holds no arrays of numbers"):
             read(cut)
-    monkeypatch.setattr("inspector.engine.model.matlab_child.importlib.util.find_spec", lambda _name: None)
+    monkeypatch.setattr("inspector.engine.model.arrays_of_child.importlib.util.find_spec", lambda _name: None)
     with pytest.raises(InputError, match=r"line\.mat is a MATLAB file, which needs h5py to be read"):
         read(path)

@@ -282,7 +282,7 @@ def test_nothing_is_run_behind_a_layer_that_is_not_rebuilt(tmp_path: Path) -> No
 def test_damaged_files_and_missing_libraries_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keras_three(tmp_path / "whole.h5", "LSTM", variables("LSTM"), None, False)
     (tmp_path / "cut.h5").write_bytes((tmp_path / "whole.h5").read_bytes()[:600])
-    with pytest.raises(InputError, match=r"cut\.h5 is damaged or no file of Keras"):
+    with pytest.raises(InputError, match=r"cut\.h5 is damaged or no Keras file"):
         read(tmp_path / "cut.h5")
     with h5py.File(tmp_path / "bomb.h5", "w") as file:
         file.create_dataset("layers/dense/vars/0", shape=(1 << 20, 1 << 20), chunks=(1, 1024), dtype="f4")

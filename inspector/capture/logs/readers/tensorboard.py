@@ -60,6 +60,7 @@ class EventFile(OneFile):
         self.path = path
         self.tail = Tail(path)
         self._plugins: dict[str, str] = {}
+        self._lost = False
         self._known: dict[bytes, str] = {}
         """All of a record between its step and its last four bytes → the tag, for records of one float scalar."""
 
@@ -69,7 +70,8 @@ class EventFile(OneFile):
             return
         run = into.run()
         with self.tail.opened() as (file, size):
-            for window in windows(file, self.tail.at, size):
+            for window in windows(file, self.tail.at, size, lost=self._lost):
+                self._lost = window.lost
                 for offset, what in window.bad:
                     run.lose(self.path.name, offset, what)
                 self._take(window, run)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 from urllib.parse import unquote
@@ -12,6 +11,7 @@ from inspector.engine.analyses.trial.own_optimizer import OwnOptimizer, optimize
 from inspector.engine.analyses.trial.trial_steps import Trial, stand_ins
 from inspector.engine.analyses.trial.trial_training import Loop
 from inspector.engine.errors import Unsupported
+from inspector.records.json_text import read_json
 
 USUAL = 0.001
 """The learning rate where neither the request nor the training says one: Adam's own default."""
@@ -45,7 +45,7 @@ def loop_of(trial: Trial, optimizer: str, rate: float | None, decay: float | Non
 
 def _read(recorded: str) -> dict[str, Any]:
     try:
-        found = json.loads(unquote(recorded)) if recorded else {}
+        found = read_json(unquote(recorded)) if recorded else {}
     except ValueError:
         found = None
     if not isinstance(found, dict):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from inspector.capture.regular import in_words, open_regular
 from inspector.engine.errors import InputError
+from inspector.records.json_text import read_json
 
 CONFIG = "config.json"
 CODE = "auto_map"
@@ -52,10 +52,10 @@ def read_description(folder: Path) -> Mapping[str, Any]:
 def _table(folder: Path, name: str) -> Mapping[str, Any]:
     try:
         with open_regular(folder / name) as file:
-            raw: Any = json.loads(file.read(MAX_JSON))
+            raw: Any = read_json(file.read(MAX_JSON))
     except OSError as problem:
         raise InputError(f"{folder / name} cannot be read: {in_words(problem)}.") from None
-    except (ValueError, RecursionError):
+    except ValueError:
         raise InputError(f"{folder / name} is not whole JSON.") from None
     if not isinstance(raw, dict):
         raise InputError(f"{folder / name} is not a table of settings; expected that of a transformers model.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from inspector.capture.regular import open_regular, path_of
 from inspector.engine.errors import InputError
 from inspector.engine.registries import LOADERS
 from inspector.records import counted
+from inspector.records.json_text import read_json
 
 BESIDE = ("optimizer.", "scheduler.", "scaler.", "rng_state", "training_args.", "tmp-checkpoint", "tokenizer", ".")
 """How the names of files begin that trainers write beside the weights."""
@@ -86,8 +86,8 @@ def _shards(folder: Path) -> set[Path]:
     for index in folder.glob("*.index.json"):
         try:
             with open_regular(index) as file:
-                raw: Any = json.loads(file.read(MAX_INDEX))
-        except (OSError, ValueError, RecursionError):
+                raw: Any = read_json(file.read(MAX_INDEX))
+        except (OSError, ValueError):
             continue  # its loader will say what is wrong
         places = raw.get("weight_map") if isinstance(raw, dict) else None
         found |= {folder / str(place) for place in places.values()} if isinstance(places, dict) else set()

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from inspector.records import Page, decode, encode
+from inspector.records.json_text import read_json
 
 LENGTH = 8
 
@@ -51,7 +52,7 @@ def spooled(file: BinaryIO) -> Iterator[Any]:
         if kind == b"R":
             yield decode(data)
             continue
-        head = json.loads(data)
+        head = read_json(data)
         dtype, shape = np.dtype(head["dtype"]), tuple(head["shape"])
         numbers = _exactly(file, dtype.itemsize * int(np.prod(shape, dtype=np.int64)))
         array = np.frombuffer(numbers, dtype).reshape(shape)

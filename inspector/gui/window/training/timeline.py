@@ -100,10 +100,12 @@ class TimelineView(InWords, QWidget):
         """Every frame with its pixel; those of the same iteration beside each other."""
         found: list[tuple[Frame, float]] = []
         same: dict[float, int] = {}
-        most = self.width() - 4.0
-        for frame, place in self.data.frames:
+        most, low, room = self.width() - 4.0, self.data.low, self._room
+        span = self.data.high - low
+        for frame, place in self.data.frames:  # 50,000 of them: `x_of` written out
             before = same[place] = same.get(place, -1) + 1
-            found.append((frame, min(self.x_of(place) + before * APART, most)))
+            x = NAMES + (place - low) / span * room + before * APART
+            found.append((frame, x if x < most else most))
         return found
 
     def frame_near(self, x: float) -> Frame | None:
@@ -274,9 +276,9 @@ class TimelineView(InWords, QWidget):
     def _frames(self, painter: QPainter, top: float) -> None:
         """A tick for each frame; the one that is shown is thick and goes through the lanes."""
         every = self.frames_at()
-        pixels = {round(x): (frame, x) for frame, x in every}  # of many thousands, most share one
-        for frame, x in (*pixels.values(), *(one for one in every if one[0].index == self.current)):
-            shown = frame.index == self.current
+        pixels, current = {round(x): (frame, x) for frame, x in every}, self.current  # most share one
+        for frame, x in (*pixels.values(), *(one for one in every if one[0].index == current)):
+            shown = frame.index == current
             painter.setPen(QPen(QColor(self.theme.cursor if shown else self.theme.text), 2 if shown else 1))
             painter.drawLine(QPointF(x, 0 if shown else top + 4), QPointF(x, top + STRIP - 2))
 

@@ -1,0 +1,53 @@
+"""JSON from outside: whatever text it is, a value or one kind of error.
+
+Python's own parser raises RecursionError where brackets lie a thousand deep, and what lies almost as deep is read and
+ends whatever walks through it later. A whole number of more than 4,300 digits is a ValueError of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+DEEPEST = 100
+"""Lists and objects in each other that are read. What this program writes has 40 at most."""
+
+
+def read_json(text: str | bytes, *, parse_constant: Callable[[str], Any] | None = None) -> Any:
+    """The value in a text. Raises ValueError for anything that is no JSON, and for what is nested too deeply."""
+    try:
+        value = json.loads(text, parse_constant=parse_constant)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if _brackets(text) > DEEPEST:
+        _require_shallow(value)
+    return value
+
+
+def no_constant(word: str) -> None:
+    """As `parse_constant`: NaN and Infinity are no JSON, and come out of a record as texts. Raises ValueError."""
+    raise ValueError(f"the bare constant {word} is not JSON")
+
+
+def _brackets(text: str | bytes) -> int:
+    """At least how deep it lies: most texts have too few brackets for a closer look."""
+    if isinstance(text, str):
+        return text.count("[") + text.count("{")
+    return text.count(b"[") + text.count(b"{")
+
+
+def _require_shallow(value: Any) -> None:
+    """Level after level, not by recursion."""
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        level = [
+            part
+            for one in level
+            if isinstance(one, (dict, list))
+            for part in (one.values() if isinstance(one, dict) else one)
+            if isinstance(part, (dict, list))
+        ]
+        if not level:
+            return
+    raise ValueError("it is nested too deeply")

@@ -1,0 +1,1 @@
+"""One file a target, named as the target is."""

@@ -1,0 +1,26 @@
+"""Databases of trackio."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from logs_read import read_all
+from target import Target
+
+from inspector.capture import CaptureError
+
+
+def attempt(data: bytes, scratch: Path) -> None:
+    """Read all of it."""
+    path = scratch / "project.db"
+    path.write_bytes(data)
+    read_all(path)
+
+
+TARGET = Target(
+    "databases of trackio",
+    ("inspector.capture.logs", "inspector.records.plain_text"),
+    attempt,
+    (CaptureError,),
+    most=1 << 17,
+)

@@ -1,0 +1,112 @@
+"""Every target reads its corpus, holds what was found once, and a few mutants of both; a fault that is planted is found."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mutate import CHANGES, NUMBERS, mutant
+from target import CORPUS, FINDINGS, FoundError, Target, findings, load, seeds, targets, tried
+
+MUTANTS = 25
+RUN = Path(__file__).with_name("run.py")
+READABLE = {"hugging_face", "sequences"}
+"""Targets of which some seeds are refused on purpose."""
+
+
+@pytest.mark.parametrize("name", targets())
+def test_a_target_holds(name: str, tmp_path: Path) -> None:
+    target = load(name)
+    known = [path.read_bytes() for path in seeds(name)]
+    outcomes = [tried(target, data, tmp_path / "x") for data in known]
+    assert "read" in outcomes
+    assert name in READABLE or set(outcomes) == {"read"}
+    for path in findings(name):
+        tried(target, path.read_bytes(), tmp_path / "x")
+    chance = random.Random(name)
+    for _ in range(3 if target.slow else MUTANTS):
+        tried(target, mutant(chance.choice(known), chance, known, target.most), tmp_path / "x")
+
+
+def test_each_folder_belongs_to_a_target() -> None:
+    for folder in (CORPUS, FINDINGS):
+        assert {path.name for path in folder.iterdir()} <= set(targets())
+    assert all(seeds(name) for name in targets())
+
+
+def test_mutants_are_the_same_for_the_same_seed_and_other_ones_for_others() -> None:
+    def some(seed: int) -> list[bytes]:
+        chance = random.Random(seed)
+        return [mutant(b'{"a": 12.5, "b": "text"}', chance, [b"other"], 9000) for _ in range(50)]
+
+    assert some(1) == some(1) != some(2)
+    assert any(number in one for one in some(1) for number in NUMBERS[:2])
+    assert len(CHANGES) == len({*CHANGES}) + 1  # numbers are twice as likely
+
+
+PLANTED = """
+import runpy, sys
+import inspector.records.codec as codec
+own = codec._tuple
+def broken(raw, arguments, where):
+    if raw == []:
+        raise IndexError("planted")
+    return own(raw, arguments, where)
+codec._tuple = broken
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def test_a_fault_that_is_planted_is_found_and_kept(tmp_path: Path) -> None:
+    options = [
+        "--found",
+        str(tmp_path),
+        "--scratch",
+        str(tmp_path),
+        "--seconds",
+        "60",
+        "--executions",
+        "4000",
+        "--plain",
+    ]
+    command = [sys.executable, "-c", PLANTED, str(RUN.with_name("drive.py")), "records", *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, cwd=RUN.parents[2])
+    assert "IndexError" in done.stderr, done.stderr[-2000:]
+    assert list((tmp_path / "records").iterdir())
+
+
+@pytest.mark.parametrize("guided", [False, True])
+def test_the_command_counts_what_it_tried(guided: bool, tmp_path: Path) -> None:
+    if guided:
+        pytest.importorskip("atheris")
+    options = ["--seconds", "3", "--found", str(tmp_path), "--note", str(tmp_path / "note.json")]
+    command = [sys.executable, str(RUN), "project_file", *options, *([] if guided else ["--plain"])]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    told = json.loads((tmp_path / "note.json").read_text())["project_file"]
+    assert told["executions"] > 20 and told["read"] and (told["guided"] == told["executions"]) is guided
+    assert f"{told['executions']:,}" in done.stdout
+
+
+def test_what_is_not_one_sentence_is_a_finding(tmp_path: Path) -> None:
+    def attempt(data: bytes, _scratch: Path) -> None:
+        raise ValueError(data.decode())
+
+    target = Target("", (), attempt, (ValueError,))
+    assert tried(target, b"It is damaged.", tmp_path / "x") == "refused"
+    for said in (b"", b"two\nlines", b"x" * 900, b"\x1b[31m", b"Traceback (most recent call last)"):
+        with pytest.raises(FoundError):
+            tried(target, said, tmp_path / "x")
+
+
+def test_memory_and_time_are_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("target.MOST_SECONDS", 0.05)
+    monkeypatch.setattr("target.MOST_MEMORY", 64 << 20)
+    slow = Target("", (), lambda _data, _scratch: list(range(20_000_000))[:0], ())
+    with pytest.raises(FoundError):
+        tried(slow, b"", tmp_path / "x")
