@@ -36,7 +36,9 @@ from inspector.gui.window.spikes import Spikes
 from inspector.gui.window.states_choice import remembered_states
 from inspector.gui.window.sweeps import Sweeps
 from inspector.gui.window.training_trials import TrainingTrials
+from inspector.gui.window.weights_of import WeightsOf
 from inspector.records import SEQUENCE_DOMAIN, SEQUENCES, STEP_DOMAIN, Catalog, InputSpec, Load, Log, data_spec
+from inspector.records.weights import MORE
 from inspector.workspace.session_files import is_session
 
 NOT_MADE_BY_IT = (
@@ -48,6 +50,10 @@ NOT_OPEN = (
     "it from a terminal."
 )
 
+ARRAYS = (".npz", ".npy")
+"""Files that are sequences for a model that is open, and weights where there is none."""
+OF_WEIGHTS = MORE.partition("/")[0] + "/"
+"""What keys begin with that ask for more of a capture of weights."""
 ALSO_CHECKPOINTS = "is opened as a log; for its checkpoints use File ▸ Run a folder of checkpoints…"
 
 
@@ -91,6 +97,8 @@ class Asking(Showing):
         self.open_at = OpenAt(self, self.show_run)
         self.sessions = Sessions(self, self.open_at, self.open_path)
         self.searches = Searches(self)
+        self.weights = WeightsOf(self)
+        self.models.looked_at.connect(self.weights.open_tensors)
 
     def listen(self) -> None:
         """Listen for trainings on other machines, in a dialog that may stay open."""
@@ -153,6 +161,8 @@ class Asking(Showing):
             self._open_folder(path)
         elif not (kind == "sequence" and self.session.subject) and is_log(path):
             self.open_log(path)
+        elif suffix in ARRAYS and not self.session.subject and self.session.opening is None:
+            self.models.for_checkpoint(path, "")
         elif kind == "sequence" and not self.session.subject and self.session.opening is None:
             self.fail(f"{Path(path).name} is a sequence: open the model that is to read it first, then this file.")
         elif kind == "sequence":
@@ -324,6 +334,9 @@ class Asking(Showing):
     @Slot(tuple)
     def compute_also(self, keys: tuple[str, ...]) -> None:
         """Compute more for the run that is shown; what is not computed by default, from now on."""
+        if all(key.startswith(OF_WEIGHTS) for key in keys):
+            self._more_of_weights(keys)
+            return
         catalog, needed = self.session.catalog, needed_for(self.session)
         default = {entry.key for entry in catalog.quantities if entry.default} if catalog is not None else set()
         if not needed.why or needed.load is not None:
@@ -333,6 +346,14 @@ class Asking(Showing):
             self.show_state()
         else:
             self.open_its_model()
+
+    def _more_of_weights(self, keys: tuple[str, ...]) -> None:
+        """All values of tensors of the capture of weights that is shown."""
+        if self.session.can_run_again:
+            self.session.analyse(keys)
+            self.show_state()
+        else:
+            self.fail("Open the checkpoint of this capture again; then every number of it can be read.")
 
     @Slot()
     def open_its_model(self) -> None:

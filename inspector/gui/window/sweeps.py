@@ -8,9 +8,9 @@ from PySide6.QtCore import QObject
 
 from inspector.gui.dialogs.sweep_dialog import Prefilled, SweepDialog
 from inspector.gui.window.parts import Parts
-from inspector.records import SEQUENCES, InputSpec, Load
+from inspector.records import SEQUENCES, WEIGHTS, InputSpec, Load
 
-NOT_ONE = (SEQUENCES, "spike")
+NOT_ONE = (SEQUENCES, "spike", WEIGHTS)
 """Kinds of a run that is no single sequence, so that a sweep cannot repeat it."""
 
 
