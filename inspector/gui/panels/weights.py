@@ -116,6 +116,8 @@ class Weights(Panel):
         self.beside.forget()
         self.found, self.numbers, self.part = None, list[int](), 0
         self._seen: Any = None
+        self._ranked = False
+        """Whether how far two files differ is known, by which they are sorted at first."""
         self._map: TensorMap | None = None
         self._cut: Any = None
         self._at: tuple[int, int] | None = None
@@ -150,12 +152,13 @@ class Weights(Panel):
         self.of_files.setVisible(two)
         self.gates.setVisible(any(part.gate for part in found.parts))
         self._fill()
-        if first and two:
+        ranked, self._ranked = found.compared is not None and not self._ranked, found.compared is not None
+        if ranked:
             self.table.sort_by(CHANGED, descending=True)
         order = self.table.numbers.order
-        if first and order:
+        if (first or ranked) and order:
             listed = [self.numbers[row] for row in order]
-            matrices = (number for number in listed if found.parts[number].has_map and not two)
+            matrices = (number for number in listed if found.parts[number].has_map and not ranked)
             self.part = next(matrices, listed[0])
             self.table.choose(self.numbers.index(self.part))
 

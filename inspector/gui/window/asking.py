@@ -20,7 +20,7 @@ from inspector.gui.runtime.versions import versions
 from inspector.gui.state.capture_opening import takes_long
 from inspector.gui.state.followed_log import as_log
 from inspector.gui.state.needed import needed_for
-from inspector.gui.state.offered import Offered, is_of_transformers
+from inspector.gui.state.offered import PARTS, Offered, is_of_transformers
 from inspector.gui.state.preferred import DEVICE
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
@@ -91,7 +91,7 @@ class Asking(Showing):
         self.runs.chosen.connect(self.show_run)
         self.spikes = Spikes(self, self.models, self.run, self.open_capture)
         self.timeline.opened.connect(self.spikes.open)
-        self.sweeps = Sweeps(self, self.open_capture)
+        self.sweeps = Sweeps(self, self.open_capture, self._open_checkpoint)
         self.report = ReportFile(self)
         self.trials = TrainingTrials(self)
         self.open_at = OpenAt(self, self.show_run)
@@ -143,7 +143,8 @@ class Asking(Showing):
         if load is None:
             self.models.ask()
             return
-        self.settings.set_text("subject", load.subject)
+        if load.tensors == "never":  # a file of weights is no model that others belong to
+            self.settings.set_text("subject", load.subject)
         self.input.forget_refused()
         self.session.open_subject(load, self.models.then)
         self.show_state()
@@ -171,7 +172,7 @@ class Asking(Showing):
         elif suffix == ".py":
             self.models.ask(path)
         elif kind == "checkpoint":
-            self.models.for_checkpoint(path, self.session.subject or self.settings.text("subject"))
+            self._open_checkpoint(path)
         elif self.session.catalog is None and is_there(path):
             self._wait_to_open(path)
         else:
@@ -190,14 +191,21 @@ class Asking(Showing):
                 self.session.note(Log(f"{Path(path).name} {ALSO_CHECKPOINTS}"))
             self.open_log(path)
         elif weights and len(weights) == 1 and not is_of_transformers(path):
-            self.models.for_checkpoint(weights[0], self.session.subject or self.settings.text("subject"))
-        elif weights and is_of_transformers(path):
-            self.session.open_subject(Load(subject=path))
+            self._open_checkpoint(weights[0])
+        elif (weights and is_of_transformers(path)) or (Path(path) / PARTS).is_file():
+            self.session.open_subject(Load(subject=path, tensors="if needed"))
             self.show_state()
         elif weights or self.offered.checkpoints_below(path):
             self.sweeps.ask([path])
         else:
             self._open_sequences(path)
+
+    def _open_checkpoint(self, path: str) -> None:
+        """Of the model that is open or was open last; alone where there is none."""
+        if is_a_folder(path) and is_of_transformers(path):
+            self._open_folder(path)
+        else:
+            self.models.for_checkpoint(path, self.session.subject or self.settings.text("subject"))
 
     def _wait_to_open(self, path: str) -> None:
         """Whether anything reads the path is known when the catalogue has arrived."""

@@ -251,7 +251,8 @@ class InputBar(QWidget):
     def _prompt(self, entry: Entry | None) -> str:
         """The placeholder of the line."""
         if entry is None:
-            return "Open a model first"
+            alone = self._loaded is not None and self._loaded.kind == WEIGHTS
+            return "Tensors alone: nothing to run" if alone else "Open a model first"
         if entry.form == "several":
             return "A folder, a file, 'examples', or 'subject' for the model's own data"
         if entry.form == "file":

@@ -70,7 +70,7 @@ class ModelOpening(QObject):
             self.ask(subject, path)
         else:
             self.then = None
-            self.opened(Load(subject=path, device=self.preferred(), tensors="if needed"))
+            self.opened(Load(subject=str(Path(path).absolute()), device=self.preferred(), tensors="if needed"))
 
     def _kept_fields(self) -> dict[str, str]:
         """The fields as they were at the end of the last window."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyqtgraph as pg
 
 from inspector.analysis.weights import ListedPart, WeightList
+from inspector.gui.panel.attention.drawing import unread_rows
 from inspector.gui.panel.weights.plots import Drawn, LinesPlot
 from inspector.gui.panel.weights.values import TensorMap, TensorRows
 from inspector.gui.widgets.colourbar import ColourBar
@@ -71,8 +72,10 @@ class WeightsPage:
         level = pyramid.level_for(max(1.0, rows * columns / 1e6) ** 0.5)
         levels = levels_of(level.largest, "sequential" if unsigned else "diverging", None)
         nan, infinite, _ = pyramid.special
-        self.bar.set_levels(levels, "", nan=nan, infinite=infinite)
-        self.map.map.set_source(drawn.look, (columns, rows), levels, (revision, pyramid.rows_done))
+        self.bar.set_levels(levels, "", nan=nan, infinite=infinite, gaps=unread_rows(pyramid))
+        self.map.map.set_source(
+            drawn.look, (columns, rows), levels, (revision, pyramid.rows_done), unread_rows(pyramid)
+        )
         self.map.fit(columns, rows, anew=anew)
         self.map.set_title(title, note)
 

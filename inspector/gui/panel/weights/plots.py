@@ -43,7 +43,10 @@ class LinesPlot(StepPlot):
         self.lines: list[pg.PlotDataItem] = []
         self.log = log
         super().__init__(None, theme)
+        before = [self.getAxis("bottom"), *([self.getAxis("left")] if log else [])]
         self.setAxisItems({"bottom": ValueAxis("bottom"), **({"left": LogAxis()} if log else {})})
+        for axis in before:
+            axis.setParentItem(None)  # pyqtgraph leaves it in a plot that is in no scene yet
         self._bottom = self.getAxis("bottom")
         self.getAxis("left").setWidth(58)
         self.getAxis("left").enableAutoSIPrefix(False)
