@@ -97,7 +97,7 @@ class Asking(Showing):
         self.open_at = OpenAt(self, self.show_run)
         self.sessions = Sessions(self, self.open_at, self.open_path)
         self.searches = Searches(self)
-        self.weights = WeightsOf(self)
+        self.weights = WeightsOf(self, self.models, self.run, self.open_model)
         self.models.looked_at.connect(self.weights.open_tensors)
 
     def listen(self) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QFileDialog
@@ -11,21 +11,22 @@ from PySide6.QtWidgets import QFileDialog
 from inspector.gui.dialogs.rebuilt_dialog import RebuiltDialog
 from inspector.gui.state.exchange import Changes
 from inspector.gui.state.offered import name_filter
+from inspector.gui.window.model_opening import ModelOpening
+from inspector.gui.window.parts import Parts
 from inspector.records import WEIGHTS, InputSpec, Load
-
-if TYPE_CHECKING:
-    from inspector.gui.window.asking import Asking
 
 NO_MODEL = "Open a model or a checkpoint first; then its weights can be looked at."
 NOT_REBUILT = "The model that is open was not rebuilt from a file of weights, so nothing of it was guessed."
 
 
 class WeightsOf(QObject):
-    """Of one window."""
+    """Of one window. `run` runs an input of the model that is open, `open_model` opens another one."""
 
-    def __init__(self, window: Asking) -> None:
+    def __init__(
+        self, window: Parts, models: ModelOpening, run: Callable[[InputSpec], None], open_model: Callable[[Load], None]
+    ) -> None:
         super().__init__(window)
-        self.window = window
+        self.window, self.models, self.run, self.open_model = window, models, run, open_model
         self.dialog: RebuiltDialog | None = None
         self._asked: Load | None = None
         window.rebuilt.changing.connect(self.change)
@@ -36,7 +37,7 @@ class WeightsOf(QObject):
         """Ask for the model that the tensors which are shown belong to."""
         load = self.window.session.models.load
         if load is not None:
-            self.window.models.ask("", load.subject)
+            self.models.ask("", load.subject)
 
     def look(self) -> None:
         """Every tensor of the model that is open."""
@@ -59,12 +60,12 @@ class WeightsOf(QObject):
 
     def open_tensors(self, path: str) -> None:
         """Every tensor of a checkpoint."""
-        self.window.models.then = None
-        self.window.open_model(Load(subject=path, tensors="always"))
+        self.models.then = None
+        self.open_model(Load(subject=path, tensors="always"))
 
     def _choose(self, title: str) -> str:
         path, _ = QFileDialog.getOpenFileName(
-            self.window, title, "", name_filter("Checkpoints", self.window.offered.checkpoints)
+            self.window, title, "", name_filter("Checkpoints", self.models.offered.checkpoints)
         )
         return path
 
@@ -72,7 +73,7 @@ class WeightsOf(QObject):
         if self.window.session.loaded is None:
             self.window.fail(NO_MODEL)
         else:
-            self.window.run(spec)
+            self.run(spec)
 
     # -- what was rebuilt
 
@@ -93,8 +94,8 @@ class WeightsOf(QObject):
 
     def _again(self, dialog: RebuiltDialog, load: Load) -> None:
         self._asked = replace(load, arguments=dialog.arguments(), tensors="never", generation=0, partial=False)
-        self.window.models.then = None
-        self.window.open_model(self._asked)
+        self.models.then = None
+        self.open_model(self._asked)
 
     def came_back(self, changes: Changes) -> bool:
         """Whether what could not be opened is what the dialog asked for: then it shows why, above the same fields."""
