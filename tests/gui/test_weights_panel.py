@@ -128,6 +128,22 @@ def test_gates_are_rows_of_their_own(window: Window, qtbot: Any, tmp_path: Path)
     assert len(panel.numbers) == 4
 
 
+def test_gates_of_keras_lie_along_columns(window: Window, qtbot: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    np.savez(
+        tmp_path / "w.npz",
+        **{"lstm/kernel": rng.standard_normal((2, 12)), "lstm/recurrent_kernel": rng.random((3, 12))},
+    )
+    panel = shown(window, qtbot, tmp_path / "w.npz")  # no model is open that could read it as a sequence
+    choose(panel, "lstm.kernel")
+    assert [(line.value(), line.angle) for line in panel.page.gates] == [(at - 0.5, 90) for at in (0, 3, 6, 9)]
+    np.save(tmp_path / "v.npy", rng.random((4, 5)))
+    window.open_path(str(tmp_path / "v.npy"))
+    qtbot.waitUntil(lambda: window.session.subject.endswith("v.npy"), timeout=60_000)
+    finish(window, qtbot)
+    assert panel_of(window).listed.name == "v"  # type: ignore[union-attr]
+
+
 def test_two_files_stand_beside_each_other(window: Window, qtbot: Any, tmp_path: Path) -> None:
     torch.manual_seed(0)
     first = {"a": torch.randn(6, 4), "b": torch.randn(3, 3), "c": torch.ones(2)}

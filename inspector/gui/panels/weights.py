@@ -272,7 +272,8 @@ class Weights(Panel):
         kind = self.capture.channel(source.cut.names[0], self.frame).dtype
         unsigned = len(source.cut.names) == 1 and kind.startswith(("uint", "bool"))
         self.page.draw_map(self._map, key, title, self._under(source) or note, unsigned=unsigned, anew=anew)
-        self.page.mark_gates(self.found, self.part, source.cut.rows if not (part.gate or note) else -2)
+        axes = (-2, -2) if part.gate or note else (source.cut.rows, source.cut.columns)
+        self.page.mark_gates(self.found, self.part, axes)
 
     def _under(self, source: TensorRows) -> str:
         """The exact value under the mouse."""

@@ -37,7 +37,17 @@ from inspector.gui.window.states_choice import remembered_states
 from inspector.gui.window.sweeps import Sweeps
 from inspector.gui.window.training_trials import TrainingTrials
 from inspector.gui.window.weights_of import WeightsOf
-from inspector.records import SEQUENCE_DOMAIN, SEQUENCES, STEP_DOMAIN, Catalog, InputSpec, Load, Log, data_spec
+from inspector.records import (
+    SEQUENCE_DOMAIN,
+    SEQUENCES,
+    STEP_DOMAIN,
+    WEIGHTS,
+    Catalog,
+    InputSpec,
+    Load,
+    Log,
+    data_spec,
+)
 from inspector.records.weights import MORE
 from inspector.workspace.session_files import is_session
 
@@ -162,7 +172,7 @@ class Asking(Showing):
             self._open_folder(path)
         elif not (kind == "sequence" and self.session.subject) and is_log(path):
             self.open_log(path)
-        elif suffix in ARRAYS and not self.session.subject and self.session.opening is None:
+        elif suffix in ARRAYS and self._nothing_reads:
             self.models.for_checkpoint(path, "")
         elif kind == "sequence" and not self.session.subject and self.session.opening is None:
             self.fail(f"{Path(path).name} is a sequence: open the model that is to read it first, then this file.")
@@ -180,6 +190,14 @@ class Asking(Showing):
                 f"{Path(path).name} cannot be opened here; expected a capture, a .py, a checkpoint, a sequence "
                 "or a log of a training."
             )
+
+    @property
+    def _nothing_reads(self) -> bool:
+        """Whether no model is open, or being opened, that could read a sequence."""
+        loaded = self.session.loaded
+        if loaded is not None and loaded.kind == WEIGHTS:
+            return True
+        return not self.session.subject and self.session.opening is None
 
     def _open_folder(self, path: str) -> None:
         """A folder that is no capture holds sequences, or the weights of a model."""
@@ -202,10 +220,13 @@ class Asking(Showing):
 
     def _open_checkpoint(self, path: str) -> None:
         """Of the model that is open or was open last; alone where there is none."""
+        loaded = self.session.loaded
+        alone = loaded is not None and loaded.report is not None and bool(loaded.report.guess)
         if is_a_folder(path) and is_of_transformers(path):
             self._open_folder(path)
         else:
-            self.models.for_checkpoint(path, self.session.subject or self.settings.text("subject"))
+            known = "" if alone else self.session.subject or self.settings.text("subject")
+            self.models.for_checkpoint(path, known)
 
     def _wait_to_open(self, path: str) -> None:
         """Whether anything reads the path is known when the catalogue has arrived."""

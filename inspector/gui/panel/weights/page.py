@@ -79,20 +79,20 @@ class WeightsPage:
         self.map.fit(columns, rows, anew=anew)
         self.map.set_title(title, note)
 
-    def mark_gates(self, found: WeightList, part: int, rows: int) -> None:
-        """Lines between the gates of a tensor whose rows are along the axis `rows`."""
+    def mark_gates(self, found: WeightList, part: int, axes: tuple[int, int]) -> None:
+        """Lines between the gates of a tensor whose rows and columns are along these axes."""
         for line in self.gates:
             self.map.removeItem(line)
         self.gates = []
         for gate in found.gates_of(part):
             block = found.parts[gate].block
-            if block is not None and block[0] == rows:
-                self._mark(found.parts[gate], block)
+            if block is not None and block[0] in axes:
+                self._mark(found.parts[gate], block, angle=0 if block[0] == axes[0] else 90)
 
-    def _mark(self, gate: ListedPart, block: tuple[int, int, int]) -> None:
+    def _mark(self, gate: ListedPart, block: tuple[int, int, int], *, angle: int) -> None:
         line = pg.InfiniteLine(
-            block[1] - 0.5, angle=0, pen=pg.mkPen(self.theme.muted, width=1), label=gate.gate,
-            labelOpts={"position": 0.02, "anchors": [(0, 0), (0, 0)], "color": self.theme.text,
+            block[1] - 0.5, angle=angle, pen=pg.mkPen(self.theme.muted, width=1), label=gate.gate,
+            labelOpts={"position": 0.98 if angle else 0.02, "anchors": [(0, 0), (0, 0)], "color": self.theme.text,
                        "fill": pg.mkBrush(self.theme.base), "movable": False},
         )  # fmt: skip
         self.map.addItem(line, ignoreBounds=True)
