@@ -147,6 +147,11 @@ def _weights_alone(subject: str) -> Path | None:
     return path if path.suffix.lower() in _suffixes() or _begins_as_checkpoint(path) else None
 
 
+def checkpoint_at(path: Path) -> Path:
+    """A checkpoint, or the only one in a folder; any other path as it is."""
+    return _weights_alone(str(path)) or path
+
+
 def _begins_as_checkpoint(path: Path) -> bool:
     """Whether a file that is not called like a checkpoint, nor like code, is one by its first bytes."""
     if path.suffix.lower() == ".py" or by_name(path) is not None:

@@ -16,19 +16,19 @@ from torch import Tensor
 
 from inspector.engine.analyses.tensor_statistics import difference, summary
 from inspector.engine.errors import InputError
-from inspector.engine.opening.open_subject import read_checkpoint
+from inspector.engine.opening.open_subject import checkpoint_at, read_checkpoint
 from inspector.engine.opening.weights_alone.gate_blocks import gate_blocks
 
 
 def listed(path: Path) -> dict[str, Any]:
     """The tensors of one checkpoint with their statistics, those of gates apart. Raises InputError."""
-    state = read_checkpoint(path)
+    state = read_checkpoint(checkpoint_at(path))
     return {"layout": state.layout, "step": state.step, "tensors": _entries(state.tensors)}
 
 
 def compared(first: Path, second: Path) -> dict[str, Any]:
     """Two checkpoints, tensor by tensor, in the order of the first. Raises InputError."""
-    one, other = read_checkpoint(first).tensors, read_checkpoint(second).tensors
+    one, other = read_checkpoint(checkpoint_at(first)).tensors, read_checkpoint(checkpoint_at(second)).tensors
     pairs = []
     for name, tensor in one.items():
         if name in other:

@@ -14,7 +14,7 @@ from inspector.capture import Writer
 from inspector.capture.regular import is_there, path_of
 from inspector.engine.analyses.tensor_statistics import BINS, difference, summary
 from inspector.engine.errors import InputError
-from inspector.engine.opening.open_subject import Opened, read_checkpoint
+from inspector.engine.opening.open_subject import Opened, checkpoint_at, read_checkpoint
 from inspector.engine.pipeline import Recording, RunOptions
 from inspector.engine.session.weights.cells import cells, dtype_name, pages
 from inspector.engine.session.weights.parts import Part, Tensors, parts_of
@@ -49,7 +49,7 @@ class WeightsRun:
             path = path_of(spec.value)
             if not is_there(path):
                 raise InputError(f"There is no file {path}.")
-            state = read_checkpoint(path)
+            state = read_checkpoint(checkpoint_at(path))
             self.second, self.names, self.told = state.tensors, [*self.names, path.name], [*self.told, state.layout]
         self.parts = parts_of(self.first, self.second)
         self.why = opened.why_tensors
