@@ -60,16 +60,10 @@ def test_the_guess_is_shown_and_built_again(window: Window, qtbot: Any, tmp_path
     window.run(InputSpec(kind="ids", value="1 2 3 4"))
     finish(window, qtbot)
     assert window.session.capture is not None
-    output = (
-        window.session.capture.array("output:logits", 0) if "output:logits" in window.session.capture.channels else None
-    )
-    with torch.no_grad():
-        ids = torch.tensor([4, 3, 2, 1])
-        wanted = model.head(model.other(model.emb(ids)[:, None])[0][:, 0]).flip(0)
+    ids = torch.tensor([4, 3, 2, 1])
     states = window.session.capture.array("other.l0:h", 0)
     with torch.no_grad():
         own = model.other(model.emb(ids)[:, None])[0][:, 0].numpy()
-    assert output is None or abs(output - wanted.numpy()).max() < 1e-5
     assert abs(states - own).max() < 1e-5  # in the order in which the layer has read them
 
 
