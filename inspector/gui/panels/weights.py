@@ -27,6 +27,7 @@ from inspector.records import WEIGHTS, Channel
 from inspector.records import weights as layout
 
 Array = npt.NDArray[Any]
+TABLES = (("tensor", "statistic"), ("tensor", "bin"), ("row", "column"))
 POLL_MS = 60
 MOST_NAME = 230
 """Pixels of the names of tensors at first; they are cut in their middle."""
@@ -52,7 +53,7 @@ class Weights(Panel):
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
         """Everything of a capture of weights."""
-        return channel.kind == WEIGHTS
+        return channel.kind == WEIGHTS and (channel.dims in TABLES or channel.dims[:1] == layout.axes_of(1))
 
     def concerns(self, name: str) -> bool:
         """Nothing that a run could not compute."""

@@ -20,7 +20,8 @@ class Slices:
         self.text = caption("Axes")
         self.spins = [QSpinBox() for _ in range(MOST_AXES - 2)]
         self.texts = [caption("") for _ in self.spins]
-        for spin in self.spins:
+        for number, spin in enumerate(self.spins):
+            spin.setAccessibleName(f"Place along cut axis {number + 1}")
             spin.valueChanged.connect(self._turned)
         self.axes.currentTextChanged.connect(self._turned)
         self.shape: tuple[int, ...] = ()
