@@ -20,6 +20,7 @@ from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_axes import places_along
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.widgets.theme import Theme
+from inspector.gui.window.docks import ON_OCCASION
 from inspector.gui.window.frame_bar import DIFFERENCE
 from inspector.gui.window.holding import Holding
 from inspector.gui.window.keyboard.focus_ring import FocusFollower
@@ -110,6 +111,8 @@ class Showing(Parts):
         if self._alone and key != self._alone:
             if self.docking.enlarged == self._alone:
                 self.docking.restore()
+            if self._alone in ON_OCCASION:
+                self.docks[self._alone].hide()
             self._alone = ""
         if not key or key not in self.docks:
             return
