@@ -68,6 +68,8 @@ class Loader(Protocol):
     step(path): the training step that a checkpoint tells and where it stands, (1200, "the key 'global_step'"), or None;
         read without the tensors, to put many checkpoints in order.
     files(path): of a folder, the files whose content makes it what it is.
+    program(path, content, arguments): the Subject of a file that is a model by itself, of these bytes of it; its
+        `form` is "model". runs_code: True where that runs code of the file: the user is asked before.
     """
 
     summary: str

@@ -30,7 +30,7 @@ class Entry:
         options: its options.
         suffixes, magic: for a loader or an input: suffixes of its files, and their first bytes in hexadecimal.
         form: for an input: how its sequence is given: "line" (typed), "choice" (one of `choices`), "file", "example",
-            "several" (a source of many sequences).
+            "several" (a source of many sequences); for a loader: "model" where its files are models by themselves.
         reads: for an input: kinds of model that it is for; empty for all.
         prompt: for an input that is typed: what to type.
         choices: for an input: the sequences that it can make, by name.

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import programs
 import pytest
 from in_process_worker import InProcessWorker
 from opened import finish, needs_process, opened
@@ -611,3 +612,18 @@ def test_a_recorded_training_opens_on_its_timeline(window: Window, qtbot: object
     qtbot.waitUntil(lambda: window.session.capture is not None and window.timeline_row.isVisible())  # type: ignore[attr-defined]
     assert window.session.capture is not None
     assert window.session.capture.path == list_trainings()[names.index("training-spike")].capture
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["pt2", "ts"])
+def test_a_program_is_opened_as_the_model_though_another_one_is_open(
+    reading: Window, qtbot: object, tmp_path: Path, kind: str
+) -> None:
+    model, path = programs.made(programs.Tagger("gru")), tmp_path / f"tagger.{kind}"
+    programs.exported(model, programs.numbers(), path) if kind == "pt2" else programs.scripted(model, path)
+    assert reading.offered.is_model(str(path)) and not reading.offered.is_model("weights.pt")
+    reading.open_path(str(path))
+    qtbot.waitUntil(lambda: reading.session.subject == str(path) and not reading.session.busy, timeout=60_000)
+    finish(reading, qtbot)
+    assert "rnn.gru.l0:h" in reading.session.capture.channels
+    assert any("This model is a program of" in line.text for line in reading.session.capture.logs)

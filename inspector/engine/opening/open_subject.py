@@ -30,6 +30,7 @@ from inspector.engine.opening.checkpoint_files import read_and_hashed
 from inspector.engine.opening.checkpoint_matching import fit
 from inspector.engine.opening.hugging_face.description import is_model_folder
 from inspector.engine.opening.hugging_face.folder_subject import open_folder
+from inspector.engine.opening.programs import open_program
 from inspector.engine.opening.refused_formats import by_content, by_name
 from inspector.engine.opening.user_code import UserCode
 from inspector.engine.opening.weights_alone.open_weights import open_weights
@@ -63,19 +64,18 @@ def open_subject(load: Load, code: UserCode | None = None) -> Opened:
     torch.manual_seed(load.seed)
     sample, wanted = _sample(load)
     folder = _model_folder(load.subject) if sample is None else None
-    alone = _weights_alone(load.subject) if sample is None and folder is None else None
-    own: CheckpointReport | None = None
+    program = program_of(load.subject) if sample is None and folder is None else None
+    alone = _weights_alone(load.subject) if sample is None and folder is None and program is None else None
     weights = alone or folder
-    if weights is not None:
-        try:
-            if (only := _tensors(weights, load)) is not None:
-                return only
-            subject, own = _without_code(weights, load, is_folder=folder is not None)
-        except (InputError, ModelError) as problem:
-            if (only := _tensors(weights, load, problem)) is None:
-                raise
-            return only
-        folder = weights
+    own: CheckpointReport | None = None
+    if program is not None:
+        subject, own, folder = *open_program(*program, load, code), program[0]
+        path, title = path_of(load.checkpoint) if load.checkpoint else None, subject.name
+    elif weights is not None:
+        found = _weights(weights, load, is_folder=folder is not None)
+        if isinstance(found, Opened):
+            return found
+        subject, own, folder = *found, weights
         path, title = path_of(load.checkpoint) if load.checkpoint else None, subject.name
     elif sample is not None:
         subject = _call(_import_sample(sample, code), "build", load.arguments, sample.name)
@@ -99,6 +99,17 @@ def open_subject(load: Load, code: UserCode | None = None) -> Opened:
             plan.apply(subject.model)
     _move(subject, load.device)
     return opened
+
+
+def _weights(path: Path, load: Load, *, is_folder: bool) -> tuple[Subject, CheckpointReport] | Opened:
+    """The model that weights describe, or, where that is asked for or they describe none, their tensors alone."""
+    try:
+        return _tensors(path, load) or _without_code(path, load, is_folder=is_folder)
+    except (InputError, ModelError) as problem:
+        only = _tensors(path, load, problem)
+        if only is None:
+            raise
+        return only
 
 
 def _without_code(path: Path, load: Load, *, is_folder: bool) -> tuple[Subject, CheckpointReport]:
@@ -134,6 +145,18 @@ def _model_folder(subject: str) -> Path | None:
     """The folder of Hugging Face's that a subject names; None where it names something else."""
     path = path_of(subject)
     return path if subject and is_a_folder(path) and is_model_folder(path) else None
+
+
+def program_of(subject: str) -> tuple[Path, Loader] | None:
+    """The file that a subject names and its loader, where the file is a model by itself; else None."""
+    path = path_of(subject)
+    if not subject or not os.path.lexists(path) or is_a_folder(path) or path.suffix.lower() == ".py":
+        return None
+    try:
+        loader = loader_of(path)
+    except InputError:
+        return None  # whatever opens it as something else says why not
+    return (path, loader) if hasattr(loader, "program") else None
 
 
 def _weights_alone(subject: str) -> Path | None:
@@ -362,7 +385,7 @@ def loader_of(path: Path) -> Loader:
         raise InputError(f"{path.name} is empty; expected a checkpoint.")
     for key in _loaders(path):
         loader = LOADERS[key]
-        if loader.sniff(path, head) and not (_is_ours(key) and _only_by_name(loader, path, head)):
+        if loader.sniff(path, head) and not (_is_ours(key) and _only_by_name(key, path, head)):
             return loader
     foreign = by_content(path, head) or by_name(path)
     if foreign is not None:
@@ -386,13 +409,13 @@ def _is_ours(key: str) -> bool:
     return LOADERS.origin(key).startswith(f"{LOADERS.package}.")
 
 
-def _only_by_name(loader: Loader, path: Path, head: bytes) -> bool:
+def _only_by_name(key: str, path: Path, head: bytes) -> bool:
     """Whether a file that begins like something else is recognised by its name alone:
     a GGUF file named .safetensors."""
     foreign = by_content(path, head)
-    if foreign is None or path.suffix.lower() in foreign.suffixes:
+    if foreign is None or path.suffix.lower() in foreign.suffixes or foreign.loader == key:
         return False
-    return not loader.sniff(path.with_suffix(""), head)
+    return not LOADERS[key].sniff(path.with_suffix(""), head)
 
 
 def _suffixes() -> tuple[str, ...]:

@@ -26,6 +26,7 @@ class Format:
         suffixes, magic: names and first bytes of its files.
         member: the name of a file that a zip archive of this format contains.
         advice: why not, and what to do.
+        loader: key of the loader that opens such files as models.
     """
 
     what: str
@@ -33,16 +34,23 @@ class Format:
     magic: tuple[bytes, ...] = ()
     member: str = ""
     advice: str = PLAIN
+    loader: str = ""
 
 
 FORMATS = (
     Format("a GGUF file", (".gguf",), (b"GGUF",)),
     Format("an HDF5 file", (".h5", ".hdf5"), (b"\x89HDF\r\n\x1a\n",)),
     Format("a Keras file", (".keras",)),
-    Format("an ONNX graph", (".onnx",)),
-    Format("a TorchScript program", (".jit", ".torchscript", ".ptl"), member="constants.pkl", advice=CODE),
-    Format("a torch.export program", (".pt2",), member="archive_format", advice=CODE),
-    Format("a torch.export program", member="model_weights_config.json", advice=CODE),
+    Format("an ONNX graph", (".onnx",), loader="onnx"),
+    Format(
+        "a TorchScript program",
+        (".jit", ".torchscript", ".ptl"),
+        member="constants.pkl",
+        advice=CODE,
+        loader="torchscript",
+    ),
+    Format("a torch.export program", (".pt2",), member="archive_format", advice=CODE, loader="torch-export"),
+    Format("a torch.export program", member="model_weights_config.json", advice=CODE, loader="torch-export"),
     Format("a torch.package program", member="extern_modules", advice=CODE),
 )
 ONNX = next(known for known in FORMATS if ".onnx" in known.suffixes)

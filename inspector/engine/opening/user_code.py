@@ -102,6 +102,12 @@ class UserCode:
         """The same for a module by name. Raises NotAgreedError."""
         self._require(lambda imports: imports.of_module(name))
 
+    def require_content(self, path: Path, content: bytes) -> None:
+        """Require agreement to a file that is a program, of this content. Raises NotAgreedError."""
+        place, sha = str(path.absolute()), digest(content)
+        self._require(lambda _imports: {place: sha})
+        self.loaded[place] = sha
+
     def _require(self, search: ImportSearch) -> None:
         self._search = search
         missing = {} if self.trusted else self._missing(search(LocalImports(self.is_installed)))

@@ -29,6 +29,11 @@ class Offered:
         """Suffixes of files that a loader reads."""
         return _suffixes(self.catalog.loaders if self.catalog is not None else ())
 
+    def is_model(self, path: str) -> bool:
+        """Whether a checkpoint is a model by itself, by its suffix: a program, or a graph."""
+        known = self.catalog.loaders if self.catalog is not None else ()
+        return Path(path).suffix.lower() in _suffixes(entry for entry in known if entry.form == "model")
+
     def kind_of(self, path: str) -> str:
         """ "sequence" or "checkpoint", by the suffix of a file and then by its first bytes; "" for neither."""
         suffix = Path(path).suffix.lower()

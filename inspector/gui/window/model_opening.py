@@ -66,8 +66,9 @@ class ModelOpening(QObject):
 
     def for_checkpoint(self, path: str, subject: str) -> None:
         """Ask for which model a checkpoint is, `subject` or another one; where there is none, or that is a checkpoint
-        itself, the model is rebuilt from the names and shapes of its tensors, or these are shown."""
-        if subject and self.offered.kind_of(subject) != "checkpoint":
+        itself, the model is rebuilt from the names and shapes of its tensors, or these are shown. A file that is a
+        model is opened."""
+        if subject and not self.offered.is_model(path) and self.offered.kind_of(subject) != "checkpoint":
             self.ask(subject, path)
         else:
             self.then = None

@@ -45,7 +45,7 @@ def loaded(capture: Any) -> str:
     if report is None:
         return ""
     if report.matched == report.total:
-        return f"all {report.total:,} tensors loaded" + (", rebuilt by names" if report.rebuilt else "")
+        return f"all {report.total:,} tensors loaded" + (", rebuilt by names" if "rebuilt" in report.rebuilt else "")
     return f"{report.matched:,} of {report.total:,} tensors loaded"
 
 

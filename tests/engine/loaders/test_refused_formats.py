@@ -77,5 +77,5 @@ def test_a_file_is_what_it_begins_with_whatever_it_is_called(tmp_path: Path, nam
     for suffix in (".safetensors", ".pt", ""):
         path = tmp_path / f"named{suffix}"
         path.write_bytes(FILES[name])
-        with pytest.raises(InputError, match="is an ONNX graph, which is not read"):
+        with pytest.raises(InputError, match="ONNX"):
             read_checkpoint(path)

@@ -43,11 +43,11 @@ def test_a_folder_with_several_checkpoints_or_none(tmp_path: Path) -> None:
         read_checkpoint(none)
 
 
-@pytest.mark.parametrize("suffix", [".jit", ".torchscript", ".ptl"])
+@pytest.mark.parametrize("suffix", [".jit", ".torchscript", ".ptl", ".ts"])
 def test_a_torchscript_program(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"model{suffix}"
     path.write_bytes(b"PK\x03\x04")
-    assert "TorchScript program, which cannot be opened; give file.py:callable" in refused(path)
+    assert "is damaged, or no TorchScript program" in refused(path)
 
 
 def test_a_checkpoint_without_values_is_refused_in_one_sentence(tmp_path: Path) -> None:

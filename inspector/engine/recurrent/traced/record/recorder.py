@@ -40,8 +40,14 @@ recorded, which is reported."""
 TORCH = str(Path(torch.__file__).parent)
 ENGINE = Path(__file__).parents[3]
 EAGER_LOOPS = str(ENGINE / "interventions" / "eager_loops.py")
-AS_A_USER = frozenset({EAGER_LOOPS, str(ENGINE / "opening" / "weights_alone" / "keras_cells.py")})
-"""Files with loops over steps that are a model's: torch's modules written out, and those of Keras."""
+ONNX = ENGINE / "programs" / "onnx"
+AS_A_USER = frozenset({
+    EAGER_LOOPS, str(ENGINE / "opening" / "weights_alone" / "keras_cells.py"), str(ONNX / "cells.py"),
+    *(str(ONNX / "operators" / f"{name}.py") for name in ("elementwise", "layers", "shapes")),
+})  # fmt: skip
+"""Files with operations that are a model's: torch's modules written out as loops, those of Keras, those of ONNX."""
+PASSED_ON = str(ENGINE / "programs" / "scripted" / "functions.py")
+"""The file with what TorchScript's code calls `torch`: an operation belongs to the line of that code."""
 OURS = str(ENGINE)
 _DROPOUTS = frozenset(
     id(getattr(place, form))
@@ -273,7 +279,7 @@ def _kind(code: CodeType) -> int:
     """0 the user's code, 1 torch's, 2 this package's. Modules written out as loops count as the user's."""
     if code.co_filename in AS_A_USER or code in AS_WRITTEN:
         return 0
-    if code.co_name == "__torch_function__":  # another mode that only passes the call on
+    if code.co_name == "__torch_function__" or code.co_filename == PASSED_ON:  # they only pass the call on
         return 1
     return 2 if code.co_filename.startswith(OURS) else 1 if code.co_filename.startswith(TORCH) else 0
 
