@@ -24,6 +24,8 @@ NARROW = 1360
 """Width of a window below which the bars at the sides are narrower, so that all tabs are visible."""
 NARROWEST, MOST_SHARE = 180, 0.19
 """Pixels of the left bar at least, and its part of the window's width at most."""
+MOST_FOR_PINS = 0.3
+"""Part of the window's width that the numbers under the cursor and at pins get at most."""
 SQUEEZED = 124
 """Pixels of a bar that is as narrow as it can be."""
 PAGE = "overview"
@@ -44,6 +46,8 @@ class Docking:
         self.seen: set[str] = set()
         """Keys of the panels that are on screen, on top of the others in their tabs."""
         self.enlarged = ""
+        self._without_pins = 0
+        """Width of the bar at the right before pins needed a wider one; 0 where none does."""
         self._hidden: list[QDockWidget] = []
         self._heights: list[tuple[QDockWidget, int]] = []
         self._first = QByteArray()
@@ -349,6 +353,20 @@ class Docking:
         if squeezed:
             docks, widths = zip(*squeezed, strict=True)
             self.window.resizeDocks(list(docks), list(widths), Qt.Orientation.Horizontal)
+
+    def make_room_for_pins(self, needed: int) -> None:
+        """The bar at the right is as wide as columns of pins need, within a part of the window; without pins (0) it is
+        as wide as it was before."""
+        dock = self.docks["numbers"]
+        wanted = min(needed, int(MOST_FOR_PINS * self.window.width()))
+        if dock.isFloating() or not dock.isVisible() or (needed and wanted <= dock.width()):
+            return
+        if needed:
+            self._without_pins = self._without_pins or dock.width()
+        else:
+            wanted, self._without_pins = self._without_pins, 0
+        if wanted:
+            self.window.resizeDocks([dock], [wanted], Qt.Orientation.Horizontal)
 
     def _hide_ghosts(self) -> None:
         """Tab bars that Qt leaves where a group of docks was before a layout was restored."""

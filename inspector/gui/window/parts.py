@@ -19,7 +19,7 @@ from inspector.gui.window.comparing.compare_bar import CompareBar
 from inspector.gui.window.comparing.comparison_pane import ComparisonPane
 from inspector.gui.window.compute_menu import ComputeMenu
 from inspector.gui.window.damage_bar import DamageBar
-from inspector.gui.window.docks import SIDE, Docking
+from inspector.gui.window.docks import AT_FIRST_HIDDEN, SIDE, Docking
 from inspector.gui.window.dressing import Dressing
 from inspector.gui.window.first_frame import wanted_theme
 from inspector.gui.window.frame_bar import FrameBar
@@ -108,6 +108,8 @@ class Parts(QMainWindow):
         self.docking.add("log", "Log", self.log, SIDE.BottomDockWidgetArea)
         self.comparison = ComparisonPane()
         self.docking.add("comparison", "Comparison", self.comparison, SIDE.BottomDockWidgetArea)
+        for key in AT_FIRST_HIDDEN:  # also while no panel is there yet
+            self.docks[key].hide()
 
     @property
     def docks(self) -> dict[str, QDockWidget]:
