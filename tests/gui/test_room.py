@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from opened import opened
 from PySide6.QtCore import QRectF, Qt, QTimer
@@ -14,7 +15,10 @@ from PySide6.QtGui import QFontMetricsF
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QInputDialog, QLabel, QPlainTextEdit
 
+from inspector.capture import Writer
 from inspector.gui.dialogs.text_dialog import ask_for_text
+from inspector.gui.panel.missing import NOTHING, why_empty
+from inspector.gui.state.background import Rest
 from inspector.gui.state.cursor import Cursor
 from inspector.gui.state.pins import pins_of
 from inspector.gui.widgets.colourbar import NARROWEST, WIDTH, ColourBar
@@ -26,6 +30,7 @@ from inspector.gui.widgets.token_strip import TokenStrip
 from inspector.gui.window.docks import MOST_FOR_PINS
 from inspector.gui.window.main_window import Window
 from inspector.gui.window.side_docks import Readout
+from inspector.records import Channel, Frame, Page, RunStart, RunStop
 
 
 @pytest.fixture
@@ -105,6 +110,35 @@ def test_a_title_is_not_written_over_its_neighbour(qtbot: Any) -> None:
     first, second = (plot.titleLabel for plot in plots)
     text = first.item.mapRectToScene(first.item.boundingRect())
     assert text.right() <= second.mapRectToScene(second.boundingRect()).left() + 1
+
+
+def test_a_title_gives_back_the_height_that_it_needs_no_more(qtbot: Any) -> None:
+    import pyqtgraph as pg
+
+    view = pg.GraphicsLayoutWidget()
+    qtbot.addWidget(view)
+    view.resize(150, 400)
+    plot = TitledPlot()
+    view.addItem(plot)
+    plot.title_in(LIGHT.text, "gradient of the parameters by module, nat")
+    view.show()
+    qtbot.waitUntil(lambda: plot.layout.rowMaximumHeight(0) > 30)
+    view.resize(700, 400)
+    qtbot.waitUntil(lambda: plot.layout.rowMaximumHeight(0) < 30)
+
+
+def test_an_empty_panel_says_that_the_run_has_nothing_of_it(window: Window, qtbot: Any, tmp_path: Path) -> None:
+    with Writer(tmp_path / "few.inspect", RunStart(run="r", title="few")) as writer:
+        writer.write(Frame(index=0))
+        writer.write(Channel(name="output:loss", kind="loss", dims=("step",), shape=(None,)))
+        writer.write(Page("output:loss", 0, (0,), np.ones(3, np.float32)))
+        writer.write(RunStop("done"))
+    window.open_capture(str(tmp_path / "few.inspect"))
+    window.docking.show_panel("jacobians")
+    panel = window.panels["jacobians"]
+    assert panel.state == "empty"
+    panel.say_remaining(Rest())  # as in a window whose model has made the run
+    assert why_empty(panel) == ([NOTHING], False)
 
 
 def test_the_map_of_depth_is_in_view_beside_the_parameters(window: Window, qtbot: Any) -> None:

@@ -172,7 +172,7 @@ def pdf_bytes(panel: Panel, zoom: float = 1.0) -> bytes:
     writer.setResolution(dpi)
     writer.setTitle(_title(panel))
     writer.setCreator("inspector")
-    inches = size * zoom / dpi
+    inches = QSizeF(size.width() * zoom / dpi, size.height() * zoom / dpi)
     page = QPageSize(inches, QPageSize.Unit.Inch, "figure", QPageSize.SizeMatchPolicy.ExactMatch)
     writer.setPageLayout(QPageLayout(page, QPageLayout.Orientation.Portrait, QMarginsF(0, 0, 0, 0)))
     painter = QPainter(writer)

@@ -148,11 +148,12 @@ class Gates(Panel):
             row.plot.getAxis("bottom").showLabel(last)
         rows = [1] * high + [2] * narrow
         if self.arranged is not None and self.arranged.place(cells, rows, [*([3, 0] * columns), 0]):
-            for column in (2, 4):
-                here = column == 2 * columns and not narrow
-                self.figure.ci.layout.setColumnMinimumWidth(column, SCATTER if here else 0)
             needed = self.needs_height + SCATTER * narrow
             self.figure.setMinimumHeight(LEAST_HEIGHT if columns > 1 else needed)
+        square = min(self.height(), self.width() // 4)  # both of its axes are shares from 0 to 1
+        for column in (2, 4):
+            here = column == 2 * columns and not narrow
+            self.figure.ci.layout.setColumnMinimumWidth(column, max(SCATTER, square) if here else 0)
 
     def resizeEvent(self, event: Any) -> None:
         """Another form of the panel: another layout."""
