@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import struct
 import subprocess
 import sys
@@ -80,6 +81,30 @@ def test_all_panels_over_all_frames_with_their_numbers_in_one_command(training: 
     for row in rows:
         assert float(row["value"]) == state(2)[int(row["step"]), int(row["unit"])]
     assert len(rows) == STEPS * UNITS
+
+
+def test_a_smaller_font_leaves_room_for_the_plots(training: Path, tmp_path: Path) -> None:
+    """The picture has the size that was asked for; what is in it is laid out for a larger one, margins too."""
+    found = {}
+    for font in (9, 4.5, 18):
+        to = tmp_path / f"{font}.svg"
+        code, said = run(training, "--panel", "states", "--size", "800x600", "--font-size", font, "--to", to)
+        assert code == 0, said
+        head = to.read_text(encoding="utf-8")[:400]
+        width = re.search(r'width="([\d.]+)mm"', head)
+        box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', head)
+        assert width is not None and box is not None
+        assert abs(float(width[1]) - 800 / 96 * 25.4) < 0.5
+        found[font] = tuple(map(float, box.groups()))
+    assert found == {9: (800, 600), 4.5: (1600, 1200), 18: (400, 300)}
+    code, said = run(training, "--panel", "states", "--size", "200x150", "--font-size", 30, "--to", tmp_path / "x.png")
+    assert code != 0 and "do not fit together" in said
+
+
+def test_a_panel_that_asks_first_is_no_figure_of_everything(training: Path, tmp_path: Path) -> None:
+    code, said = run(training, "--all-panels", "--size", "500x300", "--to", tmp_path / "f")
+    assert code == 0, said
+    assert {path.stem for path in (tmp_path / "f").iterdir()} & {"ask", "states"} == {"states"}
 
 
 def test_paper_is_white_and_the_colours_are_those_asked_for(training: Path, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from inspector.gui.panel.curve_tree import CurveTree
 from inspector.gui.widgets.heatmap import Heatmap
 from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.stepplot import StepPlot
-from inspector.gui.widgets.theme import DARK, LIGHT, Theme, colour_table
+from inspector.gui.widgets.theme import DARK, LIGHT, STYLE, Theme, colour_table
 
 
 def contrast(one: QColor, other: QColor) -> float:
@@ -44,7 +44,7 @@ def test_fields_and_boxes_have_an_edge_that_is_seen(
     try:
         window = QWidget()
         qtbot.addWidget(window)
-        window.setStyleSheet(theme.style())
+        window.setStyleSheet(STYLE)
         field = make(window)
         field.setGeometry(10, 10, 120, 26)
         window.resize(160, 50)
@@ -92,7 +92,7 @@ def test_an_axis_takes_another_theme_and_another_label(qapp: QApplication) -> No
 def test_boxes_of_curves_have_an_edge_that_is_seen(theme: Theme, qtbot: QtBot) -> None:
     tree = CurveTree()
     qtbot.addWidget(tree)
-    tree.setStyleSheet(theme.style())
+    tree.setStyleSheet(STYLE)
     tree.set_theme(theme)
     item = QTreeWidgetItem(tree.tree, [""])
     item.setCheckState(0, Qt.CheckState.Unchecked)

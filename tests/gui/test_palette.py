@@ -145,3 +145,16 @@ def test_every_key_of_every_action_is_listed(window: Window) -> None:
     for standard in (QKeySequence.StandardKey.ZoomIn, QKeySequence.StandardKey.Close, QKeySequence.StandardKey.Open):
         assert QKeySequence(standard).toString() in listed
     assert listed["F5"] == "Run again, or what was typed" and "Home, End" in listed
+
+
+def test_layouts_are_found_by_their_names(window: Window) -> None:
+    assert "Layouts: Save layout as" in found(window, "save layout") and found(window, "remove a layout") == [
+        "Nothing of that name"
+    ]
+    layouts = window._menus.layouts
+    layouts.save("two & more")
+    window.docks["states"].hide()
+    assert found(window, "two &")[0] == "Layouts: two & more" and found(window, "remove a layout")
+    do(window, "layouts: two")
+    assert not window.docks["states"].isHidden()
+    layouts.remove("two & more")

@@ -140,7 +140,7 @@ class _Pictures:
         else:
             self._stage.turn(self._panel, place)
         getattr(self._panel, "complete", lambda: None)()  # what it reads beside the window is there first
-        shown = picture(self._panel, self._look.scale).convertToFormat(QImage.Format.Format_RGB888)
+        shown = picture(self._panel, self._look.scale, self._look.zoom).convertToFormat(QImage.Format.Format_RGB888)
         lost = summary(damage_in(self._panel))
         if lost and not self._damaged:
             raise DamagedError(f"{self._panel.title} shows damaged data: {lost}")

@@ -49,13 +49,16 @@ def save_figure(panel: Panel, path: Path | str, scale: float = SCALE) -> Path:
     return target
 
 
-def figure_bytes(panel: Panel, target: Path, scale: float = SCALE) -> bytes:
-    """The panel's figure in the format of a file's suffix, a PNG with `scale` pixels a logical pixel.
+def figure_bytes(panel: Panel, target: Path, scale: float = SCALE, zoom: float = 1.0) -> bytes:
+    """The panel's figure in the format of a file's suffix, a PNG with `scale` pixels for each pixel of the layout.
+
+    With a `zoom` it is that many times as large, on paper, as it is laid out.
 
     Raises CaptureError with a one-line message.
     """
     made: dict[str, Callable[[Panel], bytes]] = {
-        ".png": partial(png_bytes, scale=scale), ".svg": svg_bytes, ".pdf": pdf_bytes,
+        ".png": partial(png_bytes, scale=scale, zoom=zoom),
+        ".svg": partial(svg_bytes, zoom=zoom), ".pdf": partial(pdf_bytes, zoom=zoom),
     }  # fmt: skip
     make = made.get(target.suffix.lower())
     if make is None:
@@ -94,15 +97,17 @@ def _paint(panel: Panel, painter: QPainter, size: QSizeF) -> None:
         painter.end()
 
 
-def picture(panel: Panel, scale: float = SCALE) -> QImage:
-    """The figure as an image, `scale` pixels a logical pixel, with the run's name in its metadata."""
+def picture(panel: Panel, scale: float = SCALE, zoom: float = 1.0) -> QImage:
+    """The figure as an image, `scale` pixels for each of its layout, with the run's name in its metadata."""
     size = _size(panel)
     image = QImage(QSize(round(size.width() * scale), round(size.height() * scale)), QImage.Format.Format_ARGB32)
     painter = QPainter(image)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.scale(scale, scale)
     _paint(panel, painter, size)
-    dots = round(LOGICAL_DPI * scale / METRES_PER_INCH)  # its size on paper; before it is painted, texts would grow
+    dots = round(
+        LOGICAL_DPI * scale / zoom / METRES_PER_INCH
+    )  # its size on paper; before it is painted, texts would grow
     image.setDotsPerMeterX(dots)
     image.setDotsPerMeterY(dots)
     for name, text in about(panel).items():
@@ -131,16 +136,16 @@ def _title(panel: Panel) -> str:
     return plain_line(title, LONGEST_TITLE)  # XML has no control characters
 
 
-def png_bytes(panel: Panel, scale: float = SCALE) -> bytes:
-    """The figure as PNG, `scale` pixels a logical pixel."""
+def png_bytes(panel: Panel, scale: float = SCALE, zoom: float = 1.0) -> bytes:
+    """The figure as PNG, `scale` pixels for each of its layout."""
     data = QByteArray()
     buffer = QBuffer(data)
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    picture(panel, scale).save(buffer, "PNG")  # type: ignore[call-overload]
+    picture(panel, scale, zoom).save(buffer, "PNG")  # type: ignore[call-overload]
     return bytes(data.data())
 
 
-def svg_bytes(panel: Panel) -> bytes:
+def svg_bytes(panel: Panel, zoom: float = 1.0) -> bytes:
     """The figure as SVG; lines and text are vectors, heatmaps are embedded images."""
     size = _size(panel)
     data = QByteArray()
@@ -149,7 +154,7 @@ def svg_bytes(panel: Panel) -> bytes:
     generator = QSvgGenerator(QSvgGenerator.SvgVersion.Svg11)  # the other version draws beyond the axes: it cannot clip
     generator.setOutputDevice(buffer)
     generator.setResolution(panel.logicalDpiX())  # axes are drawn for this resolution; another shrinks them
-    generator.setSize(size.toSize())
+    generator.setSize((size * zoom).toSize())
     generator.setViewBox(QRectF(0, 0, size.width(), size.height()))
     generator.setTitle(_title(panel))
     painter = QPainter(generator)
@@ -157,7 +162,7 @@ def svg_bytes(panel: Panel) -> bytes:
     return bytes(data.data()).replace(SMOOTH, CRISP)
 
 
-def pdf_bytes(panel: Panel) -> bytes:
+def pdf_bytes(panel: Panel, zoom: float = 1.0) -> bytes:
     """The figure as one PDF page of its own size."""
     size, dpi = _size(panel), panel.logicalDpiX()
     data = QByteArray()
@@ -167,10 +172,11 @@ def pdf_bytes(panel: Panel) -> bytes:
     writer.setResolution(dpi)
     writer.setTitle(_title(panel))
     writer.setCreator("inspector")
-    inches = QSizeF(size.width() / dpi, size.height() / dpi)
+    inches = QSizeF(size.width() * zoom / dpi, size.height() * zoom / dpi)
     page = QPageSize(inches, QPageSize.Unit.Inch, "figure", QPageSize.SizeMatchPolicy.ExactMatch)
     writer.setPageLayout(QPageLayout(page, QPageLayout.Orientation.Portrait, QMarginsF(0, 0, 0, 0)))
     painter = QPainter(writer)
+    painter.scale(zoom, zoom)
     _paint(panel, painter, size)
     return bytes(data.data())
 

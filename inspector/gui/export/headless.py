@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from inspector.gui.export.panels_of import Filled
     from inspector.gui.panel.base import Panel
 
-SIZE = (1200, 760)
 PLAIN = Look()
 
 
@@ -100,7 +99,7 @@ def staged(opened: Capture | LogView, at: ViewAt, look: Look = PLAIN) -> Iterato
     panel_key = key_of(at.panel)
     check_frame(opened.frames, at.frame)
     with look.applied():
-        stage = Stage(as_window(opened), look.size or SIZE, look.theme)
+        stage = Stage(as_window(opened), look.laid_out, look.theme)
         try:
             panel = stage.panel(panel_key, at=at)
             if look.size is not None:
@@ -158,13 +157,13 @@ def write_figure(panel: Panel, target: Path, *, damaged: bool, look: Look = PLAI
 
     if (why := why_nothing(panel, damaged=damaged)) is not None:
         raise why
-    figure = figure_bytes(panel, target, look.scale)
+    figure = figure_bytes(panel, target, look.scale, look.zoom)
     lost = summary(damage_in(panel))
     if lost and not damaged:
         raise DamagedError(f"{panel.title} shows damaged data: {lost}")
     if lost:  # once more, since some damage may have been found only while it was painted
         panel.redraw()
-        figure = figure_bytes(panel, target, look.scale)
+        figure = figure_bytes(panel, target, look.scale, look.zoom)
     write_atomically(target, figure)
     if numbers:
         save_data(panel, target.with_suffix(f".{numbers}"))

@@ -18,6 +18,10 @@ COLOURS = ("light", "dark", "paper")
 LOGICAL_DPI = 96
 """Logical pixels of an inch, by which a size in mm or inches is turned into pixels."""
 PER_UNIT = {"": 1.0, "px": 1.0, "mm": LOGICAL_DPI / 25.4, "cm": LOGICAL_DPI / 2.54, "in": float(LOGICAL_DPI)}
+SIZE = (1200, 760)
+"""Logical pixels of a panel for which no size was asked."""
+USUAL = 9.0
+"""Points for which panels are laid out."""
 SMALLEST, LARGEST = (160, 120), 8000
 """Logical pixels (width, height) below which no panel can be read, and the most of either."""
 FONTS, RESOLUTIONS = (4.0, 40.0), (36, 1200)
@@ -31,7 +35,9 @@ class Look:
     Attributes:
         size: (width, height) of the picture in logical pixels of 1/96 inch; None: that of a panel of 1200 × 760.
         colours: "light", "dark" or "paper".
-        font: points of its texts, 0 for the system's.
+        font: points of its texts (of titles and axes; legends have a ninth less), 0 for the system's. Everything else,
+            margins and lines too, has the size that belongs to it: a figure is laid out for texts of USUAL points, in a
+            room that is larger by as much as its own are smaller.
         dpi: pixels an inch of a PNG and of an animation.
     """
 
@@ -48,11 +54,25 @@ class Look:
             raise CaptureError(f"A font of {self.font:g} points cannot be used; {FONTS[0]:g} to {FONTS[1]:g} can.")
         if not RESOLUTIONS[0] <= self.dpi <= RESOLUTIONS[1]:
             raise CaptureError(f"{self.dpi} dots an inch cannot be used; {RESOLUTIONS[0]} to {RESOLUTIONS[1]} can.")
+        width, height = self.laid_out
+        if width < SMALLEST[0] or height < SMALLEST[1] or max(width, height) > LARGEST:
+            raise CaptureError(f"Texts of {self.font:g} points and a figure of this size do not fit together.")
+
+    @property
+    def zoom(self) -> float:
+        """By how much everything is larger than it is laid out."""
+        return self.font / USUAL if self.font else 1.0
+
+    @property
+    def laid_out(self) -> tuple[int, int]:
+        """(width, height) in pixels of the layout."""
+        width, height = self.size or SIZE
+        return round(width / self.zoom), round(height / self.zoom)
 
     @property
     def scale(self) -> float:
-        """Pixels for each logical pixel."""
-        return self.dpi / LOGICAL_DPI
+        """Pixels for each pixel of the layout."""
+        return self.dpi / LOGICAL_DPI * self.zoom
 
     @property
     def theme(self) -> Theme:
@@ -64,14 +84,14 @@ class Look:
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """Texts of panels that are made meanwhile have the font. Only for a process without a window."""
+        """Texts of panels that are made meanwhile have the usual size. Only for a process without a window."""
         from PySide6.QtGui import QFont
         from PySide6.QtWidgets import QApplication
 
         before = QApplication.font()
         if self.font:
             font = QFont(before)
-            font.setPointSizeF(self.font)
+            font.setPointSizeF(USUAL)
             QApplication.setFont(font)
         try:
             yield

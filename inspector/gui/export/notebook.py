@@ -61,7 +61,7 @@ def shown_figure(opened: Capture | LogView, at: ViewAt, look: Look) -> ShownFigu
         if (why := why_nothing(panel, damaged=True)) is not None:
             raise why
         getattr(panel, "complete", lambda: None)()
-        png, svg = png_bytes(panel, look.scale), svg_bytes(panel)
+        png, svg = png_bytes(panel, look.scale, look.zoom), svg_bytes(panel, look.zoom)
         try:
             numbers = {name: np.asanyarray(array).copy() for name, array in numbers_of(panel).arrays.items()}
         except CaptureError:  # a page of texts

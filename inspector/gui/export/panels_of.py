@@ -25,7 +25,7 @@ def panels_of(capture: Capture, frame: int = -1) -> list[Filled]:
     """The panels that have something to show of a frame, in the order of the window's tabs."""
     found = []
     for key, kind in ordered():
-        if key == PAGE:
+        if key == PAGE or kind.asks_first:
             continue
         names = tuple(channel.name for channel in kind.choose(filled(capture, kind.accepts, frame)))
         if names:

@@ -54,6 +54,8 @@ class Panel(PanelInWords, SameInAll):
     shows: ClassVar[tuple[str, ...]] = ()
     """Keys of the quantities computed by default whose channels are shown here: while the panel is visible, they are
     computed before others."""
+    asks_first: ClassVar[bool] = False
+    """Whether it shows nothing before a person has asked for something: it is no figure of a capture."""
     needs_height: ClassVar[int] = 180
     """Pixels of height below which the figure scrolls instead of shrinking."""
 

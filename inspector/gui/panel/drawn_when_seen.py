@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QDockWidget
 
 from inspector.gui.panel.key_moves import KeyMoves
+from inspector.gui.widgets.theme import Theme, repolish
 
 TURN_MS = 1
 """With 0 Qt would post an event, which comes before those of keys, mouse and timers."""
@@ -19,6 +21,13 @@ class DrawnWhenSeen(KeyMoves):
     """Whether something has changed since it was drawn."""
     _in_turn = False
     """Whether it is on screen, and drawn after the events that have come."""
+
+    _undressed: Theme | None = None
+    """The colours that it was given and does not have yet."""
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours, at once."""
+        raise NotImplementedError
 
     def redraw(self) -> None:
         """Draw the capture as it is now; clears `stale`."""
@@ -42,8 +51,31 @@ class DrawnWhenSeen(KeyMoves):
         before, self.on_screen = self.on_screen, on_screen
         if not on_screen:
             self.stale |= before
-        elif self.stale:
+            return
+        self.dress_now()
+        if self.stale:
             self.redraw()
+
+    def dress(self, theme: Theme) -> None:
+        """Other colours: at once, or behind others as soon as it is on screen, asked for or `dress_now` is called."""
+        self._undressed = theme
+        if self.on_screen:
+            self.dress_now()
+
+    def dress_now(self) -> None:
+        """The colours that it was given while it was behind others, if it was."""
+        theme, self._undressed = self._undressed, None
+        if theme is not None:
+            repolish(self.dock or self)
+            self.set_theme(theme)
+
+    @property
+    def dock(self) -> QDockWidget | None:
+        """The dock that holds it, with its bar of controls."""
+        held = self.parentWidget()
+        while held is not None and not isinstance(held, QDockWidget):
+            held = held.parentWidget()
+        return held
 
     def draw_in_turn(self, place: int = 0) -> None:
         """It is on screen, and what it shows next is drawn after the events that have come, since what was done before

@@ -20,6 +20,7 @@ OPEN_ONE = (
     "This run is of many sequences, and what belongs to a single one is not computed in it: open one "
     "(double-click it in Sequences)."
 )
+NOTHING = "This run has nothing of it."
 STATE = "h"
 """Signal under which a whole recurrence that was seen and is not shown is reported."""
 
@@ -104,7 +105,12 @@ def why_empty(panel: Concerned) -> tuple[list[str], bool]:
         reasons = [*reasons, rest.partly]
     if offer and rest.needed.why and not said:
         said = [rest.needed.why]
-    return [*reasons, *said], bool(rest.offered) or (offer and not (rest.present or rest.waiting))
+    offered = bool(rest.offered) or (offer and not (rest.present or rest.waiting))
+    told = [*reasons, *said]
+    capture = panel.capture
+    if not told and not offered and panel.shows and capture is not None and capture.stop is not None:
+        told = [NOTHING]
+    return told, offered
 
 
 def _missing(panel: Concerned) -> tuple[list[str], bool]:

@@ -31,14 +31,14 @@ DRAWN, LISTED = 3, 60
 """Tracks that are drawn, and listed, at most."""
 WAIT_MS, POLL_MS = 350, 60
 """Milliseconds after the last letter that was typed before it is searched for, and between looks for results."""
-HEADINGS = ("r", "delay", "by chance", "in")
+HEADINGS = ("in", "r", "delay", "by\nchance")
 TIPS = (
+    "The layer",
     "Correlation of the match (0 or 1) at step t with the value at t + delay; of a head, with the weight that key t is "
     "given by the query `delay` steps later",
     "Steps from the match to the value with which |r| is largest",
     "The |r| that the best of this channel exceeds in one of twenty shifts of the match around the sequence; NaN: the "
     "sequence is too short to say",
-    "Channel",
 )
 WAITING = "Type what to look for: a text (\\n is a line break), a regular expression, or steps (12-20, 40)."
 
@@ -61,6 +61,7 @@ class Ask(Panel):
     hint = "Where a text stands in the sequence, and which units, gates and heads track it. Needs states or attention."
     shows = ("attention/maps", "states", "scans", "gates")
     needs_height = 300
+    asks_first = True
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
@@ -76,7 +77,7 @@ class Ask(Panel):
         self.parts = QSplitter()
         self.parts.addWidget(self.table)
         self.parts.addWidget(self.figure)
-        self.parts.setSizes([420, 580])
+        self.parts.setSizes([480, 520])
         return self.parts
 
     def build(self) -> None:
@@ -212,13 +213,18 @@ class Ask(Panel):
             Rows(
                 [self.name_of(one) for one in self.listed],
                 HEADINGS,
-                [(round(one.r, 4), float(one.delay), chance[one.channel], one.channel) for one in self.listed],
+                [(self.place_of(one), round(one.r, 4), float(one.delay), chance[one.channel]) for one in self.listed],
                 TIPS,
             )
         )
         for plot in self.plots:
             plot.step_axis.set_names(self.step_names())
         self._draw()
+
+    def place_of(self, one: Track) -> str:
+        """The layer that it belongs to."""
+        channel = self.capture.channels.get(one.channel) if self.capture is not None else None
+        return channel.place if channel is not None else ""
 
     def name_of(self, one: Track) -> str:
         """A unit of a state or gate, or a head."""

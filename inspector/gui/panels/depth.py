@@ -7,27 +7,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
+from PySide6.QtGui import QResizeEvent
 
+from inspector.gui.panel.arranged import Arranged, Cell, is_wide
 from inspector.gui.panel.base import Panel, measured
 from inspector.gui.panel.exact import exact
 from inspector.gui.panel.labelled import row_of, rows_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis, ValueAxis, style_axis
-from inspector.gui.widgets.bare_plot import BarePlot
 from inspector.gui.widgets.centred import LEAST, about_zero, is_centred
 from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.quantise import LOGARITHMIC, levels_of
 from inspector.gui.widgets.source import glance, overview_of
-from inspector.gui.widgets.stepplot import curve, logarithm, title_from_left
+from inspector.gui.widgets.stepplot import curve, logarithm
 from inspector.gui.widgets.theme import Theme
+from inspector.gui.widgets.titled_plot import TitledPlot
 from inspector.gui.widgets.view import View
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
 SHAPES = (("statistic", "layer"), ("layer",), ("step", "layer"), ("statistic", "module"))
-UNBOUNDED = 16_777_215.0
 SIZE = "root mean square"
 """The statistic of a module's gradients that is drawn: norms grow with the number of parameters."""
 FEW, MOST_MODULES, MOST_ROWS = 8, 12, 24
@@ -36,15 +37,13 @@ ROW = 135
 """Layers and modules up to which every one is named on the axis, and lines of the readout."""
 
 
-class LayerPlot(BarePlot):
+class LayerPlot(TitledPlot):
     """A plot over layers (or modules), the lowest on the left, on a logarithmic or a plain axis."""
 
     def __init__(self, *, log: bool, over: str = "layer", named: int = FEW) -> None:
         axes = {"left": LogAxis() if log else ValueAxis()}
         super().__init__(viewBox=View(), axisItems=axes)
         self.over, self.named, self.log, self.centred = over, named, log, False
-        title_from_left(self)
-        self.hideButtons()
         self.getAxis("left").setWidth(52)
         self.getAxis("bottom").enableAutoSIPrefix(False)
         self.line = curve_of()
@@ -59,7 +58,7 @@ class LayerPlot(BarePlot):
         self.line.setSymbolBrush(pg.mkBrush(theme.series[0]))
         self.line.setSymbolPen(None)
 
-    def show(self, values: Array) -> None:
+    def draw(self, values: Array) -> None:
         """Draw a value for each layer; NaN is a gap."""
         shown = values if np.isfinite(values).any() else values[:0]
         self.line.setData(np.arange(len(shown)), shown)
@@ -119,13 +118,13 @@ class Depth(Panel):
         return name.startswith("layers:")
 
     def build(self) -> None:
-        """Three small plots in a row, the map under them."""
-        self.top = self.figure.addLayout(row=0, col=0, colspan=2)
+        """Three small plots in a row, those of the parameters and the map under them."""
+        self.top = pg.GraphicsLayout()
+        self.top.layout.setContentsMargins(0, 0, 0, 0)
         self.gradient, self.ratio, self.rms = LayerPlot(log=True), LayerPlot(log=True), LayerPlot(log=False)
         for column, plot in enumerate((self.gradient, self.ratio, self.rms)):
             self.top.addItem(plot, row=0, col=column)
         self.parameters = LayerPlot(log=True, over="module", named=MOST_MODULES)
-        self.top.addItem(self.parameters, row=1, col=0, colspan=3)
         self.low, self.high = curve(self.theme, 0, width=0.6), curve(self.theme, 0, width=0.6)
         self.band = pg.FillBetweenItem(self.low, self.high)
         for item in (self.band, self.low, self.high):
@@ -135,10 +134,31 @@ class Depth(Panel):
         self.ratio.addItem(self.bars)
         self.ratio.addItem(self.one, ignoreBounds=True)
         self.ratio.line.hide()
-        self.row = MapRow(self.figure, 1, self.steps, self.theme, label="layer")
-        self.figure.ci.layout.setRowStretchFactor(0, 3)
-        self.figure.ci.layout.setRowStretchFactor(1, 2)
+        self.row = MapRow(self.figure, 0, self.steps, self.theme, label="layer")
+        self.arranged = Arranged(self.figure, [self.top, self.parameters, self.row.plot, self.row.bar])
         self.plots = [self.row.plot]
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Another form of the panel: another layout."""
+        super().resizeEvent(event)
+        if self.state == "figure" and not self.over.on:
+            self._arrange()
+
+    def _arrange(self) -> None:
+        """Rows of what there is; in a wide panel the parameters stand beside the map, so that it is in view."""
+        above = any(self.of(dims, log=log) is not None for dims in SHAPES[:2] for log in (True, False))
+        drawn, below = self.of(SHAPES[2]) is not None, self.of(SHAPES[3]) is not None
+        beside = below and drawn and is_wide(self.width(), self.height())
+        cells: dict[Any, Cell] = {self.top: (0, 0, 1, 3)} if above else {}
+        row = len(cells)
+        if below:
+            cells[self.parameters] = (row, 0, 1, 1 if beside else 3)
+        if drawn:
+            row, column = (row, 1) if beside else (row + below, 0)
+            cells |= {self.row.plot: (row, column, 1, 1 if beside else 2), self.row.bar: (row, 2, 1, 1)}
+        rows = 1 + max((cell[0] for cell in cells.values()), default=0)
+        if self.arranged.place(cells, [1] * rows, (2, 3, 0)):
+            self.figure.setMinimumHeight(ROW * rows)
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
@@ -174,8 +194,7 @@ class Depth(Panel):
         self._draw_size(self.of(("layer",), log=False))
         self._draw_parameters(self.of(("statistic", "module")))
         self._draw_map(self.of(("step", "layer")))
-        shapes = (("statistic", "layer"), ("statistic", "module"), ("step", "layer"))
-        self.figure.setMinimumHeight(ROW * sum(self.of(dims) is not None for dims in shapes))
+        self._arrange()
 
     def _begin(self, plot: LayerPlot, channel: Channel | None) -> Array | None:
         plot.setVisible(channel is not None)
@@ -184,7 +203,7 @@ class Depth(Panel):
         plot.centred = is_centred([channel])
         plot.name_layers(channel.labels.get(channel.dims[-1], ()))
         unit = "" if channel.unit == "1" else f", {channel.unit}"
-        plot.setTitle(f"{channel.title}{unit}".replace("<", "&lt;"), color=self.theme.text, size="9pt")
+        plot.title_in(self.theme.text, f"{channel.title}{unit}")
         return self.values(channel)
 
     def _draw_gradient(self, channel: Channel | None) -> None:
@@ -195,7 +214,7 @@ class Depth(Panel):
         x = np.arange(len(mean))
         for item in (self.band, self.low, self.high):
             item.setVisible(not self.differs)  # ratios of quantiles are not a band
-        self.gradient.show(mean)
+        self.gradient.draw(mean)
         self.low.setData(x, low)
         self.high.setData(x, high)
         self.gradient.fit(mean, low, high)
@@ -219,20 +238,17 @@ class Depth(Panel):
     def _draw_size(self, channel: Channel | None) -> None:
         values = self._begin(self.rms, channel)
         if values is not None:
-            self.rms.show(values)
+            self.rms.draw(values)
             self.rms.fit(values, np.zeros(1))
 
     def _draw_parameters(self, channel: Channel | None) -> None:
         values = self._begin(self.parameters, channel)
         if values is not None and channel is not None:
             (sizes,) = rows_of(channel, logarithm(values), SIZE)
-            self.parameters.show(sizes)
+            self.parameters.draw(sizes)
             self.parameters.fit(sizes)
 
     def _draw_map(self, channel: Channel | None) -> None:
-        for item in (self.row.plot, self.row.bar):
-            item.setVisible(channel is not None)
-        self.figure.ci.layout.setRowMaximumHeight(1, 0 if channel is None else UNBOUNDED)
         if channel is None:
             return
         assert self.capture is not None

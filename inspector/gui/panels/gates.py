@@ -17,15 +17,13 @@ from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.pins import cells_of, pins_of
 from inspector.gui.widgets.axes import ValueAxis, style_axis
-from inspector.gui.widgets.bare_plot import BarePlot
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.numbers import fixed
 from inspector.gui.widgets.pin_cells import PinCells
-from inspector.gui.widgets.plain_text import escaped
 from inspector.gui.widgets.source import glance
-from inspector.gui.widgets.stepplot import title_from_left
 from inspector.gui.widgets.theme import Theme
+from inspector.gui.widgets.titled_plot import TitledPlot
 from inspector.gui.widgets.view import View
 from inspector.records import Channel
 
@@ -33,6 +31,8 @@ Array = npt.NDArray[Any]
 SATURATION = ("left", "right", "graded")
 MOST_ROWS = 6
 SCATTER, LEAST_HEIGHT = 220, 220
+NARROW = SCATTER + 230
+"""Pixels of width below which a map has too little room beside the scatter."""
 BESIDE = SCATTER + 2 * 250
 """Pixels of width from which two columns of maps, each with its axis and colour bar, can be read."""
 """Pixels of width that the scatter needs, and of height where maps stand beside each other."""
@@ -74,9 +74,7 @@ class Gates(Panel):
         self.pin_cells: dict[Any, PinCells] = {}
         self.arranged: Arranged | None = None
         axes = {s: ValueAxis(s) for s in ("left", "bottom")}
-        self.scatter = BarePlot(viewBox=View(both=True), axisItems=axes)
-        title_from_left(self.scatter)
-        self.scatter.hideButtons()
+        self.scatter = TitledPlot(viewBox=View(both=True), axisItems=axes)
         self.scatter.setXRange(0, 1, padding=0.04)
         self.scatter.setYRange(0, 1, padding=0.04)
         self.scatter.setAspectLocked(False)
@@ -136,21 +134,26 @@ class Gates(Panel):
         self._arrange()
 
     def _arrange(self) -> None:
-        """A column of maps, in a wide panel two; the scatter at the right."""
+        """A column of maps, in a wide panel two; the scatter at the right, in a narrow panel below them."""
         beside = self.width() >= BESIDE and is_wide(self.width(), self.height())
         columns = 2 if len(self.rows) > 1 and beside else 1
         high = -(-len(self.rows) // columns)
-        cells: dict[Any, Cell] = {self.scatter: (0, 2 * columns, max(1, high), 1)}
+        narrow = self.width() < NARROW
+        cells: dict[Any, Cell] = {self.scatter: (high, 0, 1, 2) if narrow else (0, 2 * columns, max(1, high), 1)}
         for at, row in enumerate(self.rows):
             line, column = at % high, at // high
             cells |= {row.plot: (line, 2 * column, 1, 1), row.bar: (line, 2 * column + 1, 1, 1)}
             last = line == high - 1 or at == len(self.rows) - 1
             row.plot.getAxis("bottom").setStyle(showValues=last)
             row.plot.getAxis("bottom").showLabel(last)
-        if self.arranged is not None and self.arranged.place(cells, [1] * high, [*([3, 0] * columns), 0]):
-            for column in (2, 4):
-                self.figure.ci.layout.setColumnMinimumWidth(column, SCATTER if column == 2 * columns else 0)
-            self.figure.setMinimumHeight(LEAST_HEIGHT if columns > 1 else self.needs_height)
+        rows = [1] * high + [2] * narrow
+        if self.arranged is not None and self.arranged.place(cells, rows, [*([3, 0] * columns), 0]):
+            needed = self.needs_height + SCATTER * narrow
+            self.figure.setMinimumHeight(LEAST_HEIGHT if columns > 1 else needed)
+        square = min(self.height(), self.width() // 4)  # both of its axes are shares from 0 to 1
+        for column in (2, 4):
+            here = column == 2 * columns and not narrow
+            self.figure.ci.layout.setColumnMinimumWidth(column, max(SCATTER, square) if here else 0)
 
     def resizeEvent(self, event: Any) -> None:
         """Another form of the panel: another layout."""
@@ -190,11 +193,11 @@ class Gates(Panel):
         self.key_lines.clear()
         self.dots, self.moves = [], []
         title = (
-            "saturation; line: from the original run"
+            ["saturation; line: from the original run"]
             if self.differs
-            else f"saturation, a dot a unit{self.basis(gates)}"
+            else ["saturation, a dot a unit", self.basis(gates)]
         )
-        self.scatter.setTitle(title, color=self.theme.text, size="9pt")
+        self.scatter.title_in(self.theme.text, *title)
         for index, channel in enumerate(gates):
             before, after = self.before_and_after(channel)
             if after is None:
@@ -214,7 +217,7 @@ class Gates(Panel):
         known = self.capture.channels if self.capture is not None else {}
         methods = [known[f"{gate.name}/saturation"].method for gate in gates if f"{gate.name}/saturation" in known]
         rests = next((method.partition("; ")[2] for method in methods), "")
-        return f"<br>{escaped(rests)}" if rests else ""
+        return rests
 
     def _draw_moves(self, before: Array, after: Array, colour: str) -> pg.PlotDataItem:
         """A line from where each unit was, for those that moved."""

@@ -74,7 +74,8 @@ class States(Panel):
         """(unit, its values) of what is drawn."""
         pins_of(self.looking).changed.connect(self.draw_if_seen)
         self.steps.changed.connect(self._in_view)
-        self.trace.addItem(pg.InfiniteLine(0, angle=0, pen=pg.mkPen(self.theme.grid)), ignoreBounds=True)
+        self.zero = pg.InfiniteLine(0, angle=0, pen=pg.mkPen(self.theme.grid))
+        self.trace.addItem(self.zero, ignoreBounds=True)
         self.plots = [self.row.plot, self.trace]
         self.pin_cells = PinCells(self.row.plot)
         self._order: npt.NDArray[np.intp] | None = None
@@ -84,6 +85,7 @@ class States(Panel):
         """Other colours."""
         self.row.set_theme(theme)
         self.banded.set_theme(theme)
+        self.zero.setPen(pg.mkPen(theme.grid))
         super().set_theme(theme)
 
     def _chosen(self, name: str) -> None:

@@ -9,10 +9,8 @@ import numpy.typing as npt
 import pyqtgraph as pg
 
 from inspector.gui.widgets.axes import LogAxis, ValueAxis, style_axis
-from inspector.gui.widgets.bare_plot import BarePlot
-from inspector.gui.widgets.plain_text import escaped
-from inspector.gui.widgets.stepplot import title_from_left
 from inspector.gui.widgets.theme import Theme
+from inspector.gui.widgets.titled_plot import TitledPlot
 from inspector.gui.widgets.view import View
 
 Array = npt.NDArray[Any]
@@ -26,9 +24,7 @@ class Distribution:
 
     def __init__(self, theme: Theme) -> None:
         self.log = False
-        self.plot = BarePlot(viewBox=View(), axisItems={"left": ValueAxis(whole=True)})
-        title_from_left(self.plot)
-        self.plot.hideButtons()
+        self.plot = TitledPlot(viewBox=View(), axisItems={"left": ValueAxis(whole=True)})
         self.bars = pg.BarGraphItem(x=[0], height=[0], width=0.1)
         self.mean, self.chosen = pg.InfiniteLine(angle=90), pg.InfiniteLine(angle=90)
         self.marks = pg.ScatterPlotItem(symbol="t", size=10, pen=None)
@@ -73,7 +69,7 @@ class Distribution:
         self.marks.setData(x=at, y=np.full(len(at), 0.94 * top))
         self.plot.vb.setXRange(float(edges[0]), float(edges[-1]), padding=0.02)
         self.plot.vb.setYRange(0, top, padding=0)
-        self.plot.setTitle(escaped(title), color=self.theme.text, size="9pt")
+        self.plot.title_in(self.theme.text, title)
 
     def placed(self, values: Array) -> Array:
         """Where values lie along the axis."""

@@ -9,11 +9,9 @@ import numpy.typing as npt
 import pyqtgraph as pg
 
 from inspector.gui.widgets.axes import LogAxis, ValueAxis, style_axis
-from inspector.gui.widgets.bare_plot import BarePlot
 from inspector.gui.widgets.legend import Legend
-from inspector.gui.widgets.plain_text import escaped
-from inspector.gui.widgets.stepplot import title_from_left
 from inspector.gui.widgets.theme import Theme
+from inspector.gui.widgets.titled_plot import TitledPlot
 from inspector.gui.widgets.view import View
 
 Array = npt.NDArray[Any]
@@ -24,9 +22,7 @@ class LogHistogram:
     """Bars of counts over log10; `mark` is a vertical line, named above the bars."""
 
     def __init__(self, theme: Theme, *, label: str, bottom: str) -> None:
-        self.plot = BarePlot(viewBox=View(), axisItems={"bottom": LogAxis("bottom"), "left": ValueAxis(whole=True)})
-        title_from_left(self.plot)
-        self.plot.hideButtons()
+        self.plot = TitledPlot(viewBox=View(), axisItems={"bottom": LogAxis("bottom"), "left": ValueAxis(whole=True)})
         self.bars = pg.BarGraphItem(x=[0], height=[0], width=0.1)
         self.line, self.sample = pg.InfiniteLine(angle=90), pg.PlotDataItem()
         self.legend = Legend(self.plot)
@@ -60,4 +56,4 @@ class LogHistogram:
         self.legend.addItem(self.sample, name, self.line)
         self.plot.vb.setXRange(edges[0], edges[-1], padding=0.02)
         self.plot.vb.setYRange(0, max(1, int(counts.max())) * 1.15, padding=0)
-        self.plot.setTitle(escaped(title), color=self.theme.text, size="9pt")
+        self.plot.title_in(self.theme.text, title)

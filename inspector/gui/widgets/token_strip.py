@@ -63,6 +63,8 @@ class TokenStrip(InWords, QWidget):
         self._pointed = False
         self._awaited = False
         """Whether the cursor is at a step that the sequence has not come to yet."""
+        self._before: tuple[tuple[str, ...], int, int] | None = None
+        """(names, steps, left edge) of the run before, while another one comes to as many steps."""
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("The sequence, step by step")
@@ -104,6 +106,8 @@ class TokenStrip(InWords, QWidget):
         """Other tokens, or more of them; without names the steps are numbered."""
         if names is self._names and steps == self._steps:
             return
+        if steps < self._steps and self._before is None:
+            self._before = tuple(self._names), self._steps, self._left
         both = min(len(names), len(self._names))  # more of the same, or another run of it, which begins anew
         goes_on = tuple(names[:both]) == tuple(self._names[:both]) and (both > 0 or steps >= self._steps)
         self._names, self._steps = names, steps
@@ -115,9 +119,27 @@ class TokenStrip(InWords, QWidget):
             sizes = np.full(steps, metrics.horizontalAdvance(str(max(0, steps - 1))) + 8, np.int64)
         self._edges = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
         self._left = min(self._left, max(0, int(self._edges[-1]) - self.width()))
+        if self._runs_again():
+            return
         if self._awaited or not goes_on:  # one that only grows stays where the user has scrolled it to
             self._bring_into_view(self.cursor_.position.step)
         self.update()
+
+    def _runs_again(self) -> bool:
+        """Whether this is the run before once more, as far as it has come: it is scrolled to where that was."""
+        if self._before is None:
+            return False
+        names, steps, left = self._before
+        both = min(len(names), len(self._names))
+        if tuple(self._names[:both]) != names[:both] or (bool(names) != bool(self._names) and self._steps):
+            self._before, self._awaited = None, True
+            return False
+        self._left = min(left, max(0, int(self._edges[-1]) - self.width()))
+        self._awaited = False
+        if self._steps >= steps:
+            self._before = None
+        self.update()
+        return True
 
     def set_values(
         self,
@@ -246,6 +268,7 @@ class TokenStrip(InWords, QWidget):
 
     def _follow(self, new: Position, old: Position) -> None:
         if new.step != old.step:
+            self._before = None
             self._bring_into_view(new.step)
             value_changed(self)
         self.update()
@@ -340,6 +363,7 @@ class TokenStrip(InWords, QWidget):
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Scroll along the sequence."""
         delta = event.angleDelta().x() or event.angleDelta().y()
+        self._before = None
         self._left = min(max(0, self._left - delta), max(0, int(self._edges[-1]) - self.width()))
         self.update()
 

@@ -7,10 +7,9 @@ import numpy.typing as npt
 import pyqtgraph as pg
 
 from inspector.gui.widgets.axes import LogAxis, ValueAxis, style_axis
-from inspector.gui.widgets.bare_plot import BarePlot
 from inspector.gui.widgets.legend import Legend
-from inspector.gui.widgets.stepplot import title_from_left
 from inspector.gui.widgets.theme import Theme
+from inspector.gui.widgets.titled_plot import TitledPlot
 from inspector.gui.widgets.view import View
 
 Floats = npt.NDArray[np.float64]
@@ -24,9 +23,7 @@ class TwoDistributions:
     def __init__(self, theme: Theme) -> None:
         self.log = False
         axes = {side: ValueAxis(side) for side in ("left", "bottom")}
-        self.plot = BarePlot(viewBox=View(), axisItems=axes)
-        title_from_left(self.plot)
-        self.plot.hideButtons()
+        self.plot = TitledPlot(viewBox=View(), axisItems=axes)
         self.outlines = [pg.PlotDataItem(stepMode="center", fillLevel=0) for _ in range(2)]
         for outline in self.outlines:
             self.plot.addItem(outline)
@@ -46,7 +43,7 @@ class TwoDistributions:
             fill.setAlpha(FILLED)
             outline.setPen(pg.mkPen(colour, width=1.6))
             outline.setBrush(pg.mkBrush(fill))
-        self.plot.setTitle(self._title, color=theme.text, size="9pt")
+        self.plot.title_in(theme.text, self._title)
 
     def show(
         self, edges: Floats, shares: tuple[Floats, Floats], names: tuple[str, str], label: str, *, log: bool

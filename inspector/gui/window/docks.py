@@ -7,16 +7,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QSize, Qt, QTimer
-from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QTabBar, QTabWidget, QWidget
+from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QTabWidget, QWidget
 
 from inspector.gui.state.settings import LAYOUT_VERSION, Settings
-from inspector.gui.widgets.plain_text import tooltip
 from inspector.gui.widgets.theme import LIGHT, Theme
 from inspector.gui.window.dock_title import Do, DockBar
+from inspector.gui.window.panel_tabs import PanelTabs
 from inspector.gui.window.panels_on_demand import PanelPlace, Panels
 from inspector.gui.window.screen import fit
-from inspector.gui.window.tab_tips import TabTips
 
 if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
@@ -26,6 +24,8 @@ NARROW = 1360
 """Width of a window below which the bars at the sides are narrower, so that all tabs are visible."""
 NARROWEST, MOST_SHARE = 180, 0.19
 """Pixels of the left bar at least, and its part of the window's width at most."""
+MOST_FOR_PINS = 0.3
+"""Part of the window's width that the numbers under the cursor and at pins get at most."""
 SQUEEZED = 124
 """Pixels of a bar that is as narrow as it can be."""
 PAGE = "overview"
@@ -48,6 +48,8 @@ class Docking:
         self.seen: set[str] = set()
         """Keys of the panels that are on screen, on top of the others in their tabs."""
         self.enlarged = ""
+        self._without_pins = 0
+        """Width of the bar at the right before pins needed a wider one; 0 where none does."""
         self._hidden: list[QDockWidget] = []
         self._heights: list[tuple[QDockWidget, int]] = []
         self._first = QByteArray()
@@ -59,7 +61,7 @@ class Docking:
         """Started where docks have moved: Qt has made other tab bars then, whose tabs have no colours yet."""
         self._arranged = False
         """Whether the docks have their places: while they get them each is visible for a moment."""
-        self._tips = TabTips(self._told, window)
+        self.tabs = PanelTabs(window)
         self._pager = QTimer(window, interval=0, singleShot=True)
         self._pager.timeout.connect(self._settle_page)
         self._widener = QTimer(window, interval=0, singleShot=True)
@@ -138,7 +140,7 @@ class Docking:
 
     def settle(self, panels: Panels, settings: Settings) -> None:
         """The first arrangement, or the remembered one."""
-        self._panels = panels
+        self._panels = self.tabs.panels = panels
         self._arrange(panels.kinds)
         self._first = self.window.saveState(LAYOUT_VERSION)
         remembered = settings.layout()
@@ -267,36 +269,15 @@ class Docking:
             bar = dock.titleBarWidget()
             if isinstance(bar, DockBar):
                 bar.set_theme(theme)
+        self.tabs.colour(theme)
 
     # -- tabs
 
     def label_tabs(self) -> None:
-        """A tab's tooltip describes its panel, and the tab is pale where this run has nothing for it.
-
-        A title is in the bar of a dock only where no tab shows it.
-        """
-        panels = self._panels
-        if panels is None:
-            return
-        titled = {kind.title: key for key, kind in panels.kinds.items()}
-        tabbed = set()
-        for bar in self._tab_bars():
-            bar.installEventFilter(self._tips)  # of one that has it already nothing changes
-            for i in range(bar.count()):
-                if bar.tabText(i) not in titled:
-                    continue
-                key = titled[bar.tabText(i)]
-                tabbed.add(key)
-                nothing = panels.source is not None and not panels.has_data(key) and not panels.expects(key)
-                bar.setTabToolTip(i, tooltip(panels.kinds[key].hint))
-                bar.setTabTextColor(i, QColor(self._theme.muted if nothing else self._theme.text))
+        """Describe and colour the tabs; a title is in the bar of a dock only where no tab shows it."""
+        tabbed = self.tabs.label()
         for key, dock_bar in self.bars.items():
             dock_bar.title.setVisible(key not in tabbed or self.docks[key].isFloating())
-
-    def _told(self, title: str) -> str:
-        """What the panel of a title is for, and the formulas of what it shows."""
-        keys = [key for key, kind in self._panels.kinds.items() if kind.title == title] if self._panels else []
-        return self._panels.told(keys[0]) if keys and self._panels is not None else ""
 
     def raise_useful(self) -> None:
         """Where the panel on top of a group of tabs is empty, one that is not comes to the top.
@@ -375,15 +356,25 @@ class Docking:
             docks, widths = zip(*squeezed, strict=True)
             self.window.resizeDocks(list(docks), list(widths), Qt.Orientation.Horizontal)
 
-    def _tab_bars(self) -> list[QTabBar]:
-        bars = [bar for bar in self.window.findChildren(QTabBar) if bar.parent() is self.window and bar.isVisible()]
-        return sorted(bars, key=lambda bar: bar.y())
+    def make_room_for_pins(self, needed: int) -> None:
+        """The bar at the right is as wide as columns of pins need, within a part of the window; without pins (0) it is
+        as wide as it was before."""
+        dock = self.docks["numbers"]
+        wanted = min(needed, int(MOST_FOR_PINS * self.window.width()))
+        if dock.isFloating() or not dock.isVisible() or (needed and wanted <= dock.width()):
+            return
+        if needed:
+            self._without_pins = self._without_pins or dock.width()
+        else:
+            wanted, self._without_pins = self._without_pins, 0
+        if wanted:
+            self.window.resizeDocks([dock], [wanted], Qt.Orientation.Horizontal)
 
     def _hide_ghosts(self) -> None:
         """Tab bars that Qt leaves where a group of docks was before a layout was restored."""
         titles = {dock.windowTitle() for dock in self.docks.values()}
         seen: set[tuple[str, ...]] = set()
-        for bar in self._tab_bars():
+        for bar in self.tabs.bars():
             names = tuple(bar.tabText(i) for i in range(bar.count()))
             ghost = not names or names in seen or not set(names) <= titles
             seen.add(names)

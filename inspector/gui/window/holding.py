@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QInputDialog
 
 from inspector.capture import CaptureError, add_note, notes
+from inspector.gui.dialogs.text_dialog import ask_for_text
 from inspector.gui.state.pins import pins_of
 from inspector.gui.window.parts import Parts
 from inspector.records import STEP_DOMAIN, Note, Noted
@@ -91,8 +91,8 @@ class Holding(QObject):
         if about is None or self.window.session.capture is None:
             self._write("")
             return
-        text, agreed = QInputDialog.getMultiLineText(self.window, "Note", f"About {about.words}:")
-        if agreed and text.strip():
+        text = ask_for_text(self.window, "Note", f"About {about.words}:")
+        if text.strip():
             self._write(text)
 
     def _write(self, text: str) -> None:

@@ -8,10 +8,14 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from PySide6.QtWidgets import QMenu
+
 from inspector.capture.regular import is_there
+from inspector.gui.dialogs.dialogs import name_of
 from inspector.gui.dialogs.palette import Command, Palette, commands_of
 from inspector.gui.dialogs.preferences import FIELDS
 from inspector.gui.widgets.plain_text import token
+from inspector.gui.window.named_layouts import KEPT
 from inspector.gui.window.preferences import show_preferences
 from inspector.gui.window.reading import show_documentation
 from inspector.records import STEP_DOMAIN
@@ -37,6 +41,7 @@ def named(window: Asking) -> Iterator[Command]:
     """Everything that has a name now."""
     yield from _panels(window)
     yield from commands_of(window.menu_actions)
+    yield from _layouts(window)
     yield from _samples(window)
     yield from _quantities(window)
     for name, about in FIELDS.items():
@@ -50,6 +55,14 @@ def _panels(window: Asking) -> Iterator[Command]:
     for key, dock in window.docks.items():
         hint = kinds[key].hint if key in kinds else ""
         yield Command(dock.windowTitle(), "Panel", partial(window.stops.show, key), hint)
+
+
+def _layouts(window: Asking) -> Iterator[Command]:
+    """The layouts that were saved by name, and what saves and removes them."""
+    menu = window.findChild(QMenu, KEPT)
+    for action in menu.actions() if isinstance(menu, QMenu) else ():
+        if action.isEnabled() and not action.isSeparator():
+            yield Command(f"Layouts: {name_of(action)}", "Action", action.trigger, "Window ▸ Layouts")
 
 
 def _samples(window: Asking) -> Iterator[Command]:

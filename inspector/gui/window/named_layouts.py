@@ -26,6 +26,7 @@ class NamedLayouts:
     def __init__(self, window: Asking) -> None:
         self._window = window
         self.menu = QMenu("&Layouts", window)
+        self.menu.setObjectName(KEPT)
         self.menu.aboutToShow.connect(self.fill)
         self.fill()
 

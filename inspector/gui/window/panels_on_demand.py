@@ -79,6 +79,7 @@ class Panels(Mapping[str, "Panel"]):
             raise KeyError(f"The panel {key!r} could not be made; the log says why.")
         if not self.make(key):
             return self[key]
+        self._made[key].dress_now()
         if self._made[key].stale:  # whoever asks for it may look at what it shows
             self._made[key].redraw()
         return self._made[key]

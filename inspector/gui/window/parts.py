@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QSizePolicy, QToolBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QSizePolicy, QToolBar, QVBoxLayout, QWidget
 
 from inspector.gui.state.cursor import Cursor
 from inspector.gui.state.session import Session
@@ -19,7 +19,8 @@ from inspector.gui.window.comparing.compare_bar import CompareBar
 from inspector.gui.window.comparing.comparison_pane import ComparisonPane
 from inspector.gui.window.compute_menu import ComputeMenu
 from inspector.gui.window.damage_bar import DamageBar
-from inspector.gui.window.docks import SIDE, Docking
+from inspector.gui.window.docks import AT_FIRST_HIDDEN, SIDE, Docking
+from inspector.gui.window.dressing import Dressing
 from inspector.gui.window.first_frame import wanted_theme
 from inspector.gui.window.frame_bar import FrameBar
 from inspector.gui.window.input_bar import InputBar
@@ -49,7 +50,7 @@ class Parts(QMainWindow):
         self.panels = Panels(self.looking)
         self.menu_actions: list[QAction] = []
         """Every action of the menus, for the palette."""
-        self.docking = Docking(self)
+        self.docking, self.dressing = Docking(self), Dressing(self, self.panels)
         self.compute_menu = ComputeMenu(settings, self)
         self.setWindowTitle("inspector")
         self.setObjectName("window")
@@ -109,6 +110,8 @@ class Parts(QMainWindow):
         self.docking.add("log", "Log", self.log, SIDE.BottomDockWidgetArea)
         self.comparison = ComparisonPane()
         self.docking.add("comparison", "Comparison", self.comparison, SIDE.BottomDockWidgetArea)
+        for key in AT_FIRST_HIDDEN:  # also while no panel is there yet
+            self.docks[key].hide()
 
     @property
     def docks(self) -> dict[str, QDockWidget]:
@@ -167,15 +170,9 @@ class Parts(QMainWindow):
         self.apply_theme(wanted_theme(self.settings))
 
     def apply_theme(self, theme: Theme) -> None:
-        """Other colours everywhere."""
+        """Other colours everywhere; panels behind others get them one after the other, or when they are seen."""
         self.theme = theme
-        application = QApplication.instance()
-        assert isinstance(application, QApplication)
-        theme.apply(application)
-        self.setStyleSheet(theme.style())
+        self.dressing.begin(theme)
         for part in (self.damage, self.rebuilt, self.sequences, self.timeline, self.comparison):
             part.set_theme(theme)
-        for panel in self.panels.made.values():
-            panel.set_theme(theme)
         self.docking.set_theme(theme)
-        self.docking.label_tabs()

@@ -222,6 +222,8 @@ class Readout(QTableWidget):
         self.setAlternatingRowColors(True)
         self.setShowGrid(False)
         self.verticalHeader().setMinimumSectionSize(22)
+        self.needs = 0
+        """Pixels of width that the columns of pins need; 0 without pins."""
 
     def show_pins(self, pins: Sequence[Pin], *, fixed: bool) -> None:
         """A column for each pin, right of that of the cursor."""
@@ -257,9 +259,11 @@ class Readout(QTableWidget):
                 item.setFont(plain if value else bold)
         header = self.horizontalHeader()
         needed = [max(self.sizeHintForColumn(at) + 6, header.sectionSizeHint(at)) for at in range(self.columnCount())]
-        widths = [min(WIDEST, max(50, width)) for width in needed[1:]]
+        widest = WIDEST if len(needed) > 2 else min(WIDEST, self.viewport().width() // 2)  # longer ones wrap
+        widths = [min(widest, max(50, width)) for width in needed[1:]]
         for column, width in enumerate(widths, start=1):
             self.horizontalHeader().resizeSection(column, width)
+        self.needs = BESIDE_PINS + sum(widths) + self.width() - self.viewport().width() if len(widths) > 1 else 0
         if len(widths) > 1:
             self.horizontalHeader().resizeSection(0, max(BESIDE_PINS, self.viewport().width() - sum(widths)))
         self.resizeRowsToContents()

@@ -1,0 +1,59 @@
+"""The tabs of panels: what each is for, and pale where the run that is shown has nothing for it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QMainWindow, QTabBar
+
+from inspector.gui.widgets.plain_text import tooltip
+from inspector.gui.widgets.theme import LIGHT, Theme
+from inspector.gui.window.panels_on_demand import Panels
+from inspector.gui.window.tab_tips import TabTips
+
+
+class PanelTabs:
+    """The bars of tabs that Qt makes for docks of `window` that share a place."""
+
+    def __init__(self, window: QMainWindow) -> None:
+        self.panels: Panels | None = None
+        self._window = window
+        self._theme = LIGHT
+        self._pale: set[str] = set()
+        self._tips = TabTips(self._told, window)
+
+    def bars(self) -> list[QTabBar]:
+        """Those that are visible, from top to bottom."""
+        bars = self._window.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly)
+        return sorted((bar for bar in bars if bar.isVisible()), key=lambda bar: bar.y())
+
+    def label(self) -> set[str]:
+        """Describe every tab, and colour it; returns the keys of the panels that have one."""
+        panels = self.panels
+        tabbed = self._tabs()
+        for bar, place, key in tabbed:
+            assert panels is not None
+            bar.installEventFilter(self._tips)  # of one that has it already nothing changes
+            bar.setTabToolTip(place, tooltip(panels.kinds[key].hint))
+            nothing = panels.source is not None and not panels.has_data(key) and not panels.expects(key)
+            (self._pale.add if nothing else self._pale.discard)(key)
+        self.colour(self._theme)
+        return {key for _, _, key in tabbed}
+
+    def colour(self, theme: Theme) -> None:
+        """The colours of a theme for the names of tabs."""
+        self._theme = theme
+        for bar, place, key in self._tabs():
+            bar.setTabTextColor(place, QColor(theme.muted if key in self._pale else theme.text))
+
+    def _tabs(self) -> list[tuple[QTabBar, int, str]]:
+        """Each tab of a panel: its bar, its place in it, and the key of the panel."""
+        titled = {kind.title: key for key, kind in self.panels.kinds.items()} if self.panels is not None else {}
+        tabs = ((bar, place) for bar in self.bars() for place in range(bar.count()))
+        return [(bar, i, titled[bar.tabText(i)]) for bar, i in tabs if bar.tabText(i) in titled]
+
+    def _told(self, title: str) -> str:
+        """What the panel of a title is for, and the formulas of what it shows."""
+        panels = self.panels
+        keys = [key for key, kind in panels.kinds.items() if kind.title == title] if panels is not None else []
+        return panels.told(keys[0]) if keys and panels is not None else ""
