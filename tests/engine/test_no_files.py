@@ -13,7 +13,8 @@ from inspector.engine.errors import InputError, Unsupported
 from inspector.engine.inputs.text import read_vocabulary
 from inspector.engine.model.subject import Subject
 from inspector.engine.model.training_log import read_history
-from inspector.engine.opening.open_subject import import_file, read_checkpoint
+from inspector.engine.opening.open_subject import import_file
+from inspector.engine.opening.read_checkpoint import read_checkpoint
 from inspector.engine.registries import INPUTS
 from inspector.records import InputSpec
 

@@ -16,7 +16,7 @@ from made_checkpoints import CANARY, MAKES, model, weights
 
 from inspector.engine.errors import InputError
 from inspector.engine.opening.checkpoint_matching import fit
-from inspector.engine.opening.open_subject import read_checkpoint
+from inspector.engine.opening.read_checkpoint import read_checkpoint
 
 PATIENCE = 8.0
 MOST_MEMORY = 1 << 30

@@ -47,7 +47,7 @@ def test_the_speaker_encoder_opens_runs_and_every_panel_shows_it(tmp_path: Path,
     import soundfile
 
     from inspector.engine.opening.checkpoint_matching import fit
-    from inspector.engine.opening.open_subject import read_checkpoint
+    from inspector.engine.opening.read_checkpoint import read_checkpoint
 
     subject = encoder()
     report, plan = fit(subject.model, read_checkpoint(path), path)

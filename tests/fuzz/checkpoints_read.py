@@ -12,7 +12,7 @@ from inspector.engine.contracts import State
 from inspector.engine.errors import InputError
 from inspector.engine.opening.checkpoint_files import read_and_hashed
 from inspector.engine.opening.checkpoint_matching import fit
-from inspector.engine.opening.open_subject import loader_of, read_checkpoint
+from inspector.engine.opening.read_checkpoint import loader_of, read_checkpoint
 from inspector.engine.opening.weights_alone.open_weights import open_weights
 
 torch.set_num_threads(1)

@@ -168,7 +168,7 @@ def numpy_step(form: dict[str, Any], held: dict[str, np.ndarray], x: np.ndarray,
 
 
 def test_weights_are_read_without_a_model(tmp_path: Path) -> None:
-    from inspector.engine.opening.open_subject import read_checkpoint
+    from inspector.engine.opening.read_checkpoint import read_checkpoint
 
     model = graph("LSTM")
     state = read_checkpoint(saved(model, tmp_path / "rnn.onnx"))

@@ -8,7 +8,7 @@ import importlib.util
 import inspect
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +18,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from inspector.capture.regular import in_words, is_a_folder, open_regular, path_of, regular_stat
+from inspector.capture.regular import in_words, is_a_folder, path_of, regular_stat
 from inspector.engine.contracts import Loader, State
 from inspector.engine.devices.present import checked
 from inspector.engine.errors import InputError, ModelError, model_error
@@ -31,11 +31,18 @@ from inspector.engine.opening.checkpoint_matching import fit
 from inspector.engine.opening.hugging_face.description import is_model_folder
 from inspector.engine.opening.hugging_face.folder_subject import open_folder
 from inspector.engine.opening.programs import open_program
-from inspector.engine.opening.refused_formats import by_content, by_name
+from inspector.engine.opening.read_checkpoint import (
+    checkpoints_in,
+    few,
+    known_suffixes,
+    loader_of,
+    loader_of_folder,
+    read_checkpoint,
+)
+from inspector.engine.opening.refused_formats import by_name
 from inspector.engine.opening.user_code import UserCode
 from inspector.engine.opening.weights_alone.open_weights import open_weights
 from inspector.engine.opening.weights_alone.tensors_alone import tensors_alone
-from inspector.engine.registries import LOADERS
 from inspector.engine.wording import a_class
 from inspector.records import CheckpointReport, Load, Place, counted
 from inspector.workspace.samples import OWN, Sample, find_sample, list_samples
@@ -165,9 +172,9 @@ def _weights_alone(subject: str) -> Path | None:
     if not subject or not os.path.lexists(path):
         return None
     if is_a_folder(path):
-        held = _checkpoints_in(path)
-        return path if _loader_of_folder(path) is not None else path / held[0] if len(held) == 1 else None
-    return path if path.suffix.lower() in _suffixes() or _begins_as_checkpoint(path) else None
+        held = checkpoints_in(path)
+        return path if loader_of_folder(path) is not None else path / held[0] if len(held) == 1 else None
+    return path if path.suffix.lower() in known_suffixes() or _begins_as_checkpoint(path) else None
 
 
 def checkpoint_at(path: Path) -> Path:
@@ -250,7 +257,7 @@ def _unknown(subject: str) -> str:
     if is_a_folder(subject):
         return _folder(Path(subject))
     names = ", ".join(sample.name for sample in list_samples()) or "none installed"
-    if suffix in _suffixes():
+    if suffix in known_suffixes():
         return f"There is no file {subject}; a checkpoint holds weights: name the model too, file.py:callable."
     foreign = by_name(Path(subject))
     if foreign is not None:
@@ -262,24 +269,12 @@ def _unknown(subject: str) -> str:
 
 def _folder(path: Path) -> str:
     """Why a folder is not a subject, and what to give in its place."""
-    held = _checkpoints_in(path_of(path))
+    held = checkpoints_in(path_of(path))
     if held:
-        with_it = f"--checkpoint {path / held[0]}" if len(held) == 1 else f"one of {_few(held)} as --checkpoint"
+        with_it = f"--checkpoint {path / held[0]}" if len(held) == 1 else f"one of {few(held)} as --checkpoint"
         many = counted(len(held), "checkpoint")
         return f"{path} is a folder with {many}; name the model, file.py:callable, and {with_it}."
     return f"{path} is a folder; name the file in it that makes the model, and the callable: file.py:callable."
-
-
-def _checkpoints_in(path: Path) -> list[str]:
-    """Names of the files of a folder that end as checkpoints do."""
-    try:
-        return sorted(one.name for one in path.iterdir() if one.suffix.lower() in _suffixes() and one.is_file())
-    except OSError:
-        return []
-
-
-def _few(names: Sequence[str], most: int = 6) -> str:
-    return ", ".join(names[:most]) + (" …" if len(names) > most else "")
 
 
 def _import_sample(sample: Sample, code: UserCode | None) -> ModuleType:
@@ -368,76 +363,6 @@ def _callables(module: ModuleType) -> str:
         if not name.startswith("_") and callable(value) and getattr(value, "__module__", "") == module.__name__
     ]  # fmt: skip
     return ", ".join(names[:12]) or "no classes or functions of its own"
-
-
-def read_checkpoint(path: Path) -> State:
-    """The tensors in a checkpoint, by the first loader that knows it. Raises InputError."""
-    return loader_of(path).load(path)
-
-
-def loader_of(path: Path) -> Loader:
-    """The first loader that knows a file or folder. Raises InputError."""
-    folder = _loader_of_folder(path) if path.is_dir() else None
-    if folder is not None:
-        return folder
-    head = _head(path)
-    if not head:
-        raise InputError(f"{path.name} is empty; expected a checkpoint.")
-    for key in _loaders(path):
-        loader = LOADERS[key]
-        if loader.sniff(path, head) and not (_is_ours(key) and _only_by_name(key, path, head)):
-            return loader
-    foreign = by_content(path, head) or by_name(path)
-    if foreign is not None:
-        raise InputError(f"{path.name} is {foreign.what}, {foreign.advice}.")
-    raise InputError(f"{path.name} is not a checkpoint of a known format; there are {', '.join(_suffixes())}.")
-
-
-def _loader_of_folder(path: Path) -> Loader | None:
-    """The loader of a checkpoint that is a folder; None where it is a folder of something else."""
-    able = (LOADERS[key] for key in _loaders(path) if getattr(LOADERS[key], "folders", False))
-    return next((loader for loader in able if loader.sniff(path, b"")), None)
-
-
-def _loaders(path: Path) -> list[str]:
-    """The keys of all loaders, those first that name the file's suffix, and of these those of other packages."""
-    suffix = path.suffix.lower()
-    return sorted(LOADERS, key=lambda key: (suffix not in LOADERS[key].suffixes, _is_ours(key)))
-
-
-def _is_ours(key: str) -> bool:
-    return LOADERS.origin(key).startswith(f"{LOADERS.package}.")
-
-
-def _only_by_name(key: str, path: Path, head: bytes) -> bool:
-    """Whether a file that begins like something else is recognised by its name alone:
-    a GGUF file named .safetensors."""
-    foreign = by_content(path, head)
-    if foreign is None or path.suffix.lower() in foreign.suffixes or foreign.loader == key:
-        return False
-    return not LOADERS[key].sniff(path.with_suffix(""), head)
-
-
-def _suffixes() -> tuple[str, ...]:
-    return tuple(suffix for _, loader in LOADERS.items() for suffix in loader.suffixes)
-
-
-def _head(path: Path) -> bytes:
-    """The first 4096 bytes. Raises InputError."""
-    if path.is_dir():
-        held = _checkpoints_in(path)
-        one = (
-            f"the checkpoint in it is {path / held[0]}" if len(held) == 1 else f"the checkpoints in it are {_few(held)}"
-        )
-        raise InputError(f"{path} is a folder; {one if held else 'there is no checkpoint in it'}.")
-    try:
-        with open_regular(path) as file:
-            return file.read(4096)
-    except FileNotFoundError:
-        raise InputError(f"There is no checkpoint {path}.") from None
-    except (OSError, ValueError) as problem:
-        why = in_words(problem) if isinstance(problem, OSError) else problem
-        raise InputError(f"{path} cannot be read: {why}.") from None
 
 
 def places(model: nn.Module) -> tuple[Place, ...]:

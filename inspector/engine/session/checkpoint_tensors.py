@@ -16,7 +16,8 @@ from torch import Tensor
 
 from inspector.engine.analyses.tensor_statistics import difference, summary
 from inspector.engine.errors import InputError
-from inspector.engine.opening.open_subject import checkpoint_at, read_checkpoint
+from inspector.engine.opening.open_subject import checkpoint_at
+from inspector.engine.opening.read_checkpoint import read_checkpoint
 from inspector.engine.opening.weights_alone.gate_blocks import gate_blocks
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.errors import CancelledError, InputError
-from inspector.engine.opening.open_subject import read_checkpoint
+from inspector.engine.opening.read_checkpoint import read_checkpoint
 from inspector.records import ParameterChange, ParameterChanges
 
 PREFIXES = ("module.", "_orig_mod.", "model.")

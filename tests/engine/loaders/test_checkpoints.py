@@ -16,7 +16,8 @@ from torch import nn
 
 from inspector.engine.errors import InputError
 from inspector.engine.opening.checkpoint_matching import fit
-from inspector.engine.opening.open_subject import open_subject, read_checkpoint
+from inspector.engine.opening.open_subject import open_subject
+from inspector.engine.opening.read_checkpoint import read_checkpoint
 from inspector.records import Load
 
 

@@ -13,7 +13,7 @@ from torch import nn
 
 from inspector.engine.errors import InputError
 from inspector.engine.opening.checkpoint_matching import fit
-from inspector.engine.opening.open_subject import loader_of, read_checkpoint
+from inspector.engine.opening.read_checkpoint import loader_of, read_checkpoint
 
 
 def model() -> nn.Module:

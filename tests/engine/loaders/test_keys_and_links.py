@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 
 from inspector.engine.errors import InputError
 from inspector.engine.model.pickle_opcodes import never_ends, takes_room
-from inspector.engine.opening.open_subject import read_checkpoint
+from inspector.engine.opening.read_checkpoint import read_checkpoint
 
 WEIGHTS = {"0.weight": torch.ones(2, 3), "0.bias": torch.zeros(2)}
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from inspector.engine.errors import InputError
-from inspector.engine.opening.open_subject import read_checkpoint
+from inspector.engine.opening.read_checkpoint import read_checkpoint
 
 HEAD = b"MATLAB 7.3 MAT-file, Platform: GLNXA64, Created on: Tue Nov 24 12:00:00 2026 HDF5 schema 1.00 ."
 

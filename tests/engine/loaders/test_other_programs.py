@@ -19,7 +19,7 @@ from torch import nn
 
 import inspector
 from inspector.engine.errors import InputError
-from inspector.engine.opening.open_subject import read_checkpoint
+from inspector.engine.opening.read_checkpoint import read_checkpoint
 
 Array = npt.NDArray[Any]
 W, U, T = 3, 4, 6

@@ -14,7 +14,8 @@ from torch import nn
 import inspector
 from inspector.engine.errors import InputError
 from inspector.engine.opening.checkpoint_matching import fit
-from inspector.engine.opening.open_subject import open_subject, read_checkpoint
+from inspector.engine.opening.open_subject import open_subject
+from inspector.engine.opening.read_checkpoint import read_checkpoint
 from inspector.engine.session.service import Service
 from inspector.records import CheckpointReport, Failure, Load, Loaded, Mismatch, RunStart, report
 from inspector.records.bounds import encoded

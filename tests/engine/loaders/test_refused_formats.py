@@ -11,7 +11,7 @@ import torch
 
 from inspector.engine.contracts import State
 from inspector.engine.errors import InputError
-from inspector.engine.opening.open_subject import read_checkpoint
+from inspector.engine.opening.read_checkpoint import read_checkpoint
 from inspector.engine.registries import LOADERS
 
 

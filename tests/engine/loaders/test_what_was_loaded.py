@@ -23,7 +23,8 @@ from inspector.diagnosis.report.about import about
 from inspector.engine.errors import InputError
 from inspector.engine.model.pickle_opcodes import could_allocate
 from inspector.engine.opening.checkpoint_files import read_and_hashed
-from inspector.engine.opening.open_subject import open_subject, read_checkpoint
+from inspector.engine.opening.open_subject import open_subject
+from inspector.engine.opening.read_checkpoint import read_checkpoint
 from inspector.records import CheckpointReport, Load, RunStop, decode, encode
 from inspector.records.report import to_meta
 

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from inspector.engine.opening.checkpoint_matching import fit
-from inspector.engine.opening.open_subject import read_checkpoint
+from inspector.engine.opening.read_checkpoint import read_checkpoint
 
 
 class Model(nn.Module):

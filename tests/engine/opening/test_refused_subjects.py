@@ -9,7 +9,8 @@ import torch
 
 from inspector.engine.errors import InputError
 from inspector.engine.opening.checkpoint_matching import fit
-from inspector.engine.opening.open_subject import open_subject, read_checkpoint
+from inspector.engine.opening.open_subject import open_subject
+from inspector.engine.opening.read_checkpoint import read_checkpoint
 from inspector.records import Load
 
 

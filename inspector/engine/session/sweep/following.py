@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from inspector.engine.errors import InputError
-from inspector.engine.opening.open_subject import loader_of
+from inspector.engine.opening.read_checkpoint import loader_of
 from inspector.engine.session.sweep.frames import Identity, key_of
 from inspector.engine.session.sweep.identity import identity, size_and_time
 

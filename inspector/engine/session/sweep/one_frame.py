@@ -13,7 +13,8 @@ from inspector.capture import CaptureError
 from inspector.engine.errors import CancelledError, InputError, ModelError
 from inspector.engine.model.subject import Batch, to_device
 from inspector.engine.opening.checkpoint_matching import fit
-from inspector.engine.opening.open_subject import Opened, open_subject, read_checkpoint
+from inspector.engine.opening.open_subject import Opened, open_subject
+from inspector.engine.opening.read_checkpoint import read_checkpoint
 from inspector.engine.opening.user_code import UserCode
 from inspector.engine.pipeline import RunOptions, perform, run_start
 from inspector.engine.pipeline.batches import batch_of_spec, make_batch

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inspector.engine.errors import InputError
-from inspector.engine.opening.open_subject import loader_of
+from inspector.engine.opening.read_checkpoint import loader_of
 from inspector.engine.session.sweep.name_numbers import natural, numbers_in_names
 from inspector.records import counted
 

@@ -14,7 +14,8 @@ from inspector.capture import Writer
 from inspector.capture.regular import is_there, path_of
 from inspector.engine.analyses.tensor_statistics import BINS, difference, summary
 from inspector.engine.errors import InputError
-from inspector.engine.opening.open_subject import Opened, checkpoint_at, read_checkpoint
+from inspector.engine.opening.open_subject import Opened, checkpoint_at
+from inspector.engine.opening.read_checkpoint import read_checkpoint
 from inspector.engine.pipeline import Recording, RunOptions
 from inspector.engine.session.weights.cells import cells, dtype_name, pages
 from inspector.engine.session.weights.parts import Part, Tensors, parts_of
