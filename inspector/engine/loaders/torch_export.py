@@ -29,7 +29,7 @@ from inspector.engine.registries import LOADERS
 MEMBERS = ("model_weights_config.json", "serialized_exported_program.json")
 """Files of a program, of this release's and of earlier ones' archives."""
 COMPILED = "holds a program compiled by AOTInductor, machine code without a graph; open the program that it was made of"
-CHECKPOINT = "{} is a program of torch.export, not a checkpoint; open it as the model, without one."
+CHECKPOINT = "{} is a program of torch.export, not a checkpoint; open it as the model."
 
 
 class TorchExport:
