@@ -71,7 +71,7 @@ def test_a_fault_that_is_planted_is_found_and_kept(tmp_path: Path) -> None:
         "--seconds",
         "60",
         "--executions",
-        "4000",
+        "1500",
         "--plain",
     ]
     command = [sys.executable, "-c", PLANTED, str(RUN.with_name("drive.py")), "records", *options]
