@@ -72,7 +72,11 @@ def open_subject(load: Load, code: UserCode | None = None) -> Opened:
                 return only
             subject, own = _without_code(weights, load, is_folder=folder is not None)
         except (InputError, ModelError) as problem:
-            if (only := _tensors(weights, load, problem)) is None:
+            try:
+                only = _tensors(weights, load, problem)
+            except InputError:  # neither a model nor a checkpoint: the first reason says more
+                only = None
+            if only is None:
                 raise
             return only
         folder = weights
