@@ -113,7 +113,10 @@ def _weights(path: Path, load: Load, *, is_folder: bool) -> tuple[Subject, Check
     try:
         return _tensors(path, load) or _without_code(path, load, is_folder=is_folder)
     except (InputError, ModelError) as problem:
-        only = _tensors(path, load, problem)
+        try:
+            only = _tensors(path, load, problem)
+        except InputError:  # neither a model nor a checkpoint: the first reason says more
+            only = None
         if only is None:
             raise
         return only
