@@ -105,7 +105,7 @@ def test_the_horizon_is_said_in_words(a_capture: Path) -> None:
         stage.close()
 
 
-@pytest.mark.parametrize("key", ORDER)
+@pytest.mark.parametrize("key", [key for key in ORDER if key != "weights"])  # whose captures have nothing else
 def test_figures_and_numbers_as_files(a_capture: Path, tmp_path: Path, key: str) -> None:
     with open_capture(a_capture) as capture:
         stage = Stage(capture, (700, 420))
