@@ -20,6 +20,9 @@ def main() -> int:
 
 def _show_at_once() -> None:
     """The window is wanted: its card is shown before the commands are imported, where Qt can be."""
+    from inspector.gui.runtime.signals import end_at_once
+
+    end_at_once()
     try:
         from inspector.gui.window.first_frame import import_behind_it
     except ImportError:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from inspector.capture.appending import PAGE_FILES
 from inspector.capture.connection import Connection, check_files
+from inspector.capture.control import FOLDER as CONTROL
 from inspector.capture.layout import INDEX, PACKED_SUFFIX, SUFFIX, CaptureError, page_file
 from inspector.capture.private import private_file
 from inspector.capture.regular import in_words, open_regular
@@ -62,6 +63,31 @@ def pack(path: Path | str, to: Path | str | None = None, *, overwrite: bool = Fa
         finally:
             partial.unlink(missing_ok=True)
     return target
+
+
+def copy_capture(path: Path, target: Path) -> None:
+    """Copy the capture at `path`, as it is now, into a new folder, which gets its name once it is whole.
+
+    A run may be writing it: the index is a consistent copy, and pages are copied after it. Raises CaptureError.
+    """
+    if os.path.lexists(target):
+        raise CaptureError(f"{target} exists already; choose another name.")
+    partial = target.with_name(f".{target.name[:40]}-{secrets.token_hex(4)}")
+    try:
+        partial.mkdir(mode=0o700)
+        _copy_index(path / INDEX, partial / INDEX)
+        shutil.copytree(path, partial, ignore=_not_copied, dirs_exist_ok=True)
+        partial.rename(target)
+    except (OSError, shutil.Error) as problem:
+        why = in_words(problem) if getattr(problem, "strerror", None) else "some of its files could not be copied"
+        raise CaptureError(f"Cannot save to {target}: {why}.") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _not_copied(_folder: str, names: list[str]) -> list[str]:
+    """The index, which is copied apart, and what windows ask of the training that writes it."""
+    return [name for name in names if name.startswith(INDEX) or name == CONTROL]
 
 
 def _add(archive: zipfile.ZipFile, path: Path) -> None:

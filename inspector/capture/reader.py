@@ -147,6 +147,11 @@ class Capture(ComputedPages, InACell):
         """Whether another machine writes it, or wrote it, so that its process is not found here."""
         return any(isinstance(mark, str) and is_elsewhere(mark) for _, mark in self._lease)
 
+    @property
+    def was_replaced(self) -> bool:
+        """Whether another capture has taken the place of this one, under its name, since it was opened."""
+        return self._index is not None and not self._index.gone() and self._index.replaced()
+
     def _index_replaced(self) -> bool:
         if self._index is None:
             return False

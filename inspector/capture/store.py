@@ -155,7 +155,7 @@ class Store:
         records = [part for record in records for part in (split(record) if isinstance(record, Page) else (record,))]
         if not self.begun:
             self._early += records
-            if not any(map(_counts, records)):
+            if not any(map(counts, records)):
                 return
             records, self._early = self._early, []
             self._replace(records)
@@ -320,7 +320,7 @@ class Store:
             rows.index.execute("PRAGMA journal_mode=DELETE")
 
 
-def _counts(record: Any) -> bool:
+def counts(record: Any) -> bool:
     """Whether a record justifies a capture: numbers, or the end of a run that had none."""
     return isinstance(record, Page) or (isinstance(record, RunStop) and record.status == "done")
 

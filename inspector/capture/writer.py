@@ -14,8 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from inspector.capture.exchanging import can_exchange, free_name_beside, remove_unused, take_place
 from inspector.capture.layout import CaptureError
-from inspector.capture.store import Store
+from inspector.capture.store import Store, counts
 from inspector.capture.target import check_target
 from inspector.records import Log, Page, RunStart, counted
 
@@ -42,16 +43,18 @@ class Writer:
     """The one writer of a capture folder. Also a context manager.
 
     With `overwrite` a capture may exist at `path` already. It stays unchanged until this run has its first page, or is
-    done without any; if neither happens, nothing was changed (`begun` is False). `block=True` waits when the disk is
-    slower than the run; `block=False` (inside a user's training loop) drops pages instead, counts them in `dropped`
-    and notes the count in the log: never descriptions or findings. `again=True` adds to the capture of the run `start`,
-    which has ended: channels of existing frames. Raises CaptureError from the constructor, and from `write`,
-    `flush` and `close` once writing has failed; what was committed before stays readable.
+    done without any; if neither happens, nothing was changed (`begun` is False). With `whole` too it stays until this
+    run has ended, which is written to `beside` until then, and takes its place when it is closed. `block=True` waits
+    when the disk is slower than the run; `block=False` (inside a user's training loop) drops pages instead, counts them
+    in `dropped` and notes the count in the log: never descriptions or findings. `again=True` adds to the capture of the
+    run `start`, which has ended: channels of existing frames. Raises CaptureError from the constructor, and from
+    `write`, `flush` and `close` once writing has failed; what was committed before stays readable.
     """
 
     def __init__(
-        self, path: Path | str, start: RunStart, *, overwrite: bool = False, block: bool = True, again: bool = False
-    ) -> None:
+        self, path: Path | str, start: RunStart, *, overwrite: bool = False, block: bool = True, again: bool = False,
+        whole: bool = False,
+    ) -> None:  # fmt: skip
         self.path = Path(path)
         self.block = block
         self.dropped = 0
@@ -61,9 +64,15 @@ class Writer:
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._closed = False
         self._patience = FIRST_SECONDS
+        self.beside: Path | None = None
+        """Where this run is written until it takes the place of another; else None."""
+        self._counts = False
         replaces = False if again else check_target(self.path, overwrite)
+        target = self.path.absolute()
+        if replaces and whole and can_exchange(target.parent):
+            replaces, self.beside = False, free_name_beside(target)
         try:
-            self._store = Store(self.path, start, replaces=replaces, again=again)
+            self._store = Store(self.beside or self.path, start, replaces=replaces, again=again)
         except (OSError, sqlite3.Error, ValueError) as problem:
             raise CaptureError(_explain(self.path, problem, "")) from None
         self._thread = threading.Thread(target=self._work, name="capture-writer", daemon=True)
@@ -77,8 +86,8 @@ class Writer:
 
     @property
     def begun(self) -> bool:
-        """Whether the folder has this run's capture; with `overwrite` it has the one before at first."""
-        return self._store.begun
+        """Whether the folder has this run's capture, or gets it; with `overwrite` it has the one before at first."""
+        return self._store.begun if self.beside is None else self._counts
 
     def write(self, record: Any) -> None:
         """Queue one record. Raises CaptureError when writing has failed."""
@@ -90,6 +99,7 @@ class Writer:
         if size and not self._reserve(size):
             self.dropped += 1
             return
+        self._counts = self._counts or counts(record)
         self._queue.put(record)
 
     def _reserve(self, size: int) -> bool:
@@ -127,6 +137,10 @@ class Writer:
         self._thread.join()
         if self.error is not None:
             raise self.error
+        if self.beside is not None and self._counts:
+            take_place(self.beside, self.path.absolute())
+        elif self.beside is not None:
+            remove_unused(self.beside)
 
     def _work(self) -> None:
         waiting: list[threading.Event] = []
@@ -150,7 +164,10 @@ class Writer:
             action()
         except Exception as problem:  # noqa: BLE001 - without this thread the run would wait for space forever
             kept = "what was committed before is still readable there"
-            kept = kept if self.begun else "the capture that was there is unchanged"
+            if self.beside is not None:
+                kept = f"the capture that was there is unchanged, and what was committed is in {self.beside.name}"
+            elif not self.begun:
+                kept = "the capture that was there is unchanged"
             told = problem if isinstance(problem, CaptureError) else CaptureError(_explain(self.path, problem, kept))
             with self._room:
                 self.error = self.error or told

@@ -33,6 +33,7 @@ from inspector.cli.view_options import colours_in, steps_of, view_options
 from inspector.cli.watch import watch
 from inspector.cli.weights import weights
 from inspector.records import ViewAt
+from inspector.transport.parent_link import end_with_window
 from inspector.transport.terminal import complain, say_details
 from inspector.version import __version__
 from inspector.workspace.trainings import find_training, path_or_training
@@ -75,8 +76,10 @@ def cli(ctx: click.Context, python: str | None, new_window: bool, debug: bool) -
 
 
 def _window(paths: list[str], python: str | None, at: ViewAt | None = None, *, new: bool = True) -> int:
+    from inspector.gui.runtime.signals import end_at_once
     from inspector.gui.window.first_frame import import_behind_it
 
+    end_at_once()
     if new or not paths:  # else a window that is open may take them
         import_behind_it()
     from inspector.gui.app import run
@@ -123,6 +126,7 @@ for command in COMMANDS:
 
 def main() -> int:
     """Entry point of the command `inspector`."""
+    end_with_window()
     try:
         return _main()
     except Exception as fault:  # noqa: BLE001 - an internal error is reported in one line too

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Callable
+
+from PySide6.QtCore import QTimer
 
 from inspector.gui.runtime.crash_file import NativeCrashes
 from inspector.gui.runtime.display import has_display
 from inspector.gui.runtime.icon import use_icon
 from inspector.gui.runtime.one_window import TakesFiles, hand_over
+from inspector.gui.runtime.signals import close_by_signals
 from inspector.gui.state.preferred import memory_of, python_of, runs_of, threads_of
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
@@ -64,12 +66,14 @@ def run(
     window.show()
     application.processEvents()
     take_away()
-    signal.signal(signal.SIGINT, lambda *_: window.close())
+    close_by_signals(window.close)
     window.session.start_worker()  # torch loads in its process while the panels do in this one
     preparing = Preparing(window, window.loading(), lambda: begin(window, paths, demo, at))
     window.closed.connect(preparing.stop)
     taking = TakesFiles(window, lambda paths, at: take(window, paths, at), python_of(window.settings, python))
     window.closed.connect(taking.close)
+    window.closed.connect(lambda: application.exit(0))  # whatever else is seen: a dialog, a page of the documentation
+    QTimer.singleShot(0, lambda: None if window.isVisible() else application.exit(0))  # closed before this loop began
     try:
         return int(application.exec())
     finally:

@@ -50,13 +50,13 @@ class Load:
 class Run:
     """Run the loaded model on a sequence and write the capture to the folder `path`.
 
-    An existing capture is replaced only with `overwrite`, and only once the run has something to write. `made_by` is
-    stored in the capture ("demo": the command of that name may replace it without `--overwrite`). The default
-    quantities are computed and those in `also`; with `only` these instead of the default ones. Both name keys of the
-    registry of quantities, with options after `@` ("gradient/vectors@0:5", see options.py). With `edits` there are two
-    frames: the run as it is, and with the changes. `states`: place of a hand-written recurrence → the variables of the
-    user's code that are its state, to correct what was found. With `now` only those of them are computed in the run;
-    the others are left to `Analyse` requests, unless the run is too large to be stored for these. With `decode` an
+    An existing capture is replaced only with `overwrite`, and only once the run has ended with something to show.
+    `made_by` is stored in the capture ("demo": the command of that name may replace it without `--overwrite`). The
+    default quantities are computed and those in `also`; with `only` these instead of the default ones. Both name keys
+    of the registry of quantities, with options after `@` ("gradient/vectors@0:5", see options.py). With `edits` there
+    are two frames: the run as it is, and with the changes. `states`: place of a hand-written recurrence → the variables
+    of the user's code that are its state, to correct what was found. With `now` only those of them are computed in the
+    run; the others are left to `Analyse` requests, unless the run is too large to be stored for these. With `decode` an
     answer is searched for, and the frames are the right answer, where that is known, and the hypotheses found.
     """
 

@@ -20,6 +20,8 @@ MAX_TOLD = 8 << 20
 """Most bytes of one record from the worker; a request is never cut."""
 LOOK_SECONDS = 0.4
 """Seconds after which a worker looks again whether its connection is still there."""
+PARENT = "INSPECTOR_PARENT"
+"""In the environment of a command that a window has started: the process with which it ends."""
 
 
 class ParentLink:
@@ -78,3 +80,10 @@ def die_with_parent(parent: int) -> None:
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
+
+
+def end_with_window() -> None:
+    """On Linux: a command that a window has started ends with it, however that ends."""
+    parent = os.environ.pop(PARENT, "")
+    if parent.isdecimal():
+        die_with_parent(int(parent))

@@ -133,15 +133,17 @@ class Recording:
 
 
 def record(
-    path: Path | str, start: RunStart | Any, *, overwrite: bool = False, block: bool = True, title: str = ""
-) -> Recording:
+    path: Path | str, start: RunStart | Any, *, overwrite: bool = False, block: bool = True, title: str = "",
+    whole: bool = False,
+) -> Recording:  # fmt: skip
     """Begin a capture at `path`, of the run that `start` describes, or of a model.
 
-    `overwrite` and `block` are the writer's: with `block=False` a slow disk never stops a training loop, and pages that
+    `overwrite`, `whole` and `block` are the writer's: with `whole` a capture that is replaced stays until this run has
+    ended, and with `block=False` a slow disk never stops a training loop, and pages that
     are dropped for lack of time are counted. Raises CaptureError.
     """
     known = start if isinstance(start, RunStart) else start_of(start, title)
-    return Recording(Writer(path, known, overwrite=overwrite, block=block))
+    return Recording(Writer(path, known, overwrite=overwrite, block=block, whole=whole))
 
 
 def _stop_of(fault: BaseException | None, seconds: float) -> RunStop:

@@ -53,7 +53,7 @@ def run_here(
 ) -> Capture:
     """See `inspector.run`. Raises InputError, ModelError or CaptureError; naming a file runs its code.
 
-    A capture at `out` is replaced only with `overwrite`, and only once the run has something to write.
+    A capture at `out` is replaced only with `overwrite`, and only once the run has ended and something was captured.
     The default quantities are computed and those in `also`; with `only` these instead of the default ones
     (`quantities` is its former name). Each is a key, or several, with options after "@" or as a mapping:
     `also=["bptt", "gradient/vectors@0:5"]` or `also={"gradient/vectors": {"steps": (0, 5)}}`.
@@ -154,7 +154,7 @@ class _Run:
         return run_start(self.opened, title, subject=self.named, seed=self.options.seed, device=self.where)
 
     def _recording(self, start: RunStart) -> Recording:
-        return record(self.folder, start, overwrite=self.overwrite)
+        return record(self.folder, start, overwrite=self.overwrite, whole=True)
 
 
 def _named(subject: Any, opened: Opened) -> str:

@@ -42,6 +42,7 @@ from inspector.records import (
     NeedsTrust,
     Progress,
     Run,
+    RunStart,
     RunStop,
     Sweep,
     SweepFrame,
@@ -178,7 +179,7 @@ class Service:
         room = told(subject, batch)
         if room:
             self._note(request, room)
-        recording = record(request.path, start, overwrite=request.overwrite)  # what cannot be used is bad input
+        recording = self._record(request, start)  # what cannot be used is bad input
         recording.expect(chosen, 2 if plan is not None else 1)
         say_room(recording, room)
         self._perform(recording, lambda: perform_with_edits(subject, batch, recording, plan, options, frame))
@@ -190,6 +191,10 @@ class Service:
         self._report_end(request, recording)
         if whole and not recording.left:  # goes through everything that was recorded: nobody waits for it
             self._kept.keep(recording, start, frames)
+
+    def _record(self, request: Run, start: RunStart) -> Recording:
+        """Begin a capture; one that it replaces stays until it has ended."""
+        return record(request.path, start, overwrite=request.overwrite, whole=True)
 
     def _options(self, request: Run, frames: list[KeptTrace]) -> RunOptions:
         return RunOptions(
@@ -222,7 +227,7 @@ class Service:
             self.opened, many.title, subject=self._load.subject, seed=request.seed, device=self._load.device,
             made_by=request.made_by,
         )  # fmt: skip
-        recording = record(request.path, many.noted(start), overwrite=request.overwrite)
+        recording = self._record(request, many.noted(start))
         self._perform(recording, lambda: many.run(recording, options, request.frame_label))
         self._report_end(request, recording)
 
@@ -236,7 +241,7 @@ class Service:
             self.opened, spike.title, subject=self._load.subject, seed=request.seed, device=self._load.device,
             made_by=request.made_by,
         )  # fmt: skip
-        recording = record(request.path, spike.noted(start), overwrite=request.overwrite)
+        recording = self._record(request, spike.noted(start))
         recording.expect(spike.chosen(options).only)
         self._perform(recording, lambda: spike.run(recording, options))
         self._report_end(request, recording)
@@ -252,7 +257,7 @@ class Service:
             self.opened, batch.title, subject=self._load.subject, seed=request.seed, device=self._load.device,
             made_by=request.made_by,
         )  # fmt: skip
-        recording = record(request.path, search.noted(start), overwrite=request.overwrite)
+        recording = self._record(request, search.noted(start))
         self._perform(recording, lambda: search.run(recording, replace(options, now=None)))
         self._report_end(request, recording)
 

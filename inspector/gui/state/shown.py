@@ -9,6 +9,7 @@ from typing import cast
 
 from inspector.capture import Capture, CaptureError, open_capture
 from inspector.capture.kept import KeptRuns
+from inspector.gui.state.capture_opening import takes_long
 from inspector.gui.state.exchange import Changes
 from inspector.gui.state.followed_log import FollowedLog
 from inspector.records import Edit, Run
@@ -130,8 +131,23 @@ class Shown:
             changes.channels, changes.state = changes.channels | found, True
         if time.monotonic() - self._looked > STATUS_SECONDS:
             self._looked = time.monotonic()
+            if self._reopened(capture, changes):
+                return
             before, self._status = self._status, capture.status
             changes.state |= before != self._status
+
+    def _reopened(self, capture: Capture, changes: Changes) -> bool:
+        """Whether another run has taken the place of what is shown, and is shown now. A large one is left to be opened
+        by the user: the capture says what has happened."""
+        if not isinstance(capture, Capture) or not capture.was_replaced or takes_long(Path(capture.path)):
+            return False
+        try:
+            another = open_capture(capture.path)
+        except CaptureError:
+            return False
+        self._show(another, None)
+        changes.another_capture = changes.state = True
+        return True
 
     def _show(self, capture: Capture, made: Made | None) -> None:
         if self.capture is not None:

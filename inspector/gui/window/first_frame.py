@@ -1,7 +1,8 @@
 """What is seen first, with Qt alone: the program's name on a card, while all that a window needs is imported.
 
 A window is of a hundred modules, whose import takes longer than one wants to look at nothing. They are imported in a
-thread, so that the card is painted and answers its display meanwhile; it goes when the window is there.
+thread, by turns with this one, so that the card is painted and answers its display meanwhile; it goes when the window
+is there.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import gc
 import importlib.metadata
 import sys
-import threading
 from importlib import import_module
 from importlib.resources import files
 
@@ -18,12 +18,13 @@ from PySide6.QtGui import QColor, QFont, QPainter, QPaintEvent, QPen, QPixmap
 from PySide6.QtWidgets import QApplication, QWidget
 
 from inspector.gui.runtime.display import has_display
+from inspector.gui.runtime.qt_types import making_types
+from inspector.gui.runtime.turns import Turns
 from inspector.gui.state.settings import Settings
 from inspector.gui.widgets.described import describe_widgets
 from inspector.gui.widgets.theme import DARK, LIGHT, Theme, system_theme
 
 WIDTH, HEIGHT, ICON = 360, 132, 56
-LOOK_SECONDS = 0.005
 MODULES = ("inspector.cli", "inspector.gui.app")
 """What is imported behind it."""
 _frames: list[FirstFrame] = []
@@ -102,11 +103,12 @@ def import_behind_it() -> None:
     gc.disable()  # a window collects by a timer of its own (runtime/gc_timer.py); while it opens there is no garbage
     _frames.append(frame := FirstFrame(wanted_theme(Settings())))
     frame.show()
-    thread = threading.Thread(target=_import, name="inspector-first-imports", daemon=True)
-    thread.start()
-    while thread.is_alive():
+    for _ in making_types():
         application.processEvents()
-        thread.join(LOOK_SECONDS)
+    turns = Turns(_import, "inspector-first-imports")
+    while not turns.over:
+        application.processEvents()
+        turns.give()
 
 
 def take_away() -> None:

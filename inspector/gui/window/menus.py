@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QFileDialog, QMenu
 
 from inspector.capture import SUFFIX, CaptureError, pack
+from inspector.capture.pack import copy_capture
 from inspector.gui.dialogs.about import show_error_files
 from inspector.gui.dialogs.dialogs import NAME, show_keys
 from inspector.gui.state.followed_log import as_log
@@ -298,9 +298,9 @@ def save_as(window: Asking) -> None:
     if path:
         target = Path(path if path.endswith(SUFFIX) else path + SUFFIX)
         try:
-            shutil.copytree(capture.path, target)
-        except OSError as problem:
-            window.fail(f"Cannot save to {target}: {problem.strerror or problem}.")
+            copy_capture(capture.path, target)
+        except CaptureError as problem:
+            window.fail(str(problem))
             return
         window.settings.add_recent(str(target))
         window.say_saved(f"Saved the capture to {target}.", target)

@@ -8,11 +8,15 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QProcess, QProcessEnvironment
 
+from inspector.transport.parent_link import PARENT
+
 
 def start_command(process: QProcess, words: Sequence[str]) -> None:
-    """Start `inspector WORDS` in this Python, which finds the same packages."""
+    """Start `inspector WORDS` in this Python, which finds the same packages. It ends with the window, however that
+    ends."""
     environment = QProcessEnvironment.systemEnvironment()
     environment.insert("PYTHONPATH", os.pathsep.join(map(str, sys.path)))
+    environment.insert(PARENT, str(os.getpid()))
     process.setProcessEnvironment(environment)
     process.start(sys.executable, ["-P", "-m", "inspector", *words])
 

@@ -1,17 +1,16 @@
 """Modules that take long to import (the plotting library and the panels) are imported in a thread, so that the window
-is painted and answers meanwhile; what needs them begins when they are there."""
+is painted and answers between its turns; what needs them begins when they are there."""
 
 from __future__ import annotations
 
 import importlib
-import threading
 from collections.abc import Callable, Iterable
 
 from PySide6.QtCore import QObject, QTimer, Slot
 
-from inspector.gui.state.aside import giving_way
+from inspector.gui.runtime.qt_types import making_types
+from inspector.gui.runtime.turns import Turns
 
-LOOK_MS = 10
 NEEDED_SOON = (
     "inspector.gui.export.figure_files", "inspector.gui.panel.remaining", "inspector.gui.runtime.exception_hooks",
     "inspector.gui.runtime.gc_timer", "inspector.gui.window.cursor_readout", "inspector.gui.window.steps_without",
@@ -27,17 +26,19 @@ class Preparing(QObject):
 
     def __init__(self, parent: QObject, loading: Iterable[None], then: Callable[[], object]) -> None:
         super().__init__(parent)
-        self._steps, self._then = iter(loading), then
+        self._steps, self._then, self._types = iter(loading), then, making_types()
         self._stopped = False
-        self._thread = threading.Thread(target=import_panels, name="inspector-imports", daemon=True)
-        self._thread.start()
-        self._timer = QTimer(self, interval=LOOK_MS)
+        self._turns = Turns(import_panels, "inspector-imports")
+        self._timer = QTimer(self, interval=0)
         self._timer.timeout.connect(self._look)
-        self._timer.start()
+        self._timer.start(0)
 
     @Slot()
     def _look(self) -> None:
-        if self._thread.is_alive():
+        if next(self._types, OVER) is not OVER:
+            return
+        if not self._turns.over:
+            self._turns.give()
             return
         self._timer.stop()  # a step may answer events itself, and no step begins inside another
         over = next(self._steps, OVER) is OVER
@@ -56,16 +57,15 @@ class Preparing(QObject):
 
     def close(self) -> None:
         """Wait for the thread: an interpreter that ends while modules are imported may crash."""
-        self._thread.join()
+        self._turns.finish()
 
 
 def import_panels() -> None:
     """Import panels, small pictures and what comes with them. What is wrong with a panel is said by the registry."""
-    with giving_way():
-        from inspector.gui.panel.overview.pictures import pictures_in_order
-        from inspector.gui.panel.registry import ordered
+    from inspector.gui.panel.overview.pictures import pictures_in_order
+    from inspector.gui.panel.registry import ordered
 
-        ordered()
-        pictures_in_order()
-        for name in NEEDED_SOON:
-            importlib.import_module(name)
+    ordered()
+    pictures_in_order()
+    for name in NEEDED_SOON:
+        importlib.import_module(name)

@@ -1,0 +1,86 @@
+"""What goes on for long, in fast time: memory, descriptors, threads and references to None are flat after a warm-up.
+
+Each case is a process of its own (`support/soaking.py`) that does one thing a number of times and samples itself: a
+window follows a training, ticks, and draws; a training is watched; a model is watched again and again; workers are
+killed and started again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from campaign import HERE, Outcome, Section
+
+PROGRAM = HERE.parent / "support" / "soaking.py"
+SHORT = {"following": 4_000, "ticks": 3_000, "drawing": 200, "watching": 1_000, "attaching": 9, "workers": 4}
+LONG = {
+    "following": 1_000_000, "ticks": 1_000_000, "drawing": 10_000, "watching": 100_000, "attaching": 50, "workers": 20,
+}  # fmt: skip
+MOST_MEGABYTES = 2.0
+"""Growth for 10,000 iterations, ticks or pictures after the warm-up, and for all attachments or workers."""
+MOST_NONE = 2_000
+"""References to None that may be lost: a binding that drops one a call loses as many as there were calls."""
+SECONDS = 7_200.0
+
+
+def cases(count: int, _seed: int) -> Iterator[dict[str, Any]]:
+    """Each thing for a short time; then each for long."""
+    every = [{"what": what, "number": n} for numbers in (SHORT, LONG) for what, n in numbers.items()]
+    yield from every[:count]
+
+
+def attempt(case: dict[str, Any], _prepared: None, scratch: Path) -> Outcome:
+    """Let it run; judge its samples."""
+    here = os.pathsep.join(map(str, (HERE.parent.parent, HERE.parent / "support")))
+    done = subprocess.run(
+        [sys.executable, str(PROGRAM), case["what"], str(case["number"]), str(scratch)], capture_output=True, text=True,
+        timeout=SECONDS, env={**os.environ, "PYTHONPATH": here, "OMP_NUM_THREADS": "1"}, check=False,
+    )  # fmt: skip
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    samples = [line for line in lines if "number" in line]
+    if done.returncode or "Traceback" in done.stderr or len(samples) < 4:
+        return Outcome("lost", f"ended with {done.returncode}: {done.stderr.strip()[-400:]}")
+    problems, growth = judged(samples)
+    if problems:
+        return Outcome("lost", "; ".join(problems))
+    last = samples[-1]
+    return Outcome(
+        "survived",
+        f"{last['megabytes']:.0f} MB, {growth:+.2f} MB for 10,000 (or all), {last['descriptors']} descriptors, "
+        f"{last['threads']} threads, {lines[-1].get('seconds', 0):.0f} s",
+    )
+
+
+def judged(samples: list[dict[str, Any]]) -> tuple[list[str], float]:
+    """What grew after the first third of them, and by how many megabytes memory did."""
+    warm = samples[len(samples) // 3 :]
+    part = max(1, len(warm) // 4)
+    first, last = warm[:part], warm[-part:]
+
+    def middle(name: str, of: list[dict[str, Any]]) -> float:
+        return statistics.median(one[name] for one in of)
+
+    growth = (middle("megabytes", last) - middle("megabytes", first)) / max(
+        1.0, (warm[-1]["number"] - warm[0]["number"]) / 1e4
+    )
+    problems = [f"memory grew by {growth:.2f} MB"] * (growth > MOST_MEGABYTES)
+    for name in ("descriptors", "threads"):
+        before, after = max(one[name] for one in first), min(one[name] for one in last)
+        problems += [f"{name}: {before} before, {after} after"] * (after > before)
+    lost = middle("none", first) - middle("none", last)
+    return problems + [f"{lost:.0f} references to None are lost"] * (lost > MOST_NONE), growth
+
+
+SECTIONS = [
+    Section(
+        "soak", "a day's worth of ticks, iterations, pictures, attachments and workers, in fast time", len(SHORT),
+        len(SHORT) + len(LONG), cases, lambda _folder: None, attempt, seconds=SECONDS + 60,
+    )
+]  # fmt: skip
