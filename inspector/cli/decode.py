@@ -43,7 +43,7 @@ ASKED = ("how", "width", "longest", "length_penalty", "temperature", "top_k", "t
 @click.option("--seed", default=0, type=click.IntRange(0, 2**63 - 1), help="Seed of everything random.")
 @click.option("--device", default="cpu", help="Where the model runs: cpu, cuda, cuda:1, mps.")
 @click.option("--out", default=None, help="Folder of the capture; default: NAME-decode.inspect here.")
-@click.option("--overwrite", is_flag=True, help="Replace an existing capture, once this run has numbers.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing capture, once this run has ended.")
 @click.option("--python", default=None, help="Interpreter, or environment folder, that runs the model.")
 @memory_option
 @click.option("--debug", is_flag=True, help="Show tracebacks and the worker's output.")

@@ -284,7 +284,8 @@ def _judged(
     return Outcome("survived", f"ended in {ended - began:.2f} s, all gone {gone:.2f} s later")
 
 
-EARLY = ("starting", "panels being made")
+EARLY = ("starting", "panels being made", "worker imports torch", "run queued")
+"""States in which there may be no panels yet, so that no layout is remembered."""
 SLOW_TO_ANSWER = ("capture being packed", "capture being saved")
 """States in which the window's own thread is busy for some seconds."""
 

@@ -19,7 +19,7 @@ from typing import Any
 from campaign import HERE, Outcome, Section
 
 PROGRAM = HERE.parent / "support" / "soaking.py"
-SHORT = {"following": 4_000, "ticks": 3_000, "drawing": 200, "watching": 1_000, "attaching": 9, "workers": 4}
+SHORT = {"following": 2_000, "drawing": 120, "attaching": 6, "ticks": 2_000, "watching": 500, "workers": 4}
 LONG = {
     "following": 1_000_000, "ticks": 1_000_000, "drawing": 10_000, "watching": 100_000, "attaching": 50, "workers": 20,
 }  # fmt: skip

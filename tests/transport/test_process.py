@@ -96,6 +96,13 @@ class Closes(Base):
             time.sleep(0.5)
             os.closerange(3, 64)
             time.sleep(60)
+class Overwrites(Base):
+    def at(self, t):
+        if t == 40:
+            time.sleep(0.5)
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            [os.dup2(nowhere, n) for n in range(3, 64) if n != nowhere]
+            time.sleep(60)
 class Daemon(Base):
     def at(self, t):
         if t == 40:
@@ -192,8 +199,11 @@ def test_a_dying_worker_is_told_and_its_capture_stays(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="descriptors of Unix")
-def test_a_worker_whose_descriptors_were_closed_is_ended_and_told(parent: Parent, start: Callable[[str], Path]) -> None:
-    path = start("Closes")
+@pytest.mark.parametrize("model", ["Closes", "Overwrites"])
+def test_a_worker_whose_descriptors_were_closed_is_ended_and_told(
+    parent: Parent, start: Callable[[str], Path], model: str
+) -> None:
+    path = start(model)
     ended = parent.wait(Exit, seconds=30)
     assert not ended.expected and "lost its connection" in ended.sentence and "descriptors" in ended.sentence
     assert seen_steps(path) >= 32
