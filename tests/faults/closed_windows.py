@@ -91,7 +91,8 @@ with inspector.watch(model, optimizer, sys.argv[1], every=1, probe=torch.randn(1
         print(watcher.iteration, flush=True)
         time.sleep(0.005)
 """
-MADE_ELSEWHERE = ("kept", "other", "large", "heavy", "training")
+TRAINED = "training-spike"
+"""The recorded training for which a cure is tried."""
 
 
 @dataclass(slots=True)
@@ -106,7 +107,7 @@ class Home:
         if name not in self.made:
             self.made[name] = path = self.folder / f"{name}{SUFFIX}"
             if name == "training":
-                found = find_training("char-elman-unclipped")
+                found = find_training(TRAINED)
                 assert found is not None
                 shutil.copytree(found.capture, path)
             else:
