@@ -448,8 +448,8 @@ def test_diagnose_tells_findings_with_evidence_and_remedy(
         0,
         "",
         (
-            "Nothing was found by contracting-weight, detached-state, diverged, loss-spike, nonfinite, nonfinite-training, "
-            "nothing-written, plateau, reach-through-time, saturated-states, short-memory."
+            "Nothing was found by along-batch, contracting-weight, detached-state, diverged, loss-spike, nonfinite, "
+            "nonfinite-training, nothing-written, plateau, reach-through-time, saturated-states, short-memory."
         ),
     )
     assert short.startswith("Too few points to judge for constant-units (19 of 20 points), ")
