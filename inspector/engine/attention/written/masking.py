@@ -63,12 +63,17 @@ def added(facts: Facts | None, mask: object, out: Tensor) -> Facts | None:
 
 def multiplied(facts: Facts, mask: object, out: Tensor) -> Facts:
     """Facts of a product with another tensor, which may be a mask of zeros and ones."""
-    if not isinstance(mask, Tensor) or mask.requires_grad or is_parameter(mask):
+    if not zeros_and_ones(mask):
         return facts
     zeros = mask.detach() == 0
-    if mask.dtype != torch.bool and not bool((zeros | (mask.detach() == 1)).all()):
-        return facts
     return replace(facts, masked=union(facts.masked, zeros, out.shape)) if bool(zeros.any()) else facts
+
+
+def zeros_and_ones(mask: object) -> TypeGuard[Tensor]:
+    """Whether a factor of weights may be a mask: it has no other numbers, and is nothing that is learned."""
+    if not isinstance(mask, Tensor) or mask.requires_grad or mask.is_meta or is_parameter(mask):
+        return False
+    return mask.dtype == torch.bool or bool(((mask.detach() == 0) | (mask.detach() == 1)).all())
 
 
 def moved(facts: Facts, source: Tensor, out: Tensor) -> Facts:
