@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
-from written_attention import SAMPLE, D, T, Written, chain, inputs, plain_softmax
+from torch import Tensor, nn
+from written_attention import SAMPLE, D, T, Written, chain, inputs, plain_softmax, ran
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -51,3 +51,33 @@ def test_the_largest_are_put_back_behind_their_softmax() -> None:
     np.testing.assert_array_equal(first, [row.index(True) for row in may.tolist()])
     np.testing.assert_array_equal(last, [T - 1 - row[::-1].index(True) for row in may.tolist()])
     assert not [text for text in seen.logged() if "not taken" in text]
+
+
+class Beside(nn.Module):
+    """Queries of the sequence, keys that no parameter has touched: of a memory as long, or of the sequence itself."""
+
+    def __init__(self, keys: str) -> None:
+        super().__init__()
+        self.keys, self.query = keys, nn.Linear(D, D).double()
+        self.memory: Tensor
+        self.register_buffer("memory", inputs().flip(0).cos())
+
+    def of(self, x: Tensor) -> Tensor:
+        if self.keys == "memory":
+            return self.memory
+        return x if self.keys == "sequence" else x / x.norm(dim=-1, keepdim=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.bmm((self.query(x) @ self.of(x).mT).softmax(-1), self.of(x))
+
+
+@pytest.mark.parametrize(("keys", "domain"), [("memory", "source step"), ("sequence", "step"), ("unit", "step")])
+def test_whose_keys_without_a_graph_are(keys: str, domain: str) -> None:
+    torch.manual_seed(1)
+    model, x = Beside(keys).eval(), inputs()
+    products = model.query(x)[SAMPLE].detach() @ model.of(x)[SAMPLE].T
+    seen = chain(model, plain_softmax(products)[None], x, place="model", domains=("step", domain))
+    assert ("model:attention/distance" in ran(model, x, "model", ["attention/distance"]).sink.names()) == (
+        keys != "memory"
+    )
+    assert "not known" not in seen.method

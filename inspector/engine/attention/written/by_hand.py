@@ -152,20 +152,9 @@ class ByHand(WeightedSums):
     def scattered(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
         """scatter(zeros, dim, index, value), in place or not."""
         given = masking.arguments(args, kwargs, ("input", "dim", "index", "src"))
-        self._spread(given, out)
+        picked.put_back(self.facts, given, out)
         if given["dim"] in (-1, out.dim() - 1) and masking.constant(given.get("src", given.get("value"))) is not None:
             picked.one_hot(self.facts, given["index"], out)
-
-    def _spread(self, given: dict[str, Any], out: Tensor) -> None:
-        """scatter(zeros, dim, index, weights): a softmax of the largest scores, put back to their keys."""
-        known, dim = self.facts.of(given.get("src")), given["dim"]
-        if known is None or known.origin is None or not isinstance(dim, int) or not out.is_floating_point():
-            return
-        if known.origin.axis != dim % out.dim() or tuple(given["index"].shape) != known.origin.shape:
-            return
-        left_out = torch.ones_like(out, dtype=torch.bool).scatter(dim, given["index"], value=False)
-        if not bool(out.detach()[left_out].any()):
-            self.facts.note(out, Facts(masked=left_out, highest=known.highest, origin=known.origin, own=known.own))
 
     def largest(self, args: Args, kwargs: Kwargs, out: Any) -> None:
         """argmax or max along an axis: perhaps the index of a key."""
