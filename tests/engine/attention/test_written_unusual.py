@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
@@ -81,3 +83,115 @@ def test_whose_keys_without_a_graph_are(keys: str, domain: str) -> None:
         keys != "memory"
     )
     assert "not known" not in seen.method
+
+
+MEMORY = torch.linspace(-2, 1, 5 * D, dtype=torch.float64).reshape(5, D).sin()
+
+
+class Joined(nn.Module):
+    """One softmax over the keys of a memory and of the sequence, whose parts weigh the values of each."""
+
+    def __init__(self, memory: str, first: bool) -> None:
+        super().__init__()
+        self.kind, self.first = memory, first
+        self.made = nn.Linear(D, D).double()
+        self.memory: Tensor | nn.Parameter
+        if memory == "parameter":
+            self.memory = nn.Parameter(MEMORY.clone())
+        else:
+            self.register_buffer("memory", MEMORY.clone())
+
+    def of(self, x: Tensor) -> Tensor:
+        out: Tensor = self.made(x) if self.kind == "computed" else self.memory
+        return out
+
+    def forward(self, x: Tensor) -> Tensor:
+        memory = self.of(x)
+        parts = [x @ memory.mT, x @ x.mT]
+        both = torch.cat(parts if self.first else parts[::-1], -1).softmax(-1)
+        sizes = [part.shape[-1] for part in (parts if self.first else parts[::-1])]
+        weights = both.split(sizes, -1)
+        values = [memory, x] if self.first else [x, memory]
+        return weights[0] @ values[0] + weights[1] @ values[1]
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["memory first", "memory last"])
+@pytest.mark.parametrize("memory", ["parameter", "constant", "computed"])
+def test_one_softmax_over_several_memories(memory: str, first: bool) -> None:
+    torch.manual_seed(2)
+    model, x = Joined(memory, first).eval(), inputs()
+    of = model.of(x).detach()
+    of = of[SAMPLE] if of.dim() == 3 else of
+    keys = torch.cat([of, x[SAMPLE]] if first else [x[SAMPLE], of])
+    seen = chain(model, plain_softmax(x[SAMPLE] @ keys.T)[None], x, place="model", domains=("step", "source step"))
+    assert "several memories" in seen.method and "entries of its softmax" not in seen.method
+    assert not [text for text in seen.logged() if "not taken" in text]
+
+
+def test_a_part_of_a_softmax_says_so() -> None:
+    """A key of zeros that has no value, of which softmax over one more than the sum is made."""
+
+    def forward(x: Tensor) -> Tensor:
+        return torch.nn.functional.pad(scores(x), (1, 0)).softmax(-1)[..., 1:] @ x
+
+    x = inputs()
+    powers = own(x).exp()
+    seen = chain(forward, (powers / (1 + powers.sum(-1, keepdim=True)))[None], x)
+    assert f"{T} of the {T + 1} entries of its softmax" in seen.method
+
+
+DIRECTIONS = torch.linspace(-3, 2, 8 * D, dtype=torch.float64).reshape(8, D).cos()
+
+
+def features(x: Tensor) -> Tensor:
+    """exp(ω·x − ‖x‖²/2), positive random features (Choromanski et al. 2021)."""
+    return torch.exp(x @ DIRECTIONS.T - x.square().sum(-1, keepdim=True) / 2) / 8**0.5
+
+
+def by_products(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return q @ (k.mT @ v) / (q @ k.sum(1, keepdim=True).mT)
+
+
+def by_einsum(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    sums = torch.einsum("btm,btd->bmd", k, v)
+    return torch.einsum("bqm,bmd->bqd", q, sums) / torch.einsum("bqm,bm->bq", q, k.sum(1))[..., None]
+
+
+@pytest.mark.parametrize("way", [by_products, by_einsum])
+def test_exponentials_that_are_features(way: Callable[[Tensor, Tensor, Tensor], Tensor]) -> None:
+    """The keys are the positions, not the features, of which there are more."""
+    x = inputs()
+    q, k = features(x[SAMPLE] @ W), features(x[SAMPLE])
+    weights = torch.stack([torch.stack([(one * other).sum() for other in k]) for one in q])
+    seen = chain(lambda x: way(features(x @ W), features(x), x), (weights / weights.sum(-1, keepdim=True))[None], x)
+    assert not [text for text in seen.logged() if "not taken" in text]
+
+
+@pytest.mark.parametrize("memory_first", [True, False])
+def test_rows_over_a_memory_and_the_states_so_far(memory_first: bool) -> None:
+    """Where the memory comes last its keys have another place in every row, so rows are not put below each other."""
+
+    def forward(x: Tensor) -> Tensor:
+        memory, rows = (x @ W)[:, :3], []
+        for t in range(T):
+            both = [memory, x[:, : t + 1]] if memory_first else [x[:, : t + 1], memory]
+            weights = torch.cat([torch.einsum("bd,bkd->bk", x[:, t], one) for one in both], -1).softmax(-1)
+            parts = weights.split([one.shape[1] for one in both], -1)
+            rows.append(sum(torch.einsum("bk,bkd->bd", w, one) for w, one in zip(parts, both, strict=True)))
+        return torch.stack(rows, 1)
+
+    x = inputs()
+    own_, memory = x[SAMPLE], (x[SAMPLE] @ W)[:3]
+    if memory_first:
+        may = torch.cat([torch.ones(T, 3, dtype=torch.bool), torch.ones(T, T, dtype=torch.bool).tril()], 1)
+        expected = plain_softmax(own_ @ torch.cat([memory, own_]).T, may)[None]
+        seen = chain(forward, expected, x, domains=("position", "source step"))
+        assert (
+            "inner:attention/distance" not in ran(Written(forward), x, quantities=["attention/distance"]).sink.names()
+        )
+        return
+    seen = ran(Written(forward).eval(), x)
+    for t in range(T):
+        row = plain_softmax(own_[t : t + 1] @ torch.cat([own_[: t + 1], memory]).T)[None]
+        found = seen.sink.array(f"inner{f'.{t}' if t else ''}:attention")
+        np.testing.assert_allclose(found, row, atol=1e-3)
