@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from written_attention import SAMPLE, D, T, Written, chain, inputs, plain_softmax, ran
+from written_attention import SAMPLE, D, T, Written, chain, inputs, not_taken, plain_softmax, ran
+
+from inspector.engine.attention import live
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -168,8 +170,10 @@ def test_exponentials_that_are_features(way: Callable[[Tensor, Tensor, Tensor], 
 
 
 @pytest.mark.parametrize("memory_first", [True, False])
-def test_rows_over_a_memory_and_the_states_so_far(memory_first: bool) -> None:
-    """Where the memory comes last its keys have another place in every row, so rows are not put below each other."""
+def test_rows_over_a_memory_and_the_states_so_far(memory_first: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the memory comes last its keys have another place in every row, so rows are not put below each other. A
+    row of which the first part is known is not drawn while the model runs."""
+    monkeypatch.setattr(live, "SECONDS", -1.0)
 
     def forward(x: Tensor) -> Tensor:
         memory, rows = (x @ W)[:, :3], []
@@ -195,3 +199,8 @@ def test_rows_over_a_memory_and_the_states_so_far(memory_first: bool) -> None:
         row = plain_softmax(own_[t : t + 1] @ torch.cat([own_[: t + 1], memory]).T)[None]
         found = seen.sink.array(f"inner{f'.{t}' if t else ''}:attention")
         np.testing.assert_allclose(found, row, atol=1e-3)
+
+
+def test_a_softmax_inside_vmap_is_listed() -> None:
+    said = not_taken(lambda x: torch.vmap(lambda one: torch.softmax(one @ W @ one.T, -1) @ one)(x))
+    assert "torch.func transform" in said and f"over axis 1 of {T} × {T}" in said

@@ -20,6 +20,8 @@ from inspector.engine.trace.trace import Attention
 TOGETHER = "one softmax over the keys of several memories, in its order"
 SHARE = "{} of the {} entries of its softmax: the others multiply no values that were seen"
 SEVERAL = "its softmax is over the keys of several memories"
+MOST = 8
+"""Softmaxes whose parts wait: those of one are multiplied soon one after the other."""
 Waiting = tuple[Contraction, Roles, Facts]
 
 
@@ -45,6 +47,8 @@ class Parts:
         """Remember a part that multiplies parameters."""
         if start(facts, contraction, roles, origin) is not None:
             self.waiting.setdefault(id(origin), []).append((contraction, roles, known))
+            if len(self.waiting) > MOST:
+                self.waiting.pop(next(iter(self.waiting)))
 
     def joined(self, seen: Attention, first: int, origin: Origin) -> bool:
         """Keep a part; whether it was added to one that is shown. Those with other heads or queries are not."""
@@ -57,7 +61,7 @@ class Parts:
         count = sum(one.shape[-1] for one, _ in known.values())
         share = "" if count == origin.shape[origin.axis] else SHARE.format(count, origin.shape[origin.axis])
         if whole is None:
-            self.seen[id(origin)] = seen
+            self.seen[id(origin)], seen.memories = seen, (seen.weights.shape[-1],)
             seen.note = _noted(seen.note, share)
         elif fits:
             _join(whole, known, seen)
