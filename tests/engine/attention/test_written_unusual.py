@@ -204,3 +204,24 @@ def test_rows_over_a_memory_and_the_states_so_far(memory_first: bool, monkeypatc
 def test_a_softmax_inside_vmap_is_listed() -> None:
     said = not_taken(lambda x: torch.vmap(lambda one: torch.softmax(one @ W @ one.T, -1) @ one)(x))
     assert "torch.func transform" in said and f"over axis 1 of {T} × {T}" in said
+
+
+@pytest.mark.parametrize("fill", [-float("inf"), -1e9])
+@pytest.mark.parametrize("filled", [True, False])
+def test_masked_keys_of_a_row_of_nan_are_masked(fill: float, filled: bool) -> None:
+    """NaN at a step: its row and those that may attend to it are NaN (all rows, where a mask is added to the NaN), and
+    no later key is allowed to them."""
+    may = torch.ones(T, T, dtype=torch.bool).tril()
+    bias = torch.zeros(T, T, dtype=torch.float64).masked_fill(~may, fill)
+    x = inputs()
+    x[SAMPLE, 3, 1] = torch.nan
+
+    def forward(x: Tensor) -> Tensor:
+        s = scores(x).masked_fill(~may, fill) if filled else scores(x) + bias
+        return s.softmax(-1) @ x
+
+    seen = ran(Written(forward).eval(), x)
+    np.testing.assert_array_equal(seen.sink.array("inner:attention/allowed"), [[0] * T, list(range(T))])
+    if filled:
+        np.testing.assert_allclose(seen.map[0, :3], plain_softmax(own(inputs()), may)[:3], atol=1e-3)
+    assert bool(seen.map[0, 3 * filled :].isnan().any(-1).all())

@@ -105,10 +105,11 @@ def forbidden(facts: Facts | None, scores: Tensor, weights: Tensor) -> Tensor | 
     scores, weights = scores.detach(), weights.detach()
     none = weights < torch.finfo(weights.dtype).tiny  # exp(−100) is no 0 in single precision, but less than that
     given = None if facts is None else facts.masked
-    if not bool(scores.amin() == -torch.inf):
+    lowest = scores.amin()  # NaN where a score is: −∞ may be among the others
+    if not bool((lowest == -torch.inf) | lowest.isnan()):
         return None if given is None else given & none
     infinite = scores == -torch.inf
-    empty = none | (infinite & weights.isnan())
+    empty = none | weights.isnan()
     return (infinite if given is None else infinite | given) & empty
 
 
