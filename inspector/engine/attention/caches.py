@@ -52,7 +52,8 @@ def joined_calls(selected: SelectedSample, attentions: list[Attention]) -> list[
         return attentions
     attentions = _heads_of_one_query(attentions)
     calls = _of_one_source([_Call.of(attention) for attention in attentions])
-    if not crosses(attentions[0].place):
+    memories = {one.memories[:-1] for one in attentions}
+    if not crosses(attentions[0].place) and memories == {()}:
         runs = _caches(calls)
         if len(runs) < len(calls):
             return [one for run in runs for one in _as_cache(selected, run)]
@@ -60,6 +61,7 @@ def joined_calls(selected: SelectedSample, attentions: list[Attention]) -> list[
     if same and _are_layers(selected, calls):
         return attentions
     growing = all(after.rows.keys == before.rows.keys + 1 for before, after in itertools.pairwise(calls))
+    growing = growing and len(memories) == 1  # where the last of several memories grows, keys keep their places
     if same and (growing or len({call.rows.keys for call in calls}) == 1):
         return [_as_one(calls, f"one row of each of {len(calls)} calls", calls[-1].rows.keys, "position", None)]
     return attentions

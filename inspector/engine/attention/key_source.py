@@ -21,6 +21,8 @@ MOST_NODES = 20_000
 PRODUCTS = ("Mm", "Bmm", "Addmm", "Baddbmm", "Linear", "Mv", "Addmv", "Dot")
 MIXERS = ("ScaledDotProduct", "Attention", "Rnn", "Lstm", "Gru", "Cumsum", "Cumprod")
 """Words of the names of nodes that make each position from several."""
+_LEFT, _RIGHT = ("self", "mat1", "batch1"), ("mat2", "batch2")
+"""Names by which nodes keep the factors of a product."""
 TAKEN = ("Slice", "Select", "Split", "Unbind", "Narrow", "Chunk")
 REORDERED = ("Index", "Gather", "Flip", "Roll", "Sort", "TakeAlongDim", "MaskedSelect")
 PLAIN = (
@@ -69,6 +71,8 @@ class KeySource:
 
     known: dict[Node, Made] = field(default_factory=dict)
     given: list[Tensor] = field(default_factory=list)
+    followed: set[Key] = field(default_factory=set)
+    """Inputs of which a gradient is wanted: all that is made of them has a graph."""
 
     def of(self, query: Tensor, key: Tensor, keys: int | None = None) -> str:
         """SELF, CROSS, or "" where it cannot be known, of queries and keys with their graphs; keys: how many, where
@@ -87,7 +91,11 @@ class KeySource:
         if weights.grad_fn is None or _hooked():
             return ""
         keys = None if windows else weights.shape[-1]
-        found = {self.relation(*sides, keys) for sides in self._scores(weights.grad_fn)}
+        constants: list[tuple[Made, Tensor]] = []
+        sides = list(self._scores(weights.grad_fn, keys, constants))
+        if not sides and constants:
+            return self._beside(*constants[0], keys)
+        found = {self.relation(*both, keys) for both in sides}
         if not found or found == {""}:
             return SELF if len(self.node(weights.grad_fn).made) == 1 and not found else None if not found else ""
         return SELF if SELF in found else CROSS if found == {CROSS} else ""
@@ -115,8 +123,11 @@ class KeySource:
             return SELF
         return CROSS if mine and yours and all(_apart(one, other) for one in mine for other in yours) else ""
 
-    def _scores(self, weights: Node) -> Iterator[tuple[Made, Made]]:
-        """(queries, keys) of each product that the weights were computed from, in any order."""
+    def _scores(
+        self, weights: Node, keys: int | None, constants: list[tuple[Made, Tensor]]
+    ) -> Iterator[tuple[Made, Made]]:
+        """(queries, keys) of each product that the weights were computed from, in any order; those with numbers that
+        have no graph (a table of relative positions, or keys) are added to `constants`."""
         waiting, seen = [weights], set[Node]()
         while waiting and len(seen) < MOST_NODES:
             node = waiting.pop()
@@ -129,7 +140,22 @@ class KeySource:
                 if all(one.made or len(one.fixed) > 1 for one in pair):  # one parameter alone is a projection
                     yield pair
                     continue
+            elif len(sides) == 1 and sides[0].made and _is_product(node):
+                constant = _constant(node, keys)
+                if constant is not None:
+                    constants.append((sides[0], constant))
+                    continue
             waiting.extend(one for one, _ in node.next_functions if one is not None)
+
+    def _beside(self, side: Made, constant: Tensor, keys: int | None) -> str | None:
+        """The relation of what is followed and numbers without a graph: these are an input, or, where the inputs are
+        followed, another sequence. None where they may have been computed from an input that is not followed."""
+        for number, one in enumerate(self.given):
+            if any(_equal(one, form) for form in (constant, constant.mT) if one.numel() == form.numel()):
+                return self.relation(side, Made(made=frozenset({("given", number)})), keys)
+        if side.lost or not side.made <= self.followed:
+            return None
+        return self.relation(side, Made(made=frozenset({self._of_given(constant)})), keys)
 
     def _spreads(self, node: Node) -> bool:
         """Whether each of two operands is repeated along an axis of the other: (…, q, 1, d) and (…, 1, k, d)."""
@@ -165,7 +191,9 @@ class KeySource:
     def _of_node(self, node: Node) -> Made:
         if hasattr(node, "variable"):
             if not is_parameter(node.variable):  # an input that a gradient is wanted of
-                return Made(made=frozenset({self._of_given(node.variable)}))
+                key = self._of_given(node.variable)
+                self.followed.add(key)
+                return Made(made=frozenset({key}))
             return Made(fixed=frozenset({("parameter", node.variable.data_ptr())}))
         if _named(node, ("Embedding",)):
             return self._embedded(node)
@@ -232,7 +260,7 @@ class KeySource:
         return ("given", len(self.given) - 1)
 
 
-def is_parameter(tensor: Tensor) -> bool:
+def is_parameter(tensor: Tensor | None) -> bool:
     """Whether a leaf is a parameter."""
     return isinstance(tensor, nn.Parameter)
 
@@ -294,6 +322,20 @@ def _equal(one: Tensor, other: Tensor) -> bool:
     if one.data_ptr() == other.data_ptr():
         return True
     return one.device == other.device and torch.equal(one.reshape(-1), other.detach().reshape(-1))
+
+
+def _constant(node: Node, keys: int | None) -> Tensor | None:
+    """The factor without a graph of a product along whose other axis are this many keys; None for other products (by
+    the weights of a layer that do not learn) and where the node has not kept it."""
+    if keys is None or keys < 2 or len(node.next_functions) < 2:
+        return None
+    left = next((getattr(node, f"_saved_{name}") for name in _LEFT if hasattr(node, f"_saved_{name}")), None)
+    right = next((getattr(node, f"_saved_{name}") for name in _RIGHT if hasattr(node, f"_saved_{name}")), None)
+    before, after = (one is None for one, _ in node.next_functions[-2:])
+    one, axis = (left, -2) if before else (right, -1)
+    if before == after or not isinstance(one, Tensor) or one.dim() < 2 or one.requires_grad:
+        return None
+    return None if is_parameter(one) or is_parameter(one._base) or one.shape[axis] != keys else one.detach()
 
 
 def _shape(node: Node, number: int) -> tuple[int, ...]:

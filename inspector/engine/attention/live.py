@@ -56,7 +56,8 @@ class LiveRows:
         rows = Rows(attention, self.sample)
         place = self.places.setdefault(attention.place, Place(rows.heads, rows.keys, rows.keys))
         goes_on = rows.queries == 1 and rows.heads == place.heads and rows.keys in (place.keys, place.keys + 1)
-        if place.over or not goes_on or (attention.check is not None and not attention.check.passed):
+        part = bool(attention.memories)  # of a softmax whose other keys may follow
+        if place.over or part or not goes_on or (attention.check is not None and not attention.check.passed):
             place.over = True
             place.waiting.clear()
             return

@@ -28,6 +28,7 @@ from inspector.engine.attention.flex import from_flex
 from inspector.engine.attention.masks import written_out
 from inspector.engine.attention.projections import Projections
 from inspector.engine.attention.selected_sample import SelectedSample
+from inspector.engine.attention.written import untaken
 from inspector.engine.attention.written.by_hand import ByHand
 from inspector.engine.errors import Unsupported
 from inspector.engine.hooks.heap import GAPS, Heap
@@ -64,12 +65,17 @@ class AttentionRecorder:
     def looked(self, record: Callable[..., None], concerns: Callable[..., bool]) -> Callable[..., None]:
         """A handler of a function that may be called at every step: it is called only where that concerns it.
 
-        Inside a torch.func transform tensors have no values to read.
+        Inside a torch.func transform tensors have no values to read: a softmax there is listed.
         """
         transform, compiling = torch._C._functorch.peek_interpreter_stack, torch.compiler.is_compiling
 
         def look(args: Any, kwargs: Any, out: Any) -> None:
-            if not compiling() and transform() is None and concerns(args, out):
+            if compiling():
+                return
+            if transform() is not None:
+                if record == self.own.softmax:
+                    self.guarded(untaken.transformed, self.own, args, kwargs, out)
+            elif concerns(args, out):
                 self.guarded(record, args, kwargs, out)
 
         return look

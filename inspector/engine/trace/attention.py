@@ -63,6 +63,8 @@ class Attention:
         value_sums: (k,) the sum of the numbers of each value, of one query of attention that the model computed itself:
             calls with other values are told apart by it.
         source_asked: False where nothing has shown yet whether keys, as many as queries, are of the same sequence.
+        memories: how many keys each memory has, where one softmax is over several whose values are weighed apart;
+            one number where these are a part of the softmax.
         call: which call of its module it is, from 0; order: its number among the attentions of the run, as they ran.
     """
 
@@ -91,6 +93,7 @@ class Attention:
     products: list[Products] | str = ""
     value_sums: Tensor | None = None
     source_asked: bool = True
+    memories: tuple[int, ...] = ()
     call: int = 0
     order: int = 0
 

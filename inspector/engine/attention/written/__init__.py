@@ -16,5 +16,6 @@ covers every other way of normalising.
 - `masking.py` - where masks are applied; `judging.py` - attention, or a gate, a mixture, a router;
 - `windows.py` - windows of keys that overlap;
 - `pieces.py` - weights that are taken one by one and added up;
+- `parts.py` - one softmax over the keys of several memories;
 - `picked.py` - hard attention: the key with the largest score, taken by its index.
 """

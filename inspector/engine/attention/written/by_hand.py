@@ -152,6 +152,7 @@ class ByHand(WeightedSums):
     def scattered(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
         """scatter(zeros, dim, index, value), in place or not."""
         given = masking.arguments(args, kwargs, ("input", "dim", "index", "src"))
+        picked.put_back(self.facts, given, out)
         if given["dim"] in (-1, out.dim() - 1) and masking.constant(given.get("src", given.get("value"))) is not None:
             picked.one_hot(self.facts, given["index"], out)
 
@@ -281,8 +282,11 @@ class ByHand(WeightedSums):
             elif known is not None and known.worth and isinstance(source, Tensor):
                 weights = known.made or known.origin is not None
                 # A factor that makes more entries of the weights is values, whose first ones are often all 0.
-                after = masking.multiplied(known, other, out) if weights and source.shape == out.shape else known
-                if not isinstance(other, Tensor) or other.dim() == 0 or after is not known:
+                mask = weights and source.shape == out.shape and masking.zeros_and_ones(other)
+                after = masking.multiplied(known, other, out) if mask else known
+                if mask:
+                    self.products.pop(id(out), None)  # its sum is what the weights are divided by, not one of values
+                if not isinstance(other, Tensor) or other.dim() == 0 or mask:
                     self.facts.pass_on(source, out, after)
                 elif weights:
                     self._multiplies(known, left, right, out)

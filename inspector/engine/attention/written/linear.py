@@ -15,7 +15,8 @@ from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from inspector.engine.attention.written.contraction import LETTERS, Contraction, Operand
-from inspector.engine.attention.written.facts import Origin
+from inspector.engine.attention.written.facts import FactTable, Origin
+from inspector.engine.attention.written.scores import POWER
 
 NO_MAP = "its result is not divided by the sum of its weights, so there are no weights that sum to 1"
 MOST = 4
@@ -83,6 +84,30 @@ class LinearAttention:
 
     sums: dict[int, Summed] = field(default_factory=dict)
     uses: dict[int, Used] = field(default_factory=dict)
+    powers: dict[int, tuple[StorageWeakRef, list[Origin]]] = field(default_factory=dict)
+    """By the memory of exponentials, which may be features of queries and keys, what they were listed as."""
+
+    def knows(self, tensor: Tensor) -> bool:
+        """Whether a tensor is a sum of keys and values."""
+        return bool(self.sums) and _found(self.sums, tensor) is not None
+
+    def list_power(self, power: Tensor, origin: Origin) -> None:
+        """An exponential is listed, until it turns out to be features."""
+        storage = power.untyped_storage()
+        known = self.powers.get(storage._cdata)
+        before = known[1] if known is not None and not known[0].expired() else []
+        self.powers.pop(storage._cdata, None)
+        self.powers[storage._cdata] = StorageWeakRef(storage), [*before, origin]
+        if len(self.powers) > 2 * MOST:
+            self.powers.pop(next(iter(self.powers)))
+
+    def take(self, used: Used) -> None:
+        """Its weights are attention: the exponentials in them are listed no more."""
+        used.taken = True
+        for one in used.pair or ():
+            known = self.powers.get(one.untyped_storage()._cdata)
+            for origin in known[1] if known is not None else ():
+                origin.taken = True
 
     def summed(self, contraction: Contraction, positions: tuple[int, ...]) -> None:
         """A contraction that may be a sum over positions of keys and values."""
@@ -157,6 +182,13 @@ class LinearAttention:
             scale = scale if axis in rows.axes else scale.unsqueeze(number)
         weights = replace(known.weights, tensor=known.weights.tensor * scale)
         return Contraction.of(weights, known.values, Operand(out, axes)), known
+
+
+def of_features(facts: FactTable, known: LinearAttention, contraction: Contraction) -> bool:
+    """Whether exponentials that are no weights yet are multiplied with a sum of keys and values: features."""
+    one, two = contraction.left.tensor, contraction.right.tensor
+    of_both = [facts.of(factor) for factor, other in ((one, two), (two, one)) if known.knows(other)]
+    return any(of is not None and of.origin is None and of.scored == POWER for of in of_both)
 
 
 def _repeated(factor: Tensor, out: Tensor, axes: str) -> str:

@@ -63,12 +63,17 @@ def added(facts: Facts | None, mask: object, out: Tensor) -> Facts | None:
 
 def multiplied(facts: Facts, mask: object, out: Tensor) -> Facts:
     """Facts of a product with another tensor, which may be a mask of zeros and ones."""
-    if not isinstance(mask, Tensor) or mask.requires_grad or is_parameter(mask):
+    if not zeros_and_ones(mask):
         return facts
     zeros = mask.detach() == 0
-    if mask.dtype != torch.bool and not bool((zeros | (mask.detach() == 1)).all()):
-        return facts
     return replace(facts, masked=union(facts.masked, zeros, out.shape)) if bool(zeros.any()) else facts
+
+
+def zeros_and_ones(mask: object) -> TypeGuard[Tensor]:
+    """Whether a factor of weights may be a mask: it has no other numbers, and is nothing that is learned."""
+    if not isinstance(mask, Tensor) or mask.requires_grad or mask.is_meta or is_parameter(mask):
+        return False
+    return mask.dtype == torch.bool or bool(((mask.detach() == 0) | (mask.detach() == 1)).all())
 
 
 def moved(facts: Facts, source: Tensor, out: Tensor) -> Facts:
@@ -100,10 +105,11 @@ def forbidden(facts: Facts | None, scores: Tensor, weights: Tensor) -> Tensor | 
     scores, weights = scores.detach(), weights.detach()
     none = weights < torch.finfo(weights.dtype).tiny  # exp(−100) is no 0 in single precision, but less than that
     given = None if facts is None else facts.masked
-    if not bool(scores.amin() == -torch.inf):
+    lowest = scores.amin()  # NaN where a score is: −∞ may be among the others
+    if not bool((lowest == -torch.inf) | lowest.isnan()):
         return None if given is None else given & none
     infinite = scores == -torch.inf
-    empty = none | (infinite & weights.isnan())
+    empty = none | weights.isnan()
     return (infinite if given is None else infinite | given) & empty
 
 

@@ -44,6 +44,20 @@ def one_hot(facts: FactTable, indices: object, out: Tensor) -> None:
     facts.note(out, Facts(made=True, masked=masked, own="" if known is None else known.own))
 
 
+def put_back(facts: FactTable, given: Mapping[str, Any], out: Tensor) -> None:
+    """scatter(zeros, dim, index, src): note that a softmax of the largest scores was put back to their keys; the others
+    are masked. `given`: the arguments by name."""
+    known, dim = facts.of(given.get("src")), given["dim"]
+    origin = None if known is None else known.origin
+    if known is None or origin is None or not isinstance(dim, int) or not out.is_floating_point():
+        return
+    if origin.axis != dim % out.dim() or tuple(given["index"].shape) != origin.shape:
+        return
+    left_out = torch.ones_like(out, dtype=torch.bool).scatter(dim, given["index"], value=False)
+    if not bool(out.detach()[left_out].any()):
+        facts.note(out, Facts(masked=left_out, highest=known.highest, origin=origin, own=known.own))
+
+
 def gathered(facts: FactTable, source: Tensor, dim: int, index: Tensor, out: Tensor) -> Contraction | None:
     """gather(source, dim, index) as a product with weights of 1 and 0; None where the index is no key of every query.
 

@@ -31,6 +31,7 @@ from inspector.engine.attention.written.layout import Layout, lay_out
 from inspector.engine.attention.written.linear import LinearAttention
 from inspector.engine.attention.written.mixed_heads import note_mixed
 from inspector.engine.attention.written.own_keys import OWN_KEY, with_own_keys
+from inspector.engine.attention.written.parts import Parts, start
 from inspector.engine.attention.written.pieces import Pieces
 from inspector.engine.attention.written.product_nodes import Operands
 from inspector.engine.attention.written.products import products_behind
@@ -45,8 +46,7 @@ WINDOWS = "its keys were copied into windows that overlap"
 OWN_KEYS = "each query has keys of its own"
 SEVERAL = "its weights multiply several values, of which one was followed"
 OWN_WEIGHTS_BYTES = 2 << 30
-"""Maps that the model itself computes stay in memory until they are written; at most this many bytes of them in a
-run."""
+"""Of maps that the model itself computes, which stay in memory until they are written, at most in a run."""
 
 Args = tuple[Any, ...]
 Kwargs = Mapping[str, Any]
@@ -73,6 +73,7 @@ class WeightedSums:
     keys: WhoseKeys = field(init=False)
     linear: LinearAttention = field(default_factory=LinearAttention)
     operands: Operands = field(default_factory=Operands)
+    parts: Parts = field(default_factory=Parts)
     bytes: int = 0
     of_itself: list[KeyEnds] = field(default_factory=list)
     """What was put together and is queries and keys: both are moved on alike."""
@@ -92,7 +93,7 @@ class WeightedSums:
             self.facts.note(out, replace(known, scored=self._additive(out, right)))
             return
         contraction = of_matmul(left, right, out)
-        if self._any(left, right):
+        if self._any(left, right) and not linear.of_features(self.facts, self.linear, contraction):
             self.consider(contraction)
         else:
             self._sums_first(contraction)
@@ -109,15 +110,13 @@ class WeightedSums:
     def einsum(self, args: Args, _kwargs: Kwargs, out: Any) -> None:
         """einsum in any order of letters and operands."""
         operands = args[1] if len(args) == 2 and isinstance(args[1], (list, tuple)) else args[1:]
-        if not isinstance(args[0], str):
+        if not isinstance(args[0], str) or (self.linear.sums and self._linear_at_once(args[0], operands, out)):
             return
-        if self.linear.sums and self._linear_at_once(args[0], operands, out):
-            return
-        if not self._any(*operands):
-            found = of_einsum(args[0], operands, 0, out) if len(operands) == 2 else None
-            if found is not None and not any(judging.is_parameter(one) for one in operands):
-                self._sums_first(found)
-                self._scores(found)
+        pair = of_einsum(args[0], operands, 0, out) if len(operands) == 2 else None
+        if not self._any(*operands) or (pair and linear.of_features(self.facts, self.linear, pair)):
+            if pair is not None and not any(judging.is_parameter(one) for one in operands):
+                self._sums_first(pair)
+                self._scores(pair)
             return
         for at, operand in enumerate(operands):
             if self._weighs(operand):
@@ -213,19 +212,26 @@ class WeightedSums:
         known = self.facts.of(contraction.left.tensor.detach()) or NOTHING
         if origin.kind in ("sigmoid", "hard"):
             origin.place, origin.module = self.where()
+        if origin.taken and self.parts.further(self.facts, contraction, roles, origin):
+            return self._record(lay_out(self.selected, contraction, roles), known, origin)
         values = self.facts.of(contraction.right.tensor) or NOTHING
         reason = judging.verdict(self.selected, origin, contraction, roles, known, values)
         if reason:
             origin.take(reason)
             if reason == judging.ELSEWHERE:
                 note_mixed(self.facts, contraction, known, origin)
+            if reason == judging.PARAMETERS:
+                self.parts.wait(self.facts, contraction, roles, known, origin)
             return False
         if origin.taken:  # other values with the same weights
             if id(origin) in self.by_origin:
                 self.by_origin[id(origin)].heads = Heads([], incomplete=SEVERAL)
             return True
         origin.take()  # or refused with a reason of its own
-        return self._record(lay_out(self.selected, contraction, roles), known, origin)
+        taken = self._record(lay_out(self.selected, contraction, roles), known, origin)
+        for part, its_roles, facts in self.parts.waiting.pop(id(origin), ()) if taken else ():
+            self._record(lay_out(self.selected, part, its_roles), facts, origin)
+        return taken
 
     def _sums_first(self, contraction: Contraction) -> None:
         """A product of tensors of which neither holds weights: perhaps a part of linear attention."""
@@ -275,7 +281,8 @@ class WeightedSums:
             contraction.left.tensor,
             Facts(masked=used.masked, origin=used.origin, own=self.keys.of_pair(used.pair, used.keys)),
         )
-        used.taken = self.weighs(contraction)
+        if self.weighs(contraction):
+            self.linear.take(used)
         return used.taken
 
     def _remember(self, left: Tensor, right: Tensor, out: Tensor) -> None:
@@ -308,6 +315,8 @@ class WeightedSums:
         if origin.reason:
             self.origins.append(origin)
             self.linear.undivided(contraction, masked, origin)
+            self.linear.list_power(left, origin)
+            self.linear.summed(contraction, (self.selected.padded, self.selected.length))
         else:
             self.facts.note(left, replace(known, origin=origin, masked=masked))
         return origin
@@ -335,10 +344,7 @@ class WeightedSums:
             "; ".join(filter(None, (how_computed(shown, known, origin, part), place.note))),
             masked=None if masked is None else whole_part(masked, True)[..., place.keys],
             margins=None if margins is None else margins.double(),
-            source=(
-                self.keys.of_weights(layout.contraction.left.tensor, windows=windows is not None)
-                if _is_square(part[..., place.keys]) else None
-            ),
+            source=self.keys.of_map(part[..., place.keys], layout.contraction.left.tensor, windows is not None),
         )  # fmt: skip
         seen = place.put(seen)
         seen.ends = ends_of_values(self.selected, self.facts, layout, self.of_itself) if shown is layout else None
@@ -348,6 +354,9 @@ class WeightedSums:
             seen.keys_from = OWN_KEY
         if self.selected.passing_on and shown is not layout:
             seen.heads = Heads([], incomplete=WINDOWS if own_keys is None else OWN_KEYS)
+        first = start(self.facts, layout.contraction, layout.roles, origin) if shown is layout else None
+        if first is not None and self.parts.joined(seen, first, origin):
+            return True
         if windows is None:
             self._passed_on(seen, shown, known, origin)
         elif known.highest is not None and seen.weights is not None:
@@ -389,8 +398,3 @@ class WeightedSums:
 
     def _any(self, *tensors: object) -> bool:
         return any(self._weighs(tensor) for tensor in tensors)
-
-
-def _is_square(part: Tensor) -> bool:
-    """Whether there are as many keys as queries; one of each is a step of something."""
-    return part.shape[-1] == part.shape[-2] > 1

@@ -31,6 +31,12 @@ class WhoseKeys:
         known = self.facts.of(weights)
         return known.own or None if known is not None else None
 
+    def of_map(self, part: Tensor, weights: Tensor, windows: bool) -> str | None:
+        """The same of weights of which this part is shown; None too where there are not as many keys as queries, and
+        where there is one of each, which is a step of something."""
+        square = part.shape[-1] == part.shape[-2] > 1
+        return self.of_weights(weights, windows=windows) if square else None
+
     def of_pair(self, pair: tuple[Tensor, Tensor] | None, keys: int | None = None) -> str:
         """Of queries and keys whose product the model never computes; twice the weights where it has these, before they
         are divided by their sum. "" too where nothing is known."""
