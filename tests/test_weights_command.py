@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import venv
 from pathlib import Path
 from typing import Any
 
@@ -125,3 +126,20 @@ def test_unreadable_files_get_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello")
     for name in ("a.txt", "none.pt"):
         assert len(call("weights", name, cwd=tmp_path, expect=2).stderr.strip().splitlines()) == 1
+
+
+def test_a_folder_is_its_only_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    torch.save({"a": torch.ones(3)}, tmp_path / "run" / "last.pt")
+    assert call("weights", "run", cwd=tmp_path).stdout.startswith("a  float32 (3)")
+    assert call("weights", "run", "run/last.pt", cwd=tmp_path).stdout.startswith("a  equal")
+    torch.save({"a": torch.ones(3)}, tmp_path / "run" / "first.pt")
+    said = call("weights", "run", cwd=tmp_path, expect=2).stderr.strip()
+    assert "first.pt, last.pt" in said and "\n" not in said
+
+
+def test_an_interpreter_without_this_package_is_named_in_one_sentence(tmp_path: Path) -> None:
+    torch.save({"a": torch.ones(3)}, tmp_path / "a.pt")
+    venv.create(tmp_path / "bare", with_pip=False)
+    said = call("weights", "a.pt", "--python", str(tmp_path / "bare"), cwd=tmp_path, expect=1).stderr.strip()
+    assert " has no " in said and "install" in said and "\n" not in said

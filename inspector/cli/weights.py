@@ -13,7 +13,7 @@ from inspector.capture.regular import is_there
 from inspector.cli.columns import width_of
 from inspector.cli.fault import Fault
 from inspector.records import counted
-from inspector.transport.interpreter import cannot_be_run, chosen
+from inspector.transport.interpreter import cannot_be_run, chosen, what_is_wrong
 from inspector.transport.terminal import say
 
 MODULE = "inspector.engine.session.checkpoint_tensors"
@@ -49,6 +49,8 @@ def _read(paths: list[str], python: str) -> Any:
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
         ended = f"Reading {' and '.join(paths)} ended with code {done.returncode}."
+        if done.returncode != 2 and (wrong := what_is_wrong(python)):  # it has no torch, or not this package
+            raise Fault(wrong, 1)
         raise Fault(lines[-1] if lines else ended, 2 if done.returncode == 2 else 1)
     return json.loads(done.stdout)
 

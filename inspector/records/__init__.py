@@ -91,6 +91,7 @@ from inspector.records.run import (
 )  # fmt: skip
 from inspector.records.sequences import SEQUENCES, data_spec, input_spec, is_data_set
 from inspector.records.view_at import ViewAt, command
+from inspector.records.weights import WEIGHTS
 
 __all__ = [
     "ANSWER_DOMAIN",
@@ -118,6 +119,7 @@ __all__ = [
     "STEP_DOMAIN",
     "TRAINED",
     "VOCABULARY_DOMAIN",
+    "WEIGHTS",
     "Analyse",
     "Axis",
     "BadRecordError",

@@ -31,7 +31,7 @@ KINDS = (
     "spectrum", "lyapunov", "trajectory", "fixed_point", "bptt", "truncation", "clipping",
     "training", "coordinate", "sequences", "state_derivative", "series", "histogram", "spike",
     "operations", "fingerprint", "structure", "trial", "decoding", "latent", "innovation", "occupancy", "latent_use",
-    "picture_words", "positions",
+    "picture_words", "positions", "weights",
 )  # fmt: skip
 """Known kinds. A kind determines which plot fits; a new kind needs a new panel, a new name does not.
 

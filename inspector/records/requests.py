@@ -33,6 +33,8 @@ class Load:
     """Open a model. Code of the user runs only where `agreed` names its file (absolute path → SHA-256 of its content).
 
     `trusted` allows whatever the subject runs: the user typed it on the command line or called it from Python.
+    `tensors`: a checkpoint without a model is opened as its tensors alone, where nothing of it can be rebuilt or
+    always.
     """
 
     subject: str
@@ -43,6 +45,7 @@ class Load:
     agreed: Mapping[str, str] = field(default_factory=dict)
     device: str = "cpu"
     seed: int = 0
+    tensors: Literal["never", "if needed", "always"] = "never"
     generation: int = 0
 
 
@@ -145,7 +148,8 @@ class CheckpointReport:
     `fits` is False when tensors are missing, unexpected or of another shape: loading then needs the user's
     confirmation. `folded`: weights that were parametrised in the file; `others`: dicts of tensors that were
     not chosen. `sha256`: of the bytes that were read, as `sha256sum` prints it; of several files, of what it prints.
-    `rebuilt`: where no model was given, what was made of the file, and what of that is a guess.
+    `rebuilt`: where no model was given, what was made of the file, and what of that is a guess; `guess`: the same as
+    the arguments that would ask for it, and what else could be asked for.
     """
 
     path: str
@@ -160,6 +164,7 @@ class CheckpointReport:
     others: tuple[str, ...] = ()
     sha256: str = ""
     rebuilt: str = ""
+    guess: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,15 +41,33 @@ def test_a_checkpoint_alone_is_opened_and_run(window: Window, qtbot: object, tmp
     )
 
 
-def test_weights_that_are_not_rebuilt_bring_the_dialog(window: Window, qtbot: object, tmp_path: Path) -> None:
+def test_weights_that_are_not_rebuilt_are_shown_and_their_model_can_be_named(
+    window: Window, qtbot: object, tmp_path: Path
+) -> None:
     torch.save(nn.Linear(3, 4).state_dict(), tmp_path / "w.pt")
     qtbot.waitUntil(lambda: window.session.catalog is not None, timeout=30_000)  # type: ignore[attr-defined]
     window.open_path(str(tmp_path / "w.pt"))
-    qtbot.waitUntil(lambda: window.models.dialog is not None, timeout=60_000)  # type: ignore[attr-defined]
+    qtbot.waitUntil(lambda: window.session.capture is not None, timeout=60_000)  # type: ignore[attr-defined]
+    finish(window, qtbot)
+    assert window.session.loaded.kind == "weights" and window.models.dialog is None
+    assert "nothing of it could be rebuilt" in window.rebuilt.line.whole and not window.input.go.isEnabled()
+    window.rebuilt.name.click()
     dialog = window.models.dialog
     assert dialog.checkpoint.text() == str(tmp_path / "w.pt") and dialog.subject.text() == ""
-    assert "no recurrent layers of torch's by name" in dialog.problem.text()
     dialog.reject()
+
+
+def test_the_dialog_of_a_model_shows_only_the_tensors(window: Window, qtbot: object, tmp_path: Path) -> None:
+    torch.save(Tagger().state_dict(), tmp_path / "w.pt")
+    window.settings.set_text("subject", "other.py:make")
+    qtbot.waitUntil(lambda: window.session.catalog is not None, timeout=30_000)  # type: ignore[attr-defined]
+    window.open_path(str(tmp_path / "w.pt"))
+    dialog = window.models.dialog
+    assert dialog.subject.text() == "other.py:make" and dialog.look.isEnabled()
+    dialog.look.click()
+    qtbot.waitUntil(lambda: window.session.capture is not None, timeout=60_000)  # type: ignore[attr-defined]
+    finish(window, qtbot)
+    assert window.session.loaded.kind == "weights" and "emb.weight:weights/values" in window.session.capture.channels
 
 
 @pytest.mark.parametrize("model", ["", "other.py:make"])

@@ -16,7 +16,7 @@ MOST_SPECTRUM = 1 << 22
 """Elements up to which singular values are computed: 2048 x 2048 take some seconds on one core."""
 
 
-def summary(tensor: Tensor) -> dict[str, Any]:
+def summary(tensor: Tensor, *, spectrum: bool = True) -> dict[str, Any]:
     """Counts, range, moments, norm, histogram and, of a matrix, singular values, over the finite elements.
 
     Shape: any. NaN and infinities are counted and left out of the rest; of complex numbers the magnitudes are used.
@@ -36,7 +36,7 @@ def summary(tensor: Tensor) -> dict[str, Any]:
     found |= dict.fromkeys(("min", "max", "mean", "std", "norm", "histogram"))
     if total:
         found |= {"min": low, "max": high, **_moments(tensor, total, low, high)}
-    return found | _spectrum(tensor, total)
+    return found | (_spectrum(tensor, total) if spectrum else {})
 
 
 def _blocks(tensor: Tensor) -> Iterator[Tensor]:
@@ -89,7 +89,8 @@ def _spectrum(tensor: Tensor, finite: int) -> dict[str, Any]:
 
 def difference(first: Tensor, second: Tensor) -> dict[str, Any]:
     """How two tensors of one shape differ: `equal` (NaN where the other has NaN counts as equal), the largest |b - a|
-    with its place, ‖b - a‖ and ‖b - a‖ / ‖a‖ over the elements that are finite in both, and how many are not.
+    with its place, ‖b - a‖, ‖b - a‖ / ‖a‖, `ratio` ‖b‖ / ‖a‖ and `cosine` ⟨a, b⟩ / (‖a‖ ‖b‖) (of complex numbers its
+    real part), all over the elements that are finite in both, and how many are not.
 
     Complex numbers are subtracted as such, others in double precision. Raises ValueError for different shapes.
     """
@@ -99,7 +100,9 @@ def difference(first: Tensor, second: Tensor) -> dict[str, Any]:
     one, other = first.detach().reshape(-1), second.detach().reshape(-1)
     whole = one.dtype == other.dtype and not (one.is_floating_point() or one.is_complex())
     equal, left_out, largest, at = True, 0, -1.0, 0
-    norms: list[tuple[float, float]] = []
+    norms: list[tuple[float, float, float]] = []
+    scales = [_largest(one) or 1.0, _largest(other) or 1.0]
+    product = 0.0
     for start in range(0, one.numel(), BLOCK):
         a, b = one[start : start + BLOCK].to(wide), other[start : start + BLOCK].to(wide)
         if whole:  # above 2^53 whole numbers that differ may have the same double
@@ -111,8 +114,10 @@ def difference(first: Tensor, second: Tensor) -> dict[str, Any]:
         moved = torch.where(known, b - a, 0).abs()
         if float(moved.max()) > largest:
             largest, at = float(moved.max()), start + int(moved.argmax())
-        norms.append((_norm(moved), _norm(torch.where(known, a, 0).abs())))
-    moved_by, base = (math.hypot(*column) for column in zip(*norms, strict=True)) if norms else (0.0, 0.0)
+        a, b = torch.where(known, a, 0), torch.where(known, b, 0)
+        norms.append((_norm(moved), _norm(a.abs()), _norm(b.abs())))
+        product += float((a / scales[0] * (b / scales[1]).conj()).sum().real)
+    moved_by, base, other_norm = (math.hypot(*column) for column in zip(*norms, strict=True)) if norms else (0.0,) * 3
     return {
         "equal": equal,
         "left_out": left_out,
@@ -120,7 +125,23 @@ def difference(first: Tensor, second: Tensor) -> dict[str, Any]:
         "at": _place(at, tuple(first.shape)) if largest > 0 else None,
         "norm": _number(moved_by),
         "relative": _number(moved_by / base) if base else (0.0 if not moved_by else None),
+        "ratio": _number(other_norm / base) if base else None,
+        "cosine": _cosine(product, base / scales[0], other_norm / scales[1]),
     }
+
+
+def _largest(flat: Tensor) -> float:
+    """The largest finite magnitude."""
+    found = 0.0
+    for block in _blocks(flat):
+        block = block[block.isfinite()].abs()
+        found = max(found, float(block.max()) if block.numel() else 0.0)
+    return found
+
+
+def _cosine(product: float, first: float, second: float) -> float | None:
+    """Within −1 and 1 despite rounding; None beside a tensor of zeros."""
+    return max(-1.0, min(1.0, product / first / second)) if first and second else None
 
 
 def _norm(values: Tensor) -> float:

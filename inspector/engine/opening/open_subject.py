@@ -34,6 +34,7 @@ from inspector.engine.opening.programs import open_program
 from inspector.engine.opening.refused_formats import by_content, by_name
 from inspector.engine.opening.user_code import UserCode
 from inspector.engine.opening.weights_alone.open_weights import open_weights
+from inspector.engine.opening.weights_alone.tensors_alone import tensors_alone
 from inspector.engine.registries import LOADERS
 from inspector.engine.wording import a_class
 from inspector.records import CheckpointReport, Load, Place, counted
@@ -43,13 +44,16 @@ from inspector.workspace.samples import OWN, Sample, find_sample, list_samples
 @dataclass(slots=True)
 class Opened:
     """A subject with its checkpoint's report.
-    `pending` is a checkpoint that does not fit and waits for confirmation."""
+    `pending` is a checkpoint that does not fit and waits for confirmation.
+    `tensors`: of a file of which nothing is run, all that it is; `why_tensors`: why nothing is."""
 
     subject: Subject
     title: str
     checkpoint: str = ""
     report: CheckpointReport | None = None
     pending: bool = False
+    tensors: State | None = None
+    why_tensors: str = ""
 
 
 def open_subject(load: Load, code: UserCode | None = None) -> Opened:
@@ -63,16 +67,20 @@ def open_subject(load: Load, code: UserCode | None = None) -> Opened:
     program = program_of(load.subject) if sample is None and folder is None else None
     alone = _weights_alone(load.subject) if sample is None and folder is None and program is None else None
     own: CheckpointReport | None = None
+    weights = alone or folder
     if program is not None:
         subject, own, folder = *open_program(*program, load, code), program[0]
         path, title = path_of(load.checkpoint) if load.checkpoint else None, subject.name
-    elif alone is not None:
-        state, sha256 = read_and_hashed(alone, read_checkpoint)
-        subject, own = open_weights(state, alone, load.arguments)
-        own, folder = replace(own, sha256=sha256), alone
-        path, title = path_of(load.checkpoint) if load.checkpoint else None, subject.name
-    elif folder is not None:
-        subject, own = open_folder(folder, load.arguments, load.device)
+    elif weights is not None:
+        try:
+            if (only := _tensors(weights, load)) is not None:
+                return only
+            subject, own = _without_code(weights, load, is_folder=folder is not None)
+        except (InputError, ModelError) as problem:
+            if (only := _tensors(weights, load, problem)) is None:
+                raise
+            return only
+        folder = weights
         path, title = path_of(load.checkpoint) if load.checkpoint else None, subject.name
     elif sample is not None:
         subject = _call(_import_sample(sample, code), "build", load.arguments, sample.name)
@@ -96,6 +104,25 @@ def open_subject(load: Load, code: UserCode | None = None) -> Opened:
             plan.apply(subject.model)
     _move(subject, load.device)
     return opened
+
+
+def _without_code(path: Path, load: Load, *, is_folder: bool) -> tuple[Subject, CheckpointReport]:
+    """What a folder of Hugging Face's describes, or what is rebuilt of a file of weights."""
+    if is_folder:
+        return open_folder(path, load.arguments, load.device)
+    state, sha256 = read_and_hashed(path, read_checkpoint)
+    subject, own = open_weights(state, path, load.arguments)
+    return subject, replace(own, sha256=sha256)
+
+
+def _tensors(path: Path, load: Load, why: InputError | ModelError | None = None) -> Opened | None:
+    """A checkpoint as its tensors alone, where that is asked for, or a model was and it is none, which `why` says."""
+    if load.tensors == "never" or (load.tensors == "if needed" and (why is None or load.arguments)):
+        return None
+    state, sha256 = read_and_hashed(path, read_checkpoint)
+    subject, report = tensors_alone(state, path, sha256)
+    said = str(why or "")
+    return Opened(subject, path.name, str(path), replace(report, guess={"why": said}), tensors=state, why_tensors=said)
 
 
 def _sample(load: Load) -> tuple[Sample | None, str]:
@@ -135,6 +162,11 @@ def _weights_alone(subject: str) -> Path | None:
         held = _checkpoints_in(path)
         return path if _loader_of_folder(path) is not None else path / held[0] if len(held) == 1 else None
     return path if path.suffix.lower() in _suffixes() or _begins_as_checkpoint(path) else None
+
+
+def checkpoint_at(path: Path) -> Path:
+    """A checkpoint, or the only one in a folder; any other path as it is."""
+    return _weights_alone(str(path)) or path
 
 
 def _begins_as_checkpoint(path: Path) -> bool:

@@ -16,22 +16,19 @@ from torch import Tensor
 
 from inspector.engine.analyses.tensor_statistics import difference, summary
 from inspector.engine.errors import InputError
-from inspector.engine.opening.open_subject import read_checkpoint
-from inspector.engine.opening.weights_alone.stacks import find_stacks
-
-GATES = {"LSTM": ("input", "forget", "cell", "output"), "GRU": ("reset", "update", "new")}
-"""The blocks of rows of a recurrent weight, in the order of torch.nn.LSTM and torch.nn.GRU (torch's documentation)."""
+from inspector.engine.opening.open_subject import checkpoint_at, read_checkpoint
+from inspector.engine.opening.weights_alone.gate_blocks import gate_blocks
 
 
 def listed(path: Path) -> dict[str, Any]:
     """The tensors of one checkpoint with their statistics, those of gates apart. Raises InputError."""
-    state = read_checkpoint(path)
+    state = read_checkpoint(checkpoint_at(path))
     return {"layout": state.layout, "step": state.step, "tensors": _entries(state.tensors)}
 
 
 def compared(first: Path, second: Path) -> dict[str, Any]:
     """Two checkpoints, tensor by tensor, in the order of the first. Raises InputError."""
-    one, other = read_checkpoint(first).tensors, read_checkpoint(second).tensors
+    one, other = read_checkpoint(checkpoint_at(first)).tensors, read_checkpoint(checkpoint_at(second)).tensors
     pairs = []
     for name, tensor in one.items():
         if name in other:
@@ -49,18 +46,16 @@ def _pair(one: Tensor, other: Tensor) -> dict[str, Any]:
 
 
 def _entries(tensors: Mapping[str, Tensor]) -> list[dict[str, Any]]:
-    gates = {name: GATES[stack.kind] for stack in find_stacks(tensors)[0] if stack.kind in GATES
-             for name in stack.names if "weight_hr" not in name.rpartition(".")[2]}  # fmt: skip
+    gates = gate_blocks(tensors)
     seen: dict[tuple[Any, ...], str] = {}
     entries = []
     for name, tensor in tensors.items():
         key = (tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
         same = seen.setdefault(key, name) if tensor.numel() else name
-        own = gates.get(name, ())
-        blocks = zip(own, tensor.chunk(len(own)) if own else (), strict=True)
+        parts = [(one.gate, tensor.narrow(one.axis, one.start, one.stop - one.start)) for one in gates.get(name, ())]
         entries.append({
             "name": name, "shape": list(tensor.shape), "dtype": _dtype(tensor), "same_memory_as": same * (same != name),
-            **summary(tensor), "gates": [{"gate": gate, **summary(rows)} for gate, rows in blocks],
+            **summary(tensor), "gates": [{"gate": gate, **summary(part)} for gate, part in parts],
         })  # fmt: skip
     return entries
 

@@ -29,8 +29,10 @@ from inspector.engine.session.sweep.conduct import Conductor, Listener
 from inspector.engine.session.sweep.listing import listing
 from inspector.engine.session.sweep.one_frame import Maker, compute
 from inspector.engine.session.sweep.spool import Spool
+from inspector.engine.session.weights import KeptWeights, WeightsRun, is_weights
 from inspector.engine.trace.trace import Trace
 from inspector.records import (
+    WEIGHTS,
     Analyse,
     CompareCheckpoints,
     Failure,
@@ -76,6 +78,7 @@ class Service:
         self.opened: Opened | None = None
         self._load: Load | None = None
         self._kept = KeptRun()
+        self._weights: KeptWeights | None = None
         self._costs = Costs()
         self._received = self._served = self._cancelled = 0
         """Numbers of requests received and begun, and the one up to which all are cancelled."""
@@ -95,8 +98,13 @@ class Service:
 
     def close(self) -> None:
         """Release the model and its last run."""
-        self._kept.let_go()
+        self._let_go()
         self.opened = None
+
+    def _let_go(self) -> None:
+        """Nothing more can be asked of the last run."""
+        self._kept.let_go()
+        self._weights = None
 
     def serve(self, request: Any) -> None:
         """Carry out a request; bad input and raising models are answered with a Failure."""
@@ -147,7 +155,7 @@ class Service:
         except _NeedsConfirmation as waiting:
             self.send(describe(waiting.opened, load))
             return False
-        self._kept.let_go()
+        self._let_go()
         self.opened, self._load = opened, load
         self.send(describe(opened, load))
         return True
@@ -157,9 +165,14 @@ class Service:
             return  # its checkpoint does not fit the edited model, which was reported to the window
         if self.opened is None or self._load is None:
             raise InputError("No model is open yet; open one first.")
-        self._kept.let_go()
+        self._let_go()
         subject, frames = self.opened.subject, list[KeptTrace]()
         options = self._options(request, frames)
+        if is_weights(request.input):
+            self._run_weights(request, options)
+            return
+        if self.opened.tensors is not None:
+            raise InputError(self.opened.why_tensors or f"{self.opened.title} is open as tensors, which nothing runs.")
         chosen = chosen_quantities(options)
         special = (is_data_set(request.input), is_spike(request.input), request.decode is not None)
         for asked, serve in zip(special, (self._run_many, self._run_spike, self._run_decoding), strict=True):
@@ -241,6 +254,19 @@ class Service:
         self._perform(recording, lambda: spike.run(recording, options))
         self._report_end(request, recording)
 
+    def _run_weights(self, request: Run, options: RunOptions) -> None:
+        """List every tensor. Raises InputError where the file to compare with cannot be read."""
+        assert self.opened is not None and self._load is not None
+        run = WeightsRun(self.opened, request.input)
+        start = run.noted(run_start(
+            self.opened, run.title, subject=self._load.subject, device=self._load.device, made_by=request.made_by,
+        ))  # fmt: skip
+        recording = record(request.path, start, overwrite=request.overwrite)
+        self._perform(recording, lambda: run.write(recording, options))
+        if recording.stop is not None and recording.stop.status == "done":
+            self._weights = KeptWeights(run, recording.path, start, recording.stop)
+        self._report_end(request, recording)
+
     def _run_decoding(self, request: Run, options: RunOptions) -> None:
         """Search for an answer. Raises InputError where the subject offers none."""
         assert self.opened is not None and self._load is not None and request.decode is not None
@@ -314,6 +340,9 @@ class Service:
 
     def _analyse(self, request: Analyse) -> None:
         """Compute more quantities on the trace of the last run. Raises NeedsRunError where that cannot be."""
+        if self._weights is not None and Path(request.path).absolute() == self._weights.path.absolute():
+            self._more_weights(self._weights, request)
+            return
         keys = self._kept.asked(Path(request.path), request.quantities)
         if not keys:
             left = self._kept.stop.left if self._kept.stop is not None else ()
@@ -330,6 +359,13 @@ class Service:
             raise
         self._kept.stop = recording.ended
         self._costs.learn(recording.seconds, self._kept.traces)
+        self._report_end(request, recording)
+
+    def _more_weights(self, kept: KeptWeights, request: Analyse) -> None:
+        """Write all values of a tensor of which there is a picture only. Raises InputError."""
+        told = RunOptions(cancelled=self.cancelled, progress=self._reporter(request.generation))
+        recording, compute = kept.question(request.quantities, told)
+        self._perform(recording, compute)
         self._report_end(request, recording)
 
     def _is_up_to_date(self, generation: int) -> bool:
@@ -362,7 +398,8 @@ def describe(opened: Opened, load: Load) -> Loaded:
     first = primary_value(subject, next(iter(subject.examples.values()), ""))
     vocabulary = subject.vocabulary or ()
     return Loaded(
-        subject=load.subject, title=opened.title, kind=str(subject.kind), width=subject.width,
+        subject=load.subject, title=opened.title, width=subject.width,
+        kind=str(subject.kind) if opened.tensors is None else WEIGHTS,
         vocabulary=len(vocabulary), characters=bool(vocabulary) and all(len(str(entry)) == 1 for entry in vocabulary),
         examples=tuple(subject.examples), default_text=first if isinstance(first, str) else "",
         audio=subject.frames is not None, has_data=subject.data is not None, has_loss=subject.loss is not None,

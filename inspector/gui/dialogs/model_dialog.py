@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import QStringListModel, Qt, Slot
+from PySide6.QtCore import QStringListModel, Qt, Signal, Slot
 from PySide6.QtWidgets import (
     QComboBox,
     QCompleter,
@@ -35,7 +35,10 @@ CPU = "cpu"
 
 
 class OpenModelDialog(QDialog):
-    """`file.py:callable`, `package.module:callable` or a folder of Hugging Face's; arguments, checkpoint, device."""
+    """`file.py:callable`, `package.module:callable` or a folder of Hugging Face's; arguments, checkpoint, device.
+    `looked_at(path)`: only the tensors of the checkpoint are asked for."""
+
+    looked_at = Signal(str)
 
     def __init__(self, parent: QWidget | None = None, subject: str = "", checkpoint: str = "") -> None:
         super().__init__(parent)
@@ -85,6 +88,11 @@ class OpenModelDialog(QDialog):
         self.details.setReadOnly(True)
         self.details.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Open | QDialogButtonBox.StandardButton.Cancel)
+        self.look = buttons.addButton("Only its tensors", QDialogButtonBox.ButtonRole.ActionRole)
+        self.look.setToolTip("Show every tensor of the checkpoint, without a model")
+        self.look.clicked.connect(self._look)
+        self.checkpoint.textChanged.connect(lambda text: self.look.setEnabled(bool(text.strip())))
+        self.look.setEnabled(False)
         buttons.accepted.connect(self._accept)
         buttons.rejected.connect(self.reject)
         layout = QVBoxLayout(self)
@@ -142,7 +150,13 @@ class OpenModelDialog(QDialog):
         return Load(
             subject=subject or checkpoint, arguments=json.loads(self.arguments.text() or "{}"),
             checkpoint=checkpoint if subject else "", device=self.device.currentText(),
+            tensors="never" if subject else "if needed",
         )  # fmt: skip
+
+    @Slot()
+    def _look(self) -> None:
+        self.reject()
+        self.looked_at.emit(self.checkpoint.text().strip())
 
     @Slot()
     def _accept(self) -> None:

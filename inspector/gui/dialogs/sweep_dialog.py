@@ -87,9 +87,10 @@ class _Fields:
 
 
 class SweepDialog(QDialog):
-    """Not modal. `opened(path)`: the capture has a frame and is to be shown."""
+    """Not modal. `opened(path)`: the capture has a frame and is to be shown; `one(path)`: one checkpoint alone."""
 
     opened = Signal(str)
+    one = Signal(str)
 
     def __init__(self, sweeping: Sweeping, parent: QWidget) -> None:
         super().__init__(parent)
@@ -103,6 +104,13 @@ class SweepDialog(QDialog):
         self.bar.setSizePolicy(room)
         self.go = QPushButton("Begin")
         self.go.setAutoDefault(False)
+        self.alone = QPushButton("Open this one")
+        self.alone.setToolTip("Open the chosen checkpoint alone (a double click)")
+        self.alone.setAutoDefault(False)
+        self.alone.clicked.connect(lambda _checked=False: self._open_one(self.table.chosen))
+        self.table.opened.connect(self._open_one)
+        self.table.itemSelectionChanged.connect(lambda: self.alone.setEnabled(bool(self.table.chosen)))
+        self.alone.setEnabled(False)
         self._listed: Sequence[str] = ()
         self._own_name = ""
         """The name of the capture as it was proposed: it follows the folder until the user writes another."""
@@ -131,6 +139,7 @@ class SweepDialog(QDialog):
         self.said.setWordWrap(True)
         below = QHBoxLayout()
         below.addWidget(self.bar, 1)
+        below.addWidget(self.alone)
         below.addWidget(self.go)
         layout = QVBoxLayout(self)
         layout.addWidget(how)
@@ -223,6 +232,12 @@ class SweepDialog(QDialog):
         if folder:
             self.fields.checkpoints.setText(folder)
             self._look_into()
+
+    def _open_one(self, path: str) -> None:
+        """One checkpoint instead of all."""
+        if path and not self.sweeping.running:
+            self.hide()
+            self.one.emit(path)
 
     # -- running
 

@@ -21,6 +21,7 @@ class RemainingNote(QObject):
         self.panel = panel
         self.row, self.label, self.button = QWidget(), CutLabel(), QPushButton()
         self.button.setObjectName("compute-remaining")
+        show_button(self.button, panel.remaining)
         self.button.clicked.connect(lambda _checked=False: panel.wanted.emit(panel.remaining.offered))
         inside = QHBoxLayout(self.row)
         inside.setContentsMargins(8, 2, 8, 2)

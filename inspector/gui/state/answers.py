@@ -8,7 +8,19 @@ from inspector.gui.state.exchange import Changes
 from inspector.gui.state.opening import Wanted
 from inspector.gui.state.shown import RefusedEdits
 from inspector.gui.state.work import Work
-from inspector.records import Catalog, Failure, Finished, Load, Loaded, Log, NeedsTrust, ParameterChanges, Progress
+from inspector.records import (
+    WEIGHTS,
+    Catalog,
+    Failure,
+    Finished,
+    InputSpec,
+    Load,
+    Loaded,
+    Log,
+    NeedsTrust,
+    ParameterChanges,
+    Progress,
+)
 from inspector.transport.process import Exit
 
 OF_CHECKPOINTS = "CompareCheckpoints"
@@ -79,7 +91,8 @@ class Answers:
         work.not_opened(f"{self.models.why} {event.title or event.subject} is open.".lstrip())
         self.models.why = ""
         if then is not None and not cancelled:
-            work.begin_run(then)
+            alone = event.kind == WEIGHTS and then.input.kind != WEIGHTS  # nothing else can be done with it
+            work.begin_run(Wanted(InputSpec(kind=WEIGHTS)) if alone else then)
 
     def _edited(self, event: Loaded, changes: Changes) -> None:
         """The run found its model's code edited, and the worker has opened it again."""

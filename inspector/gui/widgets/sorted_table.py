@@ -25,16 +25,20 @@ MOST_WIDTH, MARGIN, ARROW = 360, 14, 28
 """Pixels: the widest column, the margin of a cell, that of a heading with the arrow of the order."""
 PAINTED = 60
 """Rows of a table in a figure."""
+FITTED = 400
+"""Rows by which the widths of columns are chosen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What a table shows: a name and a cell for each heading in every row. `tips`: of the headings."""
+    """What a table shows: a name and a cell for each heading in every row. `tips`: of the headings; `marked`: (row,
+    column) of the cells in the colour of errors."""
 
     names: Sequence[str] = ()
     headings: Sequence[str] = ()
     cells: Sequence[Sequence[Cell]] = ()
     tips: Sequence[str] = ()
+    marked: frozenset[tuple[int, int]] = frozenset()
 
     def order(self, column: int, *, descending: bool) -> list[int]:
         """The rows by a column: numbers before words, what is no number last; as they are given by names."""
@@ -91,10 +95,16 @@ class SortedTable(NumberTable):
         metrics, rows = self.fontMetrics(), self.rows
         for column in range(NAMES, len(rows.headings)):
             heading = self.numbers.first if column == NAMES else rows.headings[column]
-            texts = [clean(n) if column == NAMES else rows.text(row, column) for row, n in enumerate(rows.names)]
+            some = enumerate(rows.names[:FITTED])
+            texts = [clean(n) if column == NAMES else rows.text(row, column) for row, n in some]
             inside = max((metrics.horizontalAdvance(text) for text in texts), default=0) + MARGIN
             above = max(metrics.horizontalAdvance(line) for line in heading.split("\n")) + ARROW
             self.setColumnWidth(column + 1, min(max(inside, above), MOST_WIDTH))
+
+    def sort_by(self, column: int, *, descending: bool) -> None:
+        """Sort as a click on a heading does."""
+        self.column, self.descending = column, descending
+        self._fill()
 
     def _sort(self, column: int) -> None:
         self.descending = not self.descending if column == self.column else column != NAMES
@@ -105,7 +115,7 @@ class SortedTable(NumberTable):
         rows = self.rows
         self.show_rows(
             order=rows.order(self.column, descending=self.descending), names=rows.names, notes=[""] * len(rows.names),
-            headings=rows.headings, tips=rows.tips, cell=rows.text, marked=set(),
+            headings=rows.headings, tips=rows.tips, cell=rows.text, marked=set(rows.marked),
         )  # fmt: skip
         order = Qt.SortOrder.DescendingOrder if self.descending else Qt.SortOrder.AscendingOrder
         self.horizontalHeader().setSortIndicator(self.column + 1, order)

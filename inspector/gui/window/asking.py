@@ -20,7 +20,7 @@ from inspector.gui.runtime.versions import versions
 from inspector.gui.state.capture_opening import takes_long
 from inspector.gui.state.followed_log import as_log
 from inspector.gui.state.needed import needed_for
-from inspector.gui.state.offered import Offered, is_of_transformers
+from inspector.gui.state.offered import PARTS, Offered, is_of_transformers
 from inspector.gui.state.preferred import DEVICE
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
@@ -36,7 +36,19 @@ from inspector.gui.window.spikes import Spikes
 from inspector.gui.window.states_choice import remembered_states
 from inspector.gui.window.sweeps import Sweeps
 from inspector.gui.window.training_trials import TrainingTrials
-from inspector.records import SEQUENCE_DOMAIN, SEQUENCES, STEP_DOMAIN, Catalog, InputSpec, Load, Log, data_spec
+from inspector.gui.window.weights_of import WeightsOf
+from inspector.records import (
+    SEQUENCE_DOMAIN,
+    SEQUENCES,
+    STEP_DOMAIN,
+    WEIGHTS,
+    Catalog,
+    InputSpec,
+    Load,
+    Log,
+    data_spec,
+)
+from inspector.records.weights import MORE
 from inspector.workspace.session_files import is_session
 
 NOT_MADE_BY_IT = (
@@ -48,6 +60,10 @@ NOT_OPEN = (
     "it from a terminal."
 )
 
+ARRAYS = (".npz", ".npy")
+"""Files that are sequences for a model that is open, and weights where there is none."""
+OF_WEIGHTS = MORE.partition("/")[0] + "/"
+"""What keys begin with that ask for more of a capture of weights."""
 ALSO_CHECKPOINTS = "is opened as a log; for its checkpoints use File ▸ Run a folder of checkpoints…"
 
 
@@ -85,12 +101,14 @@ class Asking(Showing):
         self.runs.chosen.connect(self.show_run)
         self.spikes = Spikes(self, self.models, self.run, self.open_capture)
         self.timeline.opened.connect(self.spikes.open)
-        self.sweeps = Sweeps(self, self.open_capture)
+        self.sweeps = Sweeps(self, self.open_capture, self._open_checkpoint)
         self.report = ReportFile(self)
         self.trials = TrainingTrials(self)
         self.open_at = OpenAt(self, self.show_run)
         self.sessions = Sessions(self, self.open_at, self.open_path)
         self.searches = Searches(self)
+        self.weights = WeightsOf(self, self.models, self.run, self.open_model)
+        self.models.looked_at.connect(self.weights.open_tensors)
 
     def listen(self) -> None:
         """Listen for trainings on other machines, in a dialog that may stay open."""
@@ -135,7 +153,8 @@ class Asking(Showing):
         if load is None:
             self.models.ask()
             return
-        self.settings.set_text("subject", load.subject)
+        if load.tensors == "never":  # a file of weights is no model that others belong to
+            self.settings.set_text("subject", load.subject)
         self.input.forget_refused()
         self.session.open_subject(load, self.models.then)
         self.show_state()
@@ -153,6 +172,8 @@ class Asking(Showing):
             self._open_folder(path)
         elif not (kind == "sequence" and self.session.subject) and is_log(path):
             self.open_log(path)
+        elif suffix in ARRAYS and self._nothing_reads:
+            self.models.for_checkpoint(path, "")
         elif kind == "sequence" and not self.session.subject and self.session.opening is None:
             self.fail(f"{Path(path).name} is a sequence: open the model that is to read it first, then this file.")
         elif kind == "sequence":
@@ -161,7 +182,7 @@ class Asking(Showing):
         elif suffix == ".py":
             self.models.ask(path)
         elif kind == "checkpoint":
-            self.models.for_checkpoint(path, self.session.subject or self.settings.text("subject"))
+            self._open_checkpoint(path)
         elif self.session.catalog is None and is_there(path):
             self._wait_to_open(path)
         else:
@@ -169,6 +190,14 @@ class Asking(Showing):
                 f"{Path(path).name} cannot be opened here; expected a capture, a .py, a checkpoint, a sequence "
                 "or a log of a training."
             )
+
+    @property
+    def _nothing_reads(self) -> bool:
+        """Whether no model is open, or being opened, that could read a sequence."""
+        loaded = self.session.loaded
+        if loaded is not None and loaded.kind == WEIGHTS:
+            return True
+        return not self.session.subject and self.session.opening is None
 
     def _open_folder(self, path: str) -> None:
         """A folder that is no capture holds sequences, or the weights of a model."""
@@ -180,14 +209,24 @@ class Asking(Showing):
                 self.session.note(Log(f"{Path(path).name} {ALSO_CHECKPOINTS}"))
             self.open_log(path)
         elif weights and len(weights) == 1 and not is_of_transformers(path):
-            self.models.for_checkpoint(weights[0], self.session.subject or self.settings.text("subject"))
-        elif weights and is_of_transformers(path):
-            self.session.open_subject(Load(subject=path))
+            self._open_checkpoint(weights[0])
+        elif (weights and is_of_transformers(path)) or (Path(path) / PARTS).is_file():
+            self.session.open_subject(Load(subject=path, tensors="if needed"))
             self.show_state()
         elif weights or self.offered.checkpoints_below(path):
             self.sweeps.ask([path])
         else:
             self._open_sequences(path)
+
+    def _open_checkpoint(self, path: str) -> None:
+        """Of the model that is open or was open last; alone where there is none."""
+        loaded = self.session.loaded
+        alone = loaded is not None and loaded.report is not None and bool(loaded.report.guess)
+        if is_a_folder(path) and is_of_transformers(path):
+            self._open_folder(path)
+        else:
+            known = "" if alone else self.session.subject or self.settings.text("subject")
+            self.models.for_checkpoint(path, known)
 
     def _wait_to_open(self, path: str) -> None:
         """Whether anything reads the path is known when the catalogue has arrived."""
@@ -324,6 +363,9 @@ class Asking(Showing):
     @Slot(tuple)
     def compute_also(self, keys: tuple[str, ...]) -> None:
         """Compute more for the run that is shown; what is not computed by default, from now on."""
+        if all(key.startswith(OF_WEIGHTS) for key in keys):
+            self._more_of_weights(keys)
+            return
         catalog, needed = self.session.catalog, needed_for(self.session)
         default = {entry.key for entry in catalog.quantities if entry.default} if catalog is not None else set()
         if not needed.why or needed.load is not None:
@@ -333,6 +375,14 @@ class Asking(Showing):
             self.show_state()
         else:
             self.open_its_model()
+
+    def _more_of_weights(self, keys: tuple[str, ...]) -> None:
+        """All values of tensors of the capture of weights that is shown."""
+        if self.session.can_run_again:
+            self.session.analyse(keys)
+            self.show_state()
+        else:
+            self.fail("Open the checkpoint of this capture again; then every number of it can be read.")
 
     @Slot()
     def open_its_model(self) -> None:

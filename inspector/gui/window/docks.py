@@ -31,6 +31,8 @@ SQUEEZED = 124
 PAGE = "overview"
 """The panel that has the room of all others while it is in front; at the first start it is behind them."""
 AT_FIRST_HIDDEN = ("log", "comparison")
+ON_OCCASION = ("weights",)
+"""Panels that have no tab until something is opened that they alone show."""
 """Docks that are shown when they are asked for, in tabs with the lower panels."""
 FIRST = QSize(900, 400)
 """Of a panel that is exported before it or one in tabs with it was visible."""
@@ -164,7 +166,7 @@ class Docking:
         self._arranged = False
         self.window.restoreState(self._first, LAYOUT_VERSION)
         for key, dock in self.docks.items():
-            dock.setVisible(key not in AT_FIRST_HIDDEN)
+            dock.setVisible(key not in (*AT_FIRST_HIDDEN, *ON_OCCASION))
         QApplication.processEvents()
         self._proportions()
         self._hide_ghosts()
@@ -335,7 +337,7 @@ class Docking:
             front = [key for key in group if key != PAGE]
             if front:
                 self.docks[front[0]].raise_()
-        for key in AT_FIRST_HIDDEN:
+        for key in (key for key in (*AT_FIRST_HIDDEN, *ON_OCCASION) if key in self.docks):
             self.docks[key].hide()
 
     def _proportions(self) -> None:

@@ -27,7 +27,7 @@ from inspector.gui.widgets.line_field import LineField
 from inspector.gui.widgets.option_fields import OptionFields
 from inspector.gui.widgets.plain_text import clean, plain_label, tooltip
 from inspector.gui.window.many_sources import choose_many
-from inspector.records import Entry, InputSpec, Loaded, Option, Run
+from inspector.records import WEIGHTS, Entry, InputSpec, Loaded, Option, Run
 
 LINE_BREAK = "↵"
 EXAMPLE_LETTERS = 14
@@ -116,7 +116,8 @@ class InputBar(QWidget):
             self._offer(known)
 
     def _offer(self, loaded: Loaded | None) -> None:
-        entries = self._offered.inputs_for(loaded.kind, bool(loaded.examples)) if loaded is not None else []
+        runs = loaded is not None and loaded.kind != WEIGHTS
+        entries = self._offered.inputs_for(loaded.kind, bool(loaded.examples)) if loaded is not None and runs else []
         self._entries = {entry.key: entry for entry in entries}
         for field in self.fields:
             field.setEnabled(bool(entries))
@@ -143,7 +144,8 @@ class InputBar(QWidget):
 
     def _show_go(self) -> None:
         self.go.setText("Cancel" if self._busy else "Run")
-        self.go.setEnabled(not self._cancelling if self._busy else self._loaded is not None)
+        can = self._loaded is not None and self._loaded.kind != WEIGHTS
+        self.go.setEnabled(not self._cancelling if self._busy else can)
 
     def say(self, sentence: str) -> None:
         """Show below the fields why the input does not run; "" once it does, or the input has changed."""
@@ -249,7 +251,8 @@ class InputBar(QWidget):
     def _prompt(self, entry: Entry | None) -> str:
         """The placeholder of the line."""
         if entry is None:
-            return "Open a model first"
+            alone = self._loaded is not None and self._loaded.kind == WEIGHTS
+            return "Tensors alone: nothing to run" if alone else "Open a model first"
         if entry.form == "several":
             return "A folder, a file, 'examples', or 'subject' for the model's own data"
         if entry.form == "file":

@@ -142,6 +142,7 @@ class Window(Asking):
         """Take the changes; draw only what changed."""
         changes = self.session.tick()
         self.damage.show_capture(self.session.capture)
+        self.rebuilt.show_loaded(self.session.loaded)
         self.log.add(changes.lines, changes.begun)
         if changes.another_capture:
             (self._take_in_turns if changes.opened else self.new_capture)()
@@ -193,7 +194,7 @@ class Window(Asking):
         elif changes.refused is not None and self.input.is_of(changes.refused):
             assert changes.failure is not None
             self.input.say(changes.failure.message)
-        elif changes.failure is not None and not self.models.came_back(changes):
+        elif changes.failure is not None and not (self.models.came_back(changes) or self.weights.came_back(changes)):
             self.tell(changes.failure.message, changes.failure.details)
 
     def _refuse(self) -> None:

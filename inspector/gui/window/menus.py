@@ -43,6 +43,10 @@ BUDGETS = {
 }  # fmt: skip
 DECODE = "Search for the answer to this sequence token by token, and show the tree of what was tried"
 SWEEP = "Run a model at every checkpoint of a folder, each as a frame of one capture"
+WEIGHTS = "Every tensor of the model that is open: numbers, map, histogram, singular values, norms"
+COMPARE_WEIGHTS = "The weights of the model that is open beside those of a checkpoint, tensor by tensor"
+REBUILT = "What was guessed of a model that was rebuilt from a file of weights, to be changed"
+TENSORS = "Every tensor of a checkpoint, without its model; nothing is run"
 ADD_RUN = "Draw the curves of another run together with those that are shown"
 SESSION = "Write the model, its run, the layout and where you look into one small text file, to be opened again"
 EXPORT = "Figures of some or all panels, of one frame or all, or an animation, in a size and colours of your choice"
@@ -94,6 +98,7 @@ class Menus:
         self.add(menu, "&Open…", lambda: open_file(window), Standard.Open, "Open " + OPENS)
         self.add(menu, "Open &model…", window.open_model, "Ctrl+M")
         self.add(menu, "Run a &folder of checkpoints…", window.sweeps.ask, says=SWEEP)
+        self.add(menu, "Look at a chec&kpoint's tensors…", window.weights.look_at_file, says=TENSORS)
         self.add(menu, "&Listen for trainings…", window.listen, says="Show trainings on other machines as they arrive")
         self.add(menu, "&Add run…", lambda: _add_run(window), "", ADD_RUN)
         self.add(menu, "&Compare with…", lambda: _compare(window), "Ctrl+Shift+D", COMPARE)
@@ -117,6 +122,9 @@ class Menus:
         self.add(menu, "&Decode an answer…", window.searches.ask, "Ctrl+Shift+A", DECODE)
         menu.addMenu(window.compute_menu)
         self._budget(menu.addMenu("Compute by &itself"))
+        self.add(menu, "&Look at the weights", window.weights.look, says=WEIGHTS)
+        self.add(menu, "Compare the wei&ghts with…", window.weights.compare, says=COMPARE_WEIGHTS)
+        self.add(menu, "&Model that was rebuilt…", window.weights.change, says=REBUILT)
         self.add(menu, "&States of hand-written cells…", lambda: choose_states(window))
         self.cancel = self.add(
             menu, "&Cancel", window.trials.stop, "Esc", "Cancel the run, the opening of a model, or trying a cure"

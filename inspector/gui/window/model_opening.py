@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Qt, Slot
+from PySide6.QtCore import QObject, Qt, Signal, Slot
 from PySide6.QtWidgets import QFileDialog, QHeaderView, QTreeView, QWidget
 
 from inspector.capture import LOGS, PACKED_SUFFIX, SUFFIX
@@ -26,7 +26,11 @@ FIELDS = "open model"
 
 
 class ModelOpening(QObject):
-    """Asks which model to open (`opened(load)` is called with the answer) and what to do with a checkpoint."""
+    """`looked_at(path)`: the tensors of a checkpoint are to be shown, without its model.
+
+    Asks which model to open (`opened(load)` is called with the answer) and what to do with a checkpoint."""
+
+    looked_at = Signal(str)
 
     def __init__(self, parent: QWidget, opened: Callable[[Load], None], settings: Settings) -> None:
         super().__init__(parent)
@@ -35,8 +39,6 @@ class ModelOpening(QObject):
         self.offered = Offered()
         self.dialog: OpenModelDialog | None = None
         self._asked: Load | None = None
-        self._alone: Load | None = None
-        """A checkpoint that is opened without a model."""
         self.preferred: Callable[[], str] = lambda: "cpu"
         """The device that is chosen until the user chooses another one."""
         self.then: InputSpec | None = None
@@ -49,6 +51,7 @@ class ModelOpening(QObject):
             self.dialog = OpenModelDialog(self.window)
             self.dialog.show_fields(self._kept_fields())
             self.dialog.accepted.connect(self._go)
+            self.dialog.looked_at.connect(self.looked_at)
             self.dialog.finished.connect(lambda _: self._keep_fields())
         self.dialog.suffixes = self.offered.checkpoints
         self.dialog.checkpoints = name_filter("Checkpoints", self.offered.checkpoints)
@@ -62,12 +65,13 @@ class ModelOpening(QObject):
 
     def for_checkpoint(self, path: str, subject: str) -> None:
         """Ask for which model a checkpoint is, `subject` or another one; where there is none, or that is a checkpoint
-        itself, the model is rebuilt from the names and shapes of its tensors. A file that is a model is opened."""
+        itself, the model is rebuilt from the names and shapes of its tensors, or these are shown. A file that is a
+        model is opened."""
         if subject and not self.offered.is_model(path) and self.offered.kind_of(subject) != "checkpoint":
             self.ask(subject, path)
         else:
-            self.then, self._alone = None, Load(subject=path, device=self.preferred())
-            self.opened(self._alone)
+            self.then = None
+            self.opened(Load(subject=str(Path(path).absolute()), device=self.preferred(), tensors="if needed"))
 
     def _kept_fields(self) -> dict[str, str]:
         """The fields as they were at the end of the last window."""
@@ -90,10 +94,6 @@ class ModelOpening(QObject):
     def came_back(self, changes: Changes) -> bool:
         """Whether the model that could not be opened is the dialog's: then it shows why, above the same fields."""
         failure, load = changes.failure, changes.not_opened
-        if failure is not None and load is not None and self._alone is not None and load.subject == self._alone.subject:
-            self._alone = None
-            self.ask("", load.subject, why=failure.message)
-            return True
         if failure is None or load is None or self._asked is None or self.dialog is None:
             return False
         if replace(load, generation=0, partial=False) != self._asked:

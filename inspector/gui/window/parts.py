@@ -25,6 +25,7 @@ from inspector.gui.window.frame_bar import FrameBar
 from inspector.gui.window.input_bar import InputBar
 from inspector.gui.window.log_pane import LogPane
 from inspector.gui.window.panels_on_demand import Panels
+from inspector.gui.window.rebuilt_bar import RebuiltBar
 from inspector.gui.window.run_bar import RunBar
 from inspector.gui.window.screen import first_size
 from inspector.gui.window.sequence_row import SequenceRow
@@ -86,13 +87,14 @@ class Parts(QMainWindow):
     def _build_rows(self) -> None:
         """The rows above the panels."""
         self.damage, self.input, self.frames, self.runs = DamageBar(), InputBar(), FrameBar(), RunBar()
+        self.rebuilt = RebuiltBar()
         self.compare = CompareBar()
         self.sequences = SequenceRows(self.looking, self.theme, self.settings)
         top = QWidget()
         layout = QVBoxLayout(top)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
-        for widget in (self.damage, self.input, self.runs, self.frames, self.compare, self.sequences):
+        for widget in (self.damage, self.rebuilt, self.input, self.runs, self.frames, self.compare, self.sequences):
             layout.addWidget(widget)
         self.setCentralWidget(top)
         top.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
@@ -171,7 +173,7 @@ class Parts(QMainWindow):
         assert isinstance(application, QApplication)
         theme.apply(application)
         self.setStyleSheet(theme.style())
-        for part in (self.damage, self.sequences, self.timeline, self.comparison):
+        for part in (self.damage, self.rebuilt, self.sequences, self.timeline, self.comparison):
             part.set_theme(theme)
         for panel in self.panels.made.values():
             panel.set_theme(theme)

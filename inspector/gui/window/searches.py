@@ -8,10 +8,11 @@ from PySide6.QtCore import QObject, Slot
 
 from inspector.gui.dialogs.decode_dialog import DecodeDialog
 from inspector.gui.window.parts import Parts
-from inspector.records import SEQUENCES, InputSpec
+from inspector.records import SEQUENCES, WEIGHTS, InputSpec
 
 NOT_ONE = {
     SEQUENCES: "An answer is searched for one sequence: choose or type one, then decode.",
+    WEIGHTS: "An answer is searched for a sequence, and nothing was run here: choose or type one, then decode.",
     "spike": "An answer is searched for a sequence, not for an iteration of a training: choose or type one.",
 }
 """Why what is shown has no answer, by the kind of its input."""

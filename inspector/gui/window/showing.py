@@ -20,6 +20,7 @@ from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_axes import places_along
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.widgets.theme import Theme
+from inspector.gui.window.docks import ON_OCCASION
 from inspector.gui.window.frame_bar import DIFFERENCE
 from inspector.gui.window.holding import Holding
 from inspector.gui.window.keyboard.focus_ring import FocusFollower
@@ -28,11 +29,13 @@ from inspector.gui.window.parts import Parts
 from inspector.gui.window.shown_comparison import Comparing
 from inspector.gui.window.what_is_shown import status_of, title_of
 from inspector.gui.window.where_shown import OVERVIEW, panel_for
-from inspector.records import STEP_DOMAIN, Place, split_request
+from inspector.records import STEP_DOMAIN, WEIGHTS, Place, split_request
 
 if TYPE_CHECKING:
     from inspector.gui.panel.signals import Lead
 
+OWN_PANELS = ("spike", WEIGHTS)
+"""Panels of captures of which nothing else is shown, by what their beginning says."""
 READOUT_MS = 60
 ON = "on"
 AROUND = 10.0
@@ -49,7 +52,7 @@ class Showing(Parts):
         self.reader.timeout.connect(self._read_out)
         self._places: tuple[Place, ...] = ()
         """The tree of the model that is shown: a new run of the same model keeps the cursor position."""
-        self._alone = False
+        self._alone = ""
         """Whether Training was given the room of all panels."""
         self._player = Player(self.looking, self)
         self.stops, self.focus_follower = Stops(self), FocusFollower(self)
@@ -86,11 +89,13 @@ class Showing(Parts):
         self.steps.set_lengths({})
         self.sequences.forget()
         self.frames.begin()
-        self._show_alone(as_log(capture) is not None)
+        weights = capture is not None and WEIGHTS in capture.start.meta
+        self._show_alone("training" if as_log(capture) is not None else WEIGHTS if weights else "")
         self.comparing.another(capture)
         self._say_what_is_shown()
-        if capture is not None and "spike" in capture.start.meta and "spike" in self.docks:
-            self.docking.show_panel("spike")
+        for key in OWN_PANELS:
+            if capture is not None and key in capture.start.meta and key in self.docks:
+                self.docking.show_panel(key)
         self.panels.source = capture
         for panel in self.panels.made.values():
             panel.set_capture(capture)
@@ -100,19 +105,23 @@ class Showing(Parts):
         if self.comparing.other.capture is not None:
             self.show_frame()
 
-    def _show_alone(self, alone: bool) -> None:
-        """A log has nothing for the other panels: the overview and Training get their room, until something else is
-        shown."""
-        if alone and "training" in self.docks:
-            self.show_overview()
-            if not self.opens_on_overview and not self.docking.enlarged:
-                self.docking.show_panel("training")
-                self.docking.enlarge("training")
-            self._alone = True
-        elif not alone and self._alone:
-            self._alone = False
-            if self.docking.enlarged == "training":
+    def _show_alone(self, key: str) -> None:
+        """A log and a list of weights have nothing for the other panels: the panel `key` gets their room (of a log the
+        overview first), until something else is shown; "": nothing is alone."""
+        if self._alone and key != self._alone:
+            if self.docking.enlarged == self._alone:
                 self.docking.restore()
+            if self._alone in ON_OCCASION:
+                self.docks[self._alone].hide()
+            self._alone = ""
+        if not key or key not in self.docks:
+            return
+        if key != WEIGHTS:
+            self.show_overview()
+        if (key == WEIGHTS or not self.opens_on_overview) and not self.docking.enlarged:
+            self.docking.show_panel(key)
+            self.docking.enlarge(key)
+        self._alone = key
 
     def _say_what_is_shown(self) -> None:
         """The title and the status row name what is shown; of what is named too often nothing is drawn again."""
@@ -128,7 +137,7 @@ class Showing(Parts):
         """The overview in front: the first thing that is seen of what was opened."""
         capture = self.session.capture
         wanted = self.opens_on_overview and OVERVIEW in self.docks
-        if wanted and capture is not None and "spike" not in capture.start.meta:
+        if wanted and capture is not None and not any(key in capture.start.meta for key in OWN_PANELS):
             self.docking.show_panel(OVERVIEW)
 
     @property

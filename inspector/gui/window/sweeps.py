@@ -8,18 +8,18 @@ from PySide6.QtCore import QObject
 
 from inspector.gui.dialogs.sweep_dialog import Prefilled, SweepDialog
 from inspector.gui.window.parts import Parts
-from inspector.records import SEQUENCES, InputSpec, Load
+from inspector.records import SEQUENCES, WEIGHTS, InputSpec, Load
 
-NOT_ONE = (SEQUENCES, "spike")
+NOT_ONE = (SEQUENCES, "spike", WEIGHTS)
 """Kinds of a run that is no single sequence, so that a sweep cannot repeat it."""
 
 
 class Sweeps(QObject):
-    """Of one window. `show(path)` shows a capture."""
+    """Of one window. `show(path)` shows a capture, `open_one(path)` opens a checkpoint alone."""
 
-    def __init__(self, window: Parts, show: Callable[[str], None]) -> None:
+    def __init__(self, window: Parts, show: Callable[[str], None], open_one: Callable[[str], None]) -> None:
         super().__init__(window)
-        self.window, self.show = window, show
+        self.window, self.show, self.open_one = window, show, open_one
         self.dialog: SweepDialog | None = None
 
     def ask(self, paths: Sequence[str] = ()) -> None:
@@ -27,6 +27,7 @@ class Sweeps(QObject):
         if self.dialog is None:
             self.dialog = SweepDialog(self.window.session.sweeping, self.window)
             self.dialog.opened.connect(self._show)
+            self.dialog.one.connect(lambda path: self.open_one(path))
         self.dialog.fill(list(paths), self._known())
         self.dialog.show()
         self.dialog.raise_()
@@ -38,7 +39,8 @@ class Sweeps(QObject):
 
     def _known(self) -> Prefilled:
         session, settings = self.window.session, self.window.settings
-        load = session.models.load if session.loaded is not None else None
+        runs = session.loaded is not None and session.loaded.kind != WEIGHTS
+        load = session.models.load if runs else None
         catalog = session.catalog
         return Prefilled(
             load=load if load is not None else Load(subject=settings.text("subject")),

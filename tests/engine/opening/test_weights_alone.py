@@ -13,6 +13,10 @@ from torch import Tensor, nn
 import inspector
 from inspector.capture import Capture
 from inspector.engine.errors import InputError
+from inspector.engine.model.subject import Batch
+from inspector.engine.opening.open_subject import open_subject
+from inspector.engine.opening.weights_alone.rebuilt_model import turned
+from inspector.records import Load
 
 pytestmark = pytest.mark.filterwarnings("ignore:LSTM with projections is not supported with oneDNN")
 T = 7
@@ -128,11 +132,51 @@ def test_arguments_choose(tmp_path: Path) -> None:
         ({"head": "norm"}, "of two axes are the weights of emb, fc"), ({"nonlinearity": "elu"}, "expected tanh or relu"),
         ({"head": "emb"}, "emb is asked for twice"),
         ({"embedding": None, "before": "fc"}, "reads 5 numbers a step and fc gives 9"), ({"task": "next token"}, "of as many rows"),
+        ({"gates": "ifgo"}, "its letters are those of rzn"), ({"gates": "rrz"}, "its letters are those of rzn"),
+        ({"backward": "no"}, "this is for 'body.rnn'"),
     ],
 )  # fmt: skip
 def test_arguments_that_do_not_fit_are_refused(arguments: dict[str, object], reason: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=reason):
         inspector.run(saved(Tagger(nn.GRU(5, 6)), tmp_path), torch.arange(T), arguments=arguments)
+
+
+@pytest.mark.parametrize(("kind", "letters"), [("lstm", "iofg"), ("projected", "gifo"), ("gru without bias", "zrn")])
+def test_the_order_of_gates_in_the_file_is_an_argument(kind: str, letters: str, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model, ids = Tagger(STACKS[kind]()).eval(), torch.randint(11, (T,))
+    own = "ifgo" if len(letters) == 4 else "rzn"
+    state = dict(model.state_dict())
+    for name, tensor in state.items():
+        if ".rnn." in name and "weight_hr" not in name:
+            blocks = dict(zip(own, tensor.chunk(len(own)), strict=True))
+            state[name] = torch.cat([blocks[letter] for letter in letters])
+    torch.save(state, tmp_path / "w.pt")
+    last = f"body.rnn.l{model.body.rnn.num_layers - 1}"
+    with inspector.run(str(tmp_path / "w.pt"), ids, arguments={"gates": letters}) as capture:
+        states = model.body.rnn(model.emb(ids[None]))[0][0]
+        close(capture, f"{last}:h", states[:, : capture.array(f"{last}:h").shape[1]])
+        assert f"gates in the order {' '.join(letters)}" in said(capture)
+
+
+def test_a_layer_that_reads_backward_leaves_padding_behind() -> None:
+    x = torch.arange(10.0).reshape(2, 5, 1)
+    found = turned(x, torch.tensor([5, 3]))[..., 0]
+    assert found.tolist() == [[4, 3, 2, 1, 0], [7, 6, 5, 8, 9]]
+    assert torch.equal(turned(turned(x, torch.tensor([5, 3])), torch.tensor([5, 3])), x)
+    assert torch.equal(turned(x, None), x.flip(1))
+
+
+def test_a_layer_that_reads_backward_gives_its_steps_in_their_order(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = Tagger(nn.GRU(5, 6, batch_first=True)).eval()
+    load = Load(subject=saved(model, tmp_path), arguments={"backward": "body.rnn"})
+    subject, ids = open_subject(load).subject, torch.randint(11, (2, T))
+    batch = Batch(ids, torch.tensor([T, T - 3]))
+    found = subject.run(batch)
+    for row, length in enumerate((T, T - 3)):
+        states = model.body.rnn(model.emb(ids[row : row + 1, :length].flip(1)))[0].flip(1)
+        torch.testing.assert_close(found[row, :length], model.fc(states)[0], atol=2e-6, rtol=0)
 
 
 def test_weights_that_do_not_fit_together_are_told(tmp_path: Path) -> None:

@@ -14,11 +14,21 @@ from inspector.engine.errors import InputError
 from inspector.engine.model.subject import Subject, adopt
 from inspector.engine.opening.hugging_face.heads import next_token_loss
 from inspector.engine.opening.weights_alone.keras_cells import stacks_of
-from inspector.engine.opening.weights_alone.plan import ARGUMENTS, Plan, make_plan
+from inspector.engine.opening.weights_alone.plan import (
+    ARGUMENTS,
+    LETTERS,
+    NONLINEARITIES,
+    TASKS,
+    Plan,
+    make_plan,
+    matrices,
+)
 from inspector.engine.opening.weights_alone.rebuilt_model import rebuilt
 from inspector.engine.opening.weights_alone.stacks import Stack, find_stacks
 from inspector.records import CheckpointReport, counted
 
+MOST_OFFERED = 500
+"""Layers and matrices that are offered in place of what was guessed."""
 STEPS = 64
 """Of the example of random tokens."""
 GUESSED = (
@@ -59,9 +69,25 @@ def open_weights(state: State, path: Path, arguments: Mapping[str, Any]) -> tupl
     subject.rebuilt = _told(plan, tensors, path, problems, hints.get("guessed", ()))
     report = CheckpointReport(
         path=str(path), layout=state.layout, matched=len(tensors), total=len(tensors), fits=True, step=state.step,
-        others=state.others, rebuilt=subject.rebuilt,
+        others=state.others, rebuilt=subject.rebuilt, guess=guess_of(plan, stacks, usable),
     )  # fmt: skip
     return subject, report
+
+
+def guess_of(plan: Plan, stacks: Sequence[Stack], tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+    """What was guessed, in words (`told`) and as `arguments`, and what else could be asked for: `layers` as (name, in
+    words), `matrices` as (name, rows, columns), `nonlinearities` where there is an RNN, and the letters of the gates of
+    each kind."""
+    kinds = {stack.kind for stack in stacks}
+    return {
+        "told": plan.told(),
+        "arguments": plan.arguments,
+        "layers": [[stack.place, stack.told()] for stack in stacks[:MOST_OFFERED]],
+        "matrices": [[one.place, one.rows, one.columns] for one in matrices(tensors, stacks)[:MOST_OFFERED]],
+        "nonlinearities": list(NONLINEARITIES) if "RNN" in kinds else [],
+        "gates": {kind: letters for kind, letters in LETTERS.items() if kind in kinds},
+        "tasks": list(TASKS),
+    }  # fmt: skip
 
 
 def _subject(model: nn.Module, plan: Plan, name: str) -> Subject:
@@ -69,6 +95,8 @@ def _subject(model: nn.Module, plan: Plan, name: str) -> Subject:
     subject = Subject(model=model, name=name, next_token=plan.next_token)
     if plan.next_token:
         subject.loss, subject.logits = next_token_loss, _itself
+    if plan.backward:
+        subject.forward = _with_lengths
     if plan.embedding is not None:
         generator = torch.Generator().manual_seed(0)
         ids = torch.randint(plan.embedding.rows, (STEPS,), generator=generator)
@@ -83,6 +111,10 @@ def in_order(stacks: Sequence[Stack], tensors: Mapping[str, Tensor]) -> list[Sta
     """Stacks as their first tensors lie in the file."""
     at = {name: number for number, name in enumerate(tensors)}
     return sorted(stacks, key=lambda stack: min(at[name] for name in stack.names))
+
+
+def _with_lengths(model: nn.Module, inputs: Tensor, lengths: Tensor) -> Any:
+    return model(inputs, lengths)
 
 
 def _itself(output: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
@@ -18,8 +18,10 @@ from inspector.engine.errors import InputError
 from inspector.engine.opening.weights_alone.stacks import Stack
 from inspector.engine.wording import text_of
 
-ARGUMENTS = ("layers", "embedding", "before", "head", "nonlinearity", "task")
+ARGUMENTS = ("layers", "embedding", "before", "head", "nonlinearity", "task", "gates", "backward")
 """What `--arguments` may say of a file of weights."""
+LETTERS = {"LSTM": "ifgo", "GRU": "rzn"}
+"""Gates in torch's order: input, forget, cell, output; reset, update, new."""
 NONLINEARITIES, TASKS = ("tanh", "relu"), ("next token", "none")
 EMBEDDING, HEAD = re.compile(r"emb|wte|lookup|token"), re.compile(r"head|out|fc|dec|proj|lin|logit|class|pred|lm")
 
@@ -49,14 +51,33 @@ class Plan:
     head: Matrix | None
     nonlinearity: str
     next_token: bool
+    gates: str = ""
+    backward: tuple[str, ...] = ()
 
     def told(self) -> str:
         """In words, with what is a guess."""
         parts = [f"{self.embedding.place}: embedding of {self.embedding.rows} tokens"] if self.embedding else []
         parts += [f"{self.before.place}: linear {self.before.columns} → {self.before.rows}"] if self.before else []
-        parts += [stack.told() for stack in self.stacks]
+        parts += [self._layers(stack) for stack in self.stacks]
         parts += [f"{self.head.place}: linear {self.head.columns} → {self.head.rows}"] if self.head else []
         return "; ".join(parts)
+
+    def _layers(self, stack: Stack) -> str:
+        """Recurrent layers in words, with what was asked for."""
+        said = [f"its gates in the order {' '.join(self.gates)}"] if reordered(stack, self.gates) else []
+        said += ["from the last step to the first"] if stack.place in self.backward else []
+        return ", ".join([stack.told(), *said])
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments that would ask for it."""
+        ends = {"embedding": self.embedding, "before": self.before, "head": self.head}
+        return {
+            "layers": [stack.place for stack in self.stacks],
+            **{name: None if one is None else one.place for name, one in ends.items()},
+            "nonlinearity": self.nonlinearity, "task": TASKS[not self.next_token], "gates": self.gates,
+            "backward": list(self.backward),
+        }  # fmt: skip
 
     @property
     def modules(self) -> frozenset[str]:
@@ -98,13 +119,14 @@ def make_plan(tensors: Mapping[str, Tensor], stacks: Sequence[Stack], arguments:
     twice = next((place for place in ends if ends.count(place) > 1), None)
     if twice is not None:
         raise InputError(f"{twice} is asked for twice, of embedding, before and head.")
-    plan = Plan(embedding, before, chain, head, arguments.get("nonlinearity", "tanh"), False)
+    gates, backward = _gates(chain, arguments.get("gates")), _backward(chain, arguments.get("backward"))
+    plan = Plan(embedding, before, chain, head, arguments.get("nonlinearity", "tanh"), False, gates, backward)
     _check_widths(plan)
     tokens = embedding is not None and head is not None and head.rows == embedding.rows
     asked = arguments.get("task", "next token" if tokens and not any(one.both for one in chain) else "none")
     if asked == "next token" and not tokens:
         raise InputError('The task "next token" needs an embedding and a head of as many rows.')
-    return Plan(embedding, before, chain, head, plan.nonlinearity, asked == "next token")
+    return replace(plan, next_token=asked == "next token")
 
 
 def _check(arguments: Mapping[str, Any]) -> None:
@@ -134,6 +156,37 @@ def _chain(stacks: Sequence[Stack], asked: Any) -> tuple[Stack, ...]:
         if stack.width == chain[-1].out:
             chain.append(stack)
     return tuple(chain)
+
+
+def _gates(chain: Sequence[Stack], asked: Any) -> str:
+    """The order in which the file has the gates, as letters; "" for torch's. Raises InputError."""
+    if asked in (None, ""):
+        return ""
+    kinds = [stack.kind for stack in chain if type(stack) is Stack and stack.kind in LETTERS]
+    known = [LETTERS[kind] for kind in dict.fromkeys(kinds)]
+    if not isinstance(asked, str) or not any(sorted(asked) == sorted(letters) for letters in known):
+        orders = " or ".join(f"those of {letters}" for letters in known) or "none, without an LSTM or GRU of torch's"
+        raise InputError(f"The order of gates asked for is {text_of(asked)[:40]!r}; its letters are {orders}.")
+    return "" if asked in known else asked
+
+
+def _backward(chain: Sequence[Stack], asked: Any) -> tuple[str, ...]:
+    """Names of layers that read from the last step to the first. Raises InputError."""
+    names = () if asked is None else (asked,) if isinstance(asked, str) else tuple(asked)
+    own = [stack.place for stack in chain if stack.place and not stack.both]
+    wrong = next((name for name in names if name not in own), None)
+    if wrong is not None:
+        known = ", ".join(map(repr, own)) or "none: they have no name or both directions"
+        raise InputError(
+            f"Read backward should be {text_of(wrong)[:60]!r}; of the layers that are run this is for {known}."
+        )
+    return tuple(dict.fromkeys(names))
+
+
+def reordered(stack: Stack, gates: str) -> bool:
+    """Whether these letters are another order of the gates of a layer than torch's."""
+    letters = LETTERS.get(stack.kind, "") if type(stack) is Stack else ""
+    return bool(gates) and gates != letters and sorted(gates) == sorted(letters)
 
 
 def _named(what: str, found: Sequence[Matrix], arguments: Mapping[str, Any]) -> Matrix | None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from inspector.engine.errors import InputError
-from inspector.engine.opening.weights_alone.plan import Plan
+from inspector.engine.opening.weights_alone.plan import LETTERS, Plan, reordered
 from inspector.engine.opening.weights_alone.stacks import Stack
 
 CELLS = (nn.RNNCell, nn.GRUCell, nn.LSTMCell)
@@ -19,12 +19,26 @@ DEEPEST = 64
 
 def rebuilt(plan: Plan, tensors: Mapping[str, Tensor]) -> nn.Module:
     """The model of a plan with its weights; where the file is the state of the recurrent layers, these themselves."""
+    tensors = _in_torchs_order(plan, tensors)
     if len(plan.stacks) > 1 or plan.stacks[0].place or not plan.stacks[0].layers:
         return RebuiltModel(plan, tensors)
     with torch.device("meta"):
         layers = plan.stacks[0].module(plan.nonlinearity)
     keep(layers, tensors)
     return layers
+
+
+def _in_torchs_order(plan: Plan, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """The blocks of rows of the gates in the order in which torch has them."""
+    found = dict(tensors)
+    for stack in plan.stacks:
+        if not reordered(stack, plan.gates):
+            continue
+        for name in stack.names:
+            if "weight_hr" not in name.rpartition(".")[2]:
+                blocks = dict(zip(plan.gates, tensors[name].chunk(len(plan.gates)), strict=True))
+                found[name] = torch.cat([blocks[letter] for letter in LETTERS[stack.kind]])
+    return found
 
 
 class Group(nn.Module):
@@ -37,6 +51,7 @@ class RebuiltModel(nn.Module):
     def __init__(self, plan: Plan, tensors: Mapping[str, Tensor]) -> None:
         super().__init__()
         self.order: list[tuple[str, ...]] = []
+        self.backward = frozenset(tuple(place.split(".")) for place in plan.backward)
         with torch.device("meta"):
             for one in (plan.embedding, plan.before, *plan.stacks, plan.head):
                 if isinstance(one, Stack):
@@ -51,16 +66,26 @@ class RebuiltModel(nn.Module):
         group_of(self, place)._modules[place.rpartition(".")[2]] = module
         self.order.append(tuple(place.split(".")))
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Ids (b, t), or vectors (b, t, i) → (b, t, o)."""
+    def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Ids (b, t), or vectors (b, t, i) → (b, t, o); `lengths` (b,) matter where a layer reads backward."""
         for path in self.order:
             module: Any = self
             for part in path:
                 module = module._modules[part]
+            x = turned(x, lengths) if path in self.backward else x
             x = run_cell(module, x) if isinstance(module, CELLS) else module(x)
             if isinstance(x, tuple):
                 x = x[0]
+            x = turned(x, lengths) if path in self.backward else x
         return x
+
+
+def turned(x: Tensor, lengths: Tensor | None) -> Tensor:
+    """(b, t, i) with the steps of each sequence from the last to the first; padding behind them stays there."""
+    steps = torch.arange(x.shape[1], device=x.device).expand(len(x), -1)
+    ends = torch.full((len(x), 1), x.shape[1], device=x.device) if lengths is None else lengths.to(x.device)[:, None]
+    order = torch.where(steps < ends, ends - 1 - steps, steps)
+    return x.gather(1, order[:, :, None].expand_as(x))
 
 
 def run_cell(cell: nn.Module, x: Tensor) -> Tensor:
