@@ -202,5 +202,5 @@ def test_arguments_that_do_not_exist_are_named(tmp_path: Path) -> None:
 
 def test_it_is_no_checkpoint(tmp_path: Path) -> None:
     path = exported(made(Tagger("tanh")), numbers(), tmp_path / "m.pt2")
-    with pytest.raises(InputError, match="is a program of torch.export, not a checkpoint"):
+    with pytest.raises(InputError, match=r"is a program of torch\.export, not a checkpoint"):
         open_subject(Load(subject="char-lstm", checkpoint=str(path), trusted=True))

@@ -19,9 +19,10 @@ from torch.fx import Graph, GraphModule, Node
 from inspector.engine.programs.agreement import difference
 from inspector.engine.programs.graphs import Rewritten, roll
 from inspector.engine.programs.onnx.cells import OnnxRecurrent
+from inspector.engine.programs.onnx.ends import cut
 from inspector.engine.programs.onnx.foreign import ForeignNode
 from inspector.engine.programs.onnx.operands import Later, Now, Operand, Operator, Untranslated
-from inspector.engine.programs.onnx.operators import elementwise, layers, shapes
+from inspector.engine.programs.onnx.operators import elementwise, layers, quantised, scatters, shapes
 from inspector.engine.programs.onnx.operators.table import TABLE
 from inspector.engine.programs.onnx.protobuf import Attributes, attributes_of, tensor_of
 from inspector.engine.programs.onnx.recurrent import module_of
@@ -30,7 +31,7 @@ RECURRENT = ("LSTM", "GRU", "RNN")
 CONTROL = ("Loop", "Scan", "If", "SequenceMap")
 FOLDED = 4096
 """Entries of a floating constant at most that is computed once: weights stay parameters."""
-USED = (elementwise, layers, shapes)
+USED = (elementwise, layers, quantised, scatters, shapes)
 """Their translations enter the table when they are imported."""
 
 
@@ -81,6 +82,7 @@ def assemble(work: Assembly, inputs: Sequence[str], outputs: Sequence[str]) -> G
     work.graph.owning_module = work.root  # type: ignore[assignment]  # where it looks modules up
     work.graph.eliminate_dead_code()
     module = GraphModule(work.root, work.graph)
+    cut(module, [work.shown[name] for name in inputs])
     roll(module, "", work.found)
     return module
 
@@ -184,6 +186,8 @@ def _by_torch(work: Assembly, node: Any, op: Operator) -> None:
     names = list(node.output)
     if all(one is None or one.known is not None for one in inputs) and _may_be_folded(node, inputs, results):
         work.known.update({name: one for name, one in zip(names, results, strict=False) if name})
+        if node.op_type == "DequantizeLinear":
+            work.weights.update(names)
         return
     later = translate(Later(work.graph), op, [_operand(work, name) if name else None for name in node.input])
     for name, one in zip(names, later if isinstance(later, tuple) else (later,), strict=False):
@@ -192,7 +196,10 @@ def _by_torch(work: Assembly, node: Any, op: Operator) -> None:
 
 
 def _may_be_folded(node: Any, inputs: Sequence[Operand | None], results: Sequence[Tensor]) -> bool:
-    """Numbers are; what is made of weights is computed in every run, so that gradients reach these."""
+    """Numbers are; what is made of weights is computed in every run, so that gradients reach these. What quantised
+    weights stand for is computed once, since no gradient reaches whole numbers."""
+    if node.op_type == "DequantizeLinear":
+        return True
     large = any(one.known.is_floating_point() and one.known.dim() for one in inputs if one and one.known is not None)
     return (not large and all(one.numel() <= FOLDED for one in results)) or node.op_type == "Constant"
 
