@@ -162,3 +162,34 @@ def test_gradients_behind_such_a_node_are_those_of_plain_torch(tmp_path: Path) -
     scores = output.transpose(0, 1) @ torch.from_numpy(weights(HIDDEN, TOKENS))
     for own, expected in zip(wanted, torch.autograd.grad(scores.square().sum(), wanted), strict=True):
         torch.testing.assert_close(own.grad, expected)
+
+
+def test_weights_that_the_graph_cuts_and_joins_are_those_of_a_layer(tmp_path: Path) -> None:
+    held: dict[str, Any] = {
+        "turned": weights(1, WIDTH, 4 * HIDDEN), "upper": weights(1, 4, HIDDEN), "lower": weights(1, 12, HIDDEN),
+        "half": np.float32(0.5),
+    }  # fmt: skip
+    nodes = [
+        helper.make_node("Transpose", ["turned"], ["W"], perm=[0, 2, 1]),
+        helper.make_node("Concat", ["upper", "lower"], ["joined"], axis=1),
+        helper.make_node("Mul", ["joined", "half"], ["R"]),
+        helper.make_node("LSTM", ["x", "W", "R"], ["y"], hidden_size=HIDDEN, name="/rnn/LSTM"),
+    ]
+    own, expected, rebuilt = slopes(graph(tmp_path / "m.onnx", nodes, held, dims=4))
+    assert abs(own - expected) < 1e-3 < abs(expected) and "rnn.lstm: LSTM 3 → 4" in rebuilt
+
+
+def test_weights_that_depend_on_the_input_are_not(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("ReduceMean", ["x"], ["mean"], keepdims=0),
+        helper.make_node("Mul", ["W0", "mean"], ["W"]),
+        helper.make_node("RNN", ["x", "W", "R"], ["y"], hidden_size=HIDDEN),
+    ]
+    held = {"W0": weights(1, HIDDEN, WIDTH), "R": weights(1, HIDDEN, HIDDEN)}
+    path = graph(tmp_path / "m.onnx", nodes, held, dims=4)
+    subject = open_subject(Load(subject=str(path))).subject
+    session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+    x = torch.randn(STEPS, 1, WIDTH, generator=torch.Generator().manual_seed(5)) + 2
+    (found,) = session.run(None, {"x": x.numpy()})
+    np.testing.assert_allclose(subject.model(x)[0].detach(), found, rtol=1e-5, atol=1e-6)
+    assert "its weights are computed" in subject.rebuilt

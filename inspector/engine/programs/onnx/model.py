@@ -42,6 +42,7 @@ class Assembly:
     Attributes:
         values: of every name, what makes it in the graph of torch.fx; known: those that are the same in every run.
         shown: every value that onnxruntime computed.
+        made_of_weights: values that are the same in every run since only weights go into them, computed in each.
         found: what was rebuilt; foreign: (kind of a node, why it is left to onnxruntime).
     """
 
@@ -58,6 +59,7 @@ class Assembly:
     foreign: list[tuple[str, str]] = field(default_factory=list)
     attributes: dict[str, Node] = field(default_factory=dict)
     weights: set[str] = field(default_factory=set)
+    made_of_weights: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[Any, str] = field(default_factory=dict)
 
     @property
@@ -189,6 +191,8 @@ def _by_torch(work: Assembly, node: Any, op: Operator) -> None:
         if node.op_type == "DequantizeLinear":
             work.weights.update(names)
         return
+    if all(name in work.known or name in work.made_of_weights for name in node.input if name):
+        work.made_of_weights.update({name: one for name, one in zip(names, results, strict=False) if name})
     later = translate(Later(work.graph), op, [_operand(work, name) if name else None for name in node.input])
     for name, one in zip(names, later if isinstance(later, tuple) else (later,), strict=False):
         if name:
@@ -217,7 +221,7 @@ def _recurrent(work: Assembly, node: Any, op: Operator) -> None:
     if op.attributes.get("layout", 0):
         raise Untranslated("its batch comes first")
     inputs = [_now(work, name) for name in node.input]
-    module = module_of(op, inputs)
+    module = module_of(op, [_whole(work, *one) for one in zip(node.input, inputs, strict=True)])
     reads = [*(4, 5), *((6,) if op.kind == "LSTM" else ())]
     names = [node.input[0], *(node.input[n] if n < len(node.input) else "" for n in reads)]
     names += [""] * (4 - len(names))
@@ -231,6 +235,12 @@ def _recurrent(work: Assembly, node: Any, op: Operator) -> None:
         if name:
             work.values[name] = work.graph.call_function(operator.getitem, (called, n))
     _note(work, place, module)
+
+
+def _whole(work: Assembly, name: str, operand: Operand | None) -> Operand | None:
+    """An input of a recurrent node: the layer has weights that were cut and joined by the graph as they are then."""
+    made = work.made_of_weights.get(name)
+    return operand if made is None else Operand(made, made)
 
 
 def _value(operand: Operand | None) -> Any:
