@@ -168,7 +168,7 @@ def test_tensors_in_a_file_beside_it_are_read(tmp_path: Path) -> None:
     assert "rnn.rnn: RNN 3 → 4" in subject_of(external("w.bin", tmp_path)).rebuilt
 
 
-@pytest.mark.parametrize("location", ["../w.bin", "/etc/passwd", "link", ""])
+@pytest.mark.parametrize("location", ["../w.bin", "/etc/passwd", "link", "", "w\0.bin"])
 def test_files_elsewhere_are_not(location: str, tmp_path: Path) -> None:
     folder = tmp_path / "inside"
     folder.mkdir()

@@ -177,7 +177,7 @@ def _foreign(found: Sequence[tuple[str, str]]) -> list[str]:
     counted = Counter(found)
     said = [
         f"{kind}{f' ({many} times)' if many > 1 else ''} is computed by onnxruntime, since {why}; no gradient comes "
-        "through it, and what happens inside is not seen."
+        "through it, none is shown of what it is made of, and what happens inside is not seen."
         for (kind, why), many in counted.most_common(6)
     ]
     return [*said, f"So are {len(counted) - 6} other kinds of operations."] if len(counted) > 6 else said

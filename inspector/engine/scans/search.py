@@ -247,6 +247,7 @@ def _rows(found: Diagonal, count: int, sample: int | None, gradient: Tensor) -> 
 
 def unique(place: str, trace: Trace, emit: Emitter) -> str:
     """A place that no other recurrence has: "mixer#2" after "mixer"."""
-    taken = [one.place for one in trace.recurrences] + [name.partition(":")[0] for name, _ in emit.refused]
+    refused = [name for name, _ in emit.refused if ":latent/" not in name]  # noise beside it is no recurrence
+    taken = [one.place for one in trace.recurrences] + [name.partition(":")[0] for name in refused]
     count = sum(name == place or name.startswith(f"{place}#") for name in taken)
     return place if not count else f"{place}#{count + 1}"

@@ -131,6 +131,31 @@ def test_a_program_that_nothing_can_be_given_to_is_said(tmp_path: Path) -> None:
         subject_of(scripted(Pair(), tmp_path / "m.ts"))
 
 
+@pytest.mark.parametrize("gates", [1, 2, 3, 4])
+def test_a_cell_that_reads_input_and_state_in_one_vector(gates: int, tmp_path: Path) -> None:
+    class Joined(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.joined = nn.Linear(WIDTH + 5, 5 * gates)
+
+        def forward(self, x: Tensor) -> Tensor:
+            h = torch.zeros(x.shape[0], 5)
+            for t in range(x.shape[1]):
+                h = torch.tanh(self.joined(torch.cat([x[:, t], h], 1))[:, :5])
+            return h
+
+    model = Joined()
+    subject = subject_of(scripted(model, tmp_path / "m.ts"))
+    x = torch.randn(1, STEPS, WIDTH)
+    assert subject.width == WIDTH
+    torch.testing.assert_close(subject.run(Batch(inputs=x, lengths=torch.tensor([STEPS]))), model(x))
+
+
+def test_the_error_of_a_program_is_quoted_from_its_beginning(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"stopped by RuntimeError: Given groups=1.* Wrap it"):
+        subject_of(scripted(nn.Sequential(nn.Conv1d(3, 8, 3)), tmp_path / "m.ts"))
+
+
 @pytest.mark.parametrize("content", [b"PK\x03\x04", b"", b"x" * 50])
 def test_what_is_no_program_is_one_sentence(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "m.ts").write_bytes(content)

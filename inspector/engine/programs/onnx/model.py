@@ -19,9 +19,10 @@ from torch.fx import Graph, GraphModule, Node
 from inspector.engine.programs.agreement import difference
 from inspector.engine.programs.graphs import Rewritten, roll
 from inspector.engine.programs.onnx.cells import OnnxRecurrent
+from inspector.engine.programs.onnx.ends import cut
 from inspector.engine.programs.onnx.foreign import ForeignNode
 from inspector.engine.programs.onnx.operands import Later, Now, Operand, Operator, Untranslated
-from inspector.engine.programs.onnx.operators import elementwise, layers, shapes
+from inspector.engine.programs.onnx.operators import elementwise, layers, quantised, scatters, shapes
 from inspector.engine.programs.onnx.operators.table import TABLE
 from inspector.engine.programs.onnx.protobuf import Attributes, attributes_of, tensor_of
 from inspector.engine.programs.onnx.recurrent import module_of
@@ -30,7 +31,7 @@ RECURRENT = ("LSTM", "GRU", "RNN")
 CONTROL = ("Loop", "Scan", "If", "SequenceMap")
 FOLDED = 4096
 """Entries of a floating constant at most that is computed once: weights stay parameters."""
-USED = (elementwise, layers, shapes)
+USED = (elementwise, layers, quantised, scatters, shapes)
 """Their translations enter the table when they are imported."""
 
 
@@ -41,6 +42,7 @@ class Assembly:
     Attributes:
         values: of every name, what makes it in the graph of torch.fx; known: those that are the same in every run.
         shown: every value that onnxruntime computed.
+        made_of_weights: values that are the same in every run since only weights go into them, computed in each.
         found: what was rebuilt; foreign: (kind of a node, why it is left to onnxruntime).
     """
 
@@ -57,6 +59,7 @@ class Assembly:
     foreign: list[tuple[str, str]] = field(default_factory=list)
     attributes: dict[str, Node] = field(default_factory=dict)
     weights: set[str] = field(default_factory=set)
+    made_of_weights: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[Any, str] = field(default_factory=dict)
 
     @property
@@ -81,6 +84,7 @@ def assemble(work: Assembly, inputs: Sequence[str], outputs: Sequence[str]) -> G
     work.graph.owning_module = work.root  # type: ignore[assignment]  # where it looks modules up
     work.graph.eliminate_dead_code()
     module = GraphModule(work.root, work.graph)
+    cut(module, [work.shown[name] for name in inputs])
     roll(module, "", work.found)
     return module
 
@@ -184,7 +188,11 @@ def _by_torch(work: Assembly, node: Any, op: Operator) -> None:
     names = list(node.output)
     if all(one is None or one.known is not None for one in inputs) and _may_be_folded(node, inputs, results):
         work.known.update({name: one for name, one in zip(names, results, strict=False) if name})
+        if node.op_type == "DequantizeLinear":
+            work.weights.update(names)
         return
+    if all(name in work.known or name in work.made_of_weights for name in node.input if name):
+        work.made_of_weights.update({name: one for name, one in zip(names, results, strict=False) if name})
     later = translate(Later(work.graph), op, [_operand(work, name) if name else None for name in node.input])
     for name, one in zip(names, later if isinstance(later, tuple) else (later,), strict=False):
         if name:
@@ -192,7 +200,10 @@ def _by_torch(work: Assembly, node: Any, op: Operator) -> None:
 
 
 def _may_be_folded(node: Any, inputs: Sequence[Operand | None], results: Sequence[Tensor]) -> bool:
-    """Numbers are; what is made of weights is computed in every run, so that gradients reach these."""
+    """Numbers are; what is made of weights is computed in every run, so that gradients reach these. What quantised
+    weights stand for is computed once, since no gradient reaches whole numbers."""
+    if node.op_type == "DequantizeLinear":
+        return True
     large = any(one.known.is_floating_point() and one.known.dim() for one in inputs if one and one.known is not None)
     return (not large and all(one.numel() <= FOLDED for one in results)) or node.op_type == "Constant"
 
@@ -210,7 +221,7 @@ def _recurrent(work: Assembly, node: Any, op: Operator) -> None:
     if op.attributes.get("layout", 0):
         raise Untranslated("its batch comes first")
     inputs = [_now(work, name) for name in node.input]
-    module = module_of(op, inputs)
+    module = module_of(op, [_whole(work, *one) for one in zip(node.input, inputs, strict=True)])
     reads = [*(4, 5), *((6,) if op.kind == "LSTM" else ())]
     names = [node.input[0], *(node.input[n] if n < len(node.input) else "" for n in reads)]
     names += [""] * (4 - len(names))
@@ -224,6 +235,12 @@ def _recurrent(work: Assembly, node: Any, op: Operator) -> None:
         if name:
             work.values[name] = work.graph.call_function(operator.getitem, (called, n))
     _note(work, place, module)
+
+
+def _whole(work: Assembly, name: str, operand: Operand | None) -> Operand | None:
+    """An input of a recurrent node: the layer has weights that were cut and joined by the graph as they are then."""
+    made = work.made_of_weights.get(name)
+    return operand if made is None else Operand(made, made)
 
 
 def _value(operand: Operand | None) -> Any:

@@ -139,10 +139,9 @@ def _bytes_of(onnx: Any, tensor: Any, path: Path) -> int:
 def _external(tensor: Any, path: Path, needed: int, held: dict[Path, int]) -> bytes:
     """The bytes of a tensor in a file beside the graph."""
     said = {one.key: one.value for one in tensor.external_data}
-    file = path.parent / said.get("location", "")
-    folder = Path(os.path.realpath(path.parent))
-    real = Path(os.path.realpath(file))
-    if not said.get("location") or not real.is_relative_to(folder):
+    location, folder = said.get("location", ""), Path(os.path.realpath(path.parent))
+    real = Path(os.path.realpath(path.parent / location)) if location and "\0" not in location else None
+    if real is None or not real.is_relative_to(folder):
         raise InputError(
             f"{path.name}: {_named(tensor)} lies outside the folder of the graph; such a file is not read."
         )

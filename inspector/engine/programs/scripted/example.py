@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
 from typing import Any
 
@@ -29,7 +29,7 @@ def examples_of(scripted: Any, name: str, arguments: Mapping[str, Any]) -> Itera
     needed = [one for one in scripted.forward.schema.arguments[1:] if not one.has_default_value()]
     weights = [*scripted.parameters(), *scripted.buffers()]
     dtype = next((one.dtype for one in weights if one.is_floating_point()), torch.float32)
-    widths = list(dict.fromkeys(int(one.shape[n]) for n in (-1, 1) for one in weights if one.dim() >= 2))[:12]
+    widths = _widths([tuple(one.shape) for one in weights if one.dim() >= 2])
     kinds = [list(_kinds(one.name, widths, str(arguments.get("kind", "")))) for one in needed]
     found = False
     why = "not run at all: it reads nothing"
@@ -39,12 +39,33 @@ def examples_of(scripted: Any, name: str, arguments: Mapping[str, Any]) -> Itera
             with torch.no_grad():
                 scripted(*values)
         except Exception as problem:  # noqa: BLE001 - a program may raise anything on inputs that are not its own
-            why = f"stopped by {' '.join(str(problem).split())[-120:]}"
+            why = f"stopped by {_in_short(problem)}"
             continue
         found = True
         yield [_given(one.name, value) for one, value in zip(needed, values, strict=True)]
     if not found:
         raise InputError(NOT_FOUND.format(name, " or ".join(map(str, widths)) or "any", why.rstrip(".")))
+
+
+def _widths(shapes: Sequence[tuple[int, ...]]) -> list[int]:
+    """How many numbers a step may have: as many as a weight reads, or what is left beside a state as wide as the
+    weight's gates, since cells written by hand read both in one vector."""
+    read = [shape[n] for n in (-1, 1) for shape in shapes]
+    left = [
+        shape[1] - shape[0] // gates
+        for shape in shapes
+        if len(shape) == 2
+        for gates in (1, 4, 3, 2)
+        if shape[0] % gates == 0 and shape[1] > shape[0] // gates
+    ]
+    return [*dict.fromkeys(read)][:12] + [one for one in dict.fromkeys(left) if one not in read][:12]
+
+
+def _in_short(problem: Exception) -> str:
+    """What the program's own error says, without the code that TorchScript prints above it."""
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()] or [type(problem).__name__]
+    said = next((line for line in reversed(lines) if "Error: " in line), lines[-1])
+    return said if len(said) <= 160 else f"{said[:160]}…"
 
 
 def _kinds(name: str, widths: list[int], asked: str) -> Iterator[tuple[int, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator as python
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from torch.nn import functional as F
 from inspector.engine.programs.onnx.operands import Calls, Operand, Operator, Untranslated, known_ints
 from inspector.engine.programs.onnx.operators.table import at, first, operator
 
-REDUCTIONS = {
+REDUCTIONS: Mapping[str, Callable[..., Tensor]] = {
     "ReduceMean": torch.mean, "ReduceSum": torch.sum, "ReduceMax": torch.amax, "ReduceMin": torch.amin,
     "ReduceL2": torch.linalg.vector_norm, "ReduceLogSumExp": torch.logsumexp,
 }  # fmt: skip
@@ -45,20 +46,34 @@ def _gemm(calls: Calls, op: Operator, inputs: list[Operand | None]) -> Any:
 def _reduce(calls: Calls, op: Operator, inputs: list[Operand | None]) -> Any:
     said = op.attributes.get("axes")
     axes = list(said) if said is not None else known_ints(at(inputs, 1), "axes")
+    keep = bool(op.attributes.get("keepdims", 1))
     if not axes:
         if op.attributes.get("noop_with_empty_axes", 0):
             return first(inputs).value
-        raise Untranslated("it reduces all axes")
-    keep = bool(op.attributes.get("keepdims", 1))
+        return calls.call(over_all_axes, first(inputs), op.kind, keep)
     return calls.call(REDUCTIONS[op.kind], first(inputs), dim=tuple(axes), keepdim=keep)
+
+
+def over_all_axes(value: Tensor, kind: str, keep: bool) -> Tensor:
+    """A reduction of every axis."""
+    made: Tensor = REDUCTIONS[kind](value, dim=tuple(range(value.dim())), keepdim=keep)
+    return made
 
 
 @operator("Softmax", "LogSoftmax")
 def _softmax(calls: Calls, op: Operator, inputs: list[Operand | None]) -> Any:
     axis = op.attributes.get("axis", -1 if op.version >= 13 else 1)
     if op.version < 13 and axis != -1:
-        raise Untranslated("it is of an operator set before 13, where all axes behind its own are one")
+        return calls.call(over_the_rest, first(inputs), axis, log=op.kind == "LogSoftmax")
     return calls.call(torch.softmax if op.kind == "Softmax" else torch.log_softmax, first(inputs), axis)
+
+
+def over_the_rest(value: Tensor, axis: int, *, log: bool) -> Tensor:
+    """Softmax as it was before operator set 13: an axis and all behind it are one."""
+    function = torch.log_softmax if log else torch.softmax
+    if axis in (-1, value.dim() - 1):
+        return function(value, -1)
+    return function(value.flatten(axis), -1).reshape(value.shape)
 
 
 @operator("CumSum")
