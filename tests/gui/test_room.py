@@ -112,21 +112,6 @@ def test_a_title_is_not_written_over_its_neighbour(qtbot: Any) -> None:
     assert text.right() <= second.mapRectToScene(second.boundingRect()).left() + 1
 
 
-def test_a_title_gives_back_the_height_that_it_needs_no_more(qtbot: Any) -> None:
-    import pyqtgraph as pg
-
-    view = pg.GraphicsLayoutWidget()
-    qtbot.addWidget(view)
-    view.resize(150, 400)
-    plot = TitledPlot()
-    view.addItem(plot)
-    plot.title_in(LIGHT.text, "gradient of the parameters by module, nat")
-    view.show()
-    qtbot.waitUntil(lambda: plot.layout.rowMaximumHeight(0) > 30)
-    view.resize(700, 400)
-    qtbot.waitUntil(lambda: plot.layout.rowMaximumHeight(0) < 30)
-
-
 def test_an_empty_panel_says_that_the_run_has_nothing_of_it(window: Window, qtbot: Any, tmp_path: Path) -> None:
     with Writer(tmp_path / "few.inspect", RunStart(run="r", title="few")) as writer:
         writer.write(Frame(index=0))

@@ -59,12 +59,9 @@ class Title(pg.LabelItem):  # type: ignore[misc]
             self.setText(told_now)
 
     def resizeEvent(self, event: Any) -> None:
-        """More or less room, and as much height as the lines need now: the plot had another width before."""
+        """More or less room."""
         self.refit()
         super().resizeEvent(event)
-        plot = self.parentItem()
-        if self.lines and isinstance(plot, pg.PlotItem) and self.needs() != round(self.maximumHeight()):
-            fit_title(plot)
 
     def hoverEnterEvent(self, event: Any) -> None:
         """The whole title, and what the quantities in it are."""
