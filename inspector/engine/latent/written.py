@@ -27,14 +27,16 @@ from inspector.engine.recurrent.traced.record.source_names import assigned
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
 from inspector.engine.wording import error_text
+from inspector.records import Log
 
 Reason = str
 NOISE = frozenset({torch.randn_like, torch.randn, torch.normal, Tensor.normal_})
 DRAWS = NOISE | {F.gumbel_softmax}
 NO_SAMPLE = (
-    "Noise is drawn here, and no z = μ + σ ε with μ and σ of its shape follows, so neither is shown. It may be noise "
-    "of a fixed size, a first state, a sample with a covariance, or one in another form."
+    "Noise is drawn ({}) and becomes no z = μ + σ ε with μ and σ of its shape, so no hidden variable is shown of it. "
+    "It may be noise of a fixed size, a first state, a sample with a covariance, or one in another form."
 )
+MOST_NAMED = 6
 TIMES = frozenset({"mul", "__mul__", "__rmul__", "mul_", "__imul__", "multiply"})
 PLUS = frozenset({"add", "__add__", "__radd__", "add_", "__iadd__"})
 NEAR = 64
@@ -85,12 +87,17 @@ def _find(table: Table, trace: Trace, emit: Emitter, names: Mapping[int, str]) -
     calls = trace.findings.get(DistributionCalls) or DistributionCalls()
     known = {one.data_ptr() for seen in calls.seen.values() for one in seen.samples}
     sites: dict[tuple[str, tuple[object, ...]], list[Drawn | Categories]] = {}
-    unread: dict[tuple[str, str], Reason] = {}
+    unread: dict[str, None] = {}
     for n in _draws(table, calls):
         one = _sample_of(table, n)
-        if one is None or isinstance(one, str):
+        if one is None and (table.calls[n][2] or {}).get("generator") is not None:
+            continue  # numbers that are the same in every run: a constant
+        if one is None:
             place, _ = place_of(table, n, names)
-            unread.setdefault((place, _name(table, n, name_of(table.calls[n][0]))), one or NO_SAMPLE)
+            unread.setdefault(f"{place}:{_name(table, n, name_of(table.calls[n][0]))}")
+        elif isinstance(one, str):
+            place, _ = place_of(table, n, names)
+            emit.refuse(f"{place}:latent/{_name(table, n, 'z')}", one)
         elif one.sample.data_ptr() not in known:
             place, _ = place_of(table, one.made, names)
             chain = table.op(one.made).chain
@@ -101,9 +108,9 @@ def _find(table: Table, trace: Trace, emit: Emitter, names: Mapping[int, str]) -
         if isinstance(variable, Variable):
             trace.findings.of(WrittenVariables).found.append(variable)
         else:
-            unread.setdefault((place, _name(table, group[0].made, "z")), variable)
-    for (place, name), reason in unread.items():
-        emit.refuse(f"{place}:latent/{name}", reason)
+            emit.refuse(f"{place}:latent/{_name(table, group[0].made, 'z')}", variable)
+    if unread:
+        emit.sink.write(Log(NO_SAMPLE.format(", ".join(itertools.islice(unread, MOST_NAMED))), "info", "engine"))
 
 
 def _draws(table: Table, calls: DistributionCalls) -> Iterator[int]:
@@ -112,7 +119,8 @@ def _draws(table: Table, calls: DistributionCalls) -> Iterator[int]:
     for n in itertools.islice(found, MOST_SAMPLES):
         chain = table.op(n).chain
         frame, at = chain[-1] if chain else (None, 0)
-        if frame is None or (frame.f_code, at) not in calls.lines:
+        of_a_distribution = frame is not None and (frame.f_code, at) in calls.lines
+        if not of_a_distribution:
             yield n
 
 

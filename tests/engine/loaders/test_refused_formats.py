@@ -68,7 +68,7 @@ def test_a_file_that_is_read_is_what_it_begins_with(tmp_path: Path, name: str) -
     for suffix in (".safetensors", ".pt", ""):
         path = tmp_path / f"named{suffix}"
         path.write_bytes(READ[name])
-        with pytest.raises(InputError, match=r"holds no tensors|is damaged or no file of Keras"):
+        with pytest.raises(InputError, match=r"holds no tensors|is damaged or no Keras file"):
             read_checkpoint(path)
 
 

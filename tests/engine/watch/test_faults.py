@@ -50,7 +50,16 @@ def started(path: Path, seen: list[Any], **options: Any) -> Any:
     return attach
 
 
-MOMENTS = ["forward_begins", "forward_ended", "backward_ended", "step_begins", "step_ended", "ends", "derive"]
+MOMENTS = [
+    "forward_begins",
+    "forward_ended",
+    "backward_begins",
+    "backward_ended",
+    "step_begins",
+    "step_ended",
+    "ends",
+    "derive",
+]
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
