@@ -148,6 +148,26 @@ def test_no_gradient_is_shown_of_what_goes_around_a_node_of_onnxruntime(tmp_path
     assert shown == {"second.rnn.l0:gradient/state_norm"}
 
 
+def test_what_does_not_come_through_such_a_node_is_not_said_to_have_vanished(tmp_path: Path) -> None:
+    path, ids = around_a_condition(tmp_path / "m.onnx"), torch.arange(STEPS) % TOKENS
+    subject = open_subject(Load(subject=str(path))).subject
+    subject.loss = lambda out, batch: torch.nn.functional.cross_entropy(
+        scores_of(out).transpose(1, 2), batch.inputs, reduction="none"
+    )
+    with inspector.run(subject, ids, also=["influence", "bptt"], out=tmp_path / "a.inspect") as capture:
+        assert "input:influence/loss" in capture.channels and "input:gradient/lag" not in capture.channels
+        why = {one.channel: one.reason for one in capture.refusals}
+        assert "onnxruntime computes the operation If" in why["input:gradient/lag"]
+        shown = [name for name in capture.channels if "gradient" in name and name.startswith("first")]
+        assert shown == []
+    found = inspector.diagnose(tmp_path / "a.inspect").findings
+    assert not [one for one in found if one.id in ("IN111", "IN201")]
+
+
+def scores_of(out: Any) -> torch.Tensor:
+    return torch.as_tensor(out[0] if isinstance(out, tuple) else out)
+
+
 def test_gradients_behind_such_a_node_are_those_of_plain_torch(tmp_path: Path) -> None:
     model = open_subject(Load(subject=str(around_a_condition(tmp_path / "m.onnx")))).subject.model
     ids = torch.arange(STEPS)[None] % TOKENS

@@ -18,6 +18,7 @@ class ForeignNode(nn.Module):
     def __init__(self, onnx: Any, onnxruntime: Any, model: Any, node: Any, shown: dict[str, Tensor]) -> None:
         super().__init__()
         self.kind = str(node.op_type)
+        self.ends_gradients = f"onnxruntime computes the operation {self.kind}, and no gradient comes through it"
         self.reads = names_read(node)
         self.session = session_of(
             onnxruntime, _alone(onnx, model, node, self.reads, shown), f"the operation {self.kind}"

@@ -19,6 +19,7 @@ from inspector.engine.errors import Unsupported
 from inspector.engine.model.subject import Batch
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.gradient_ends import why_no_gradient
 from inspector.engine.trace.quantity import Describe, per_run
 from inspector.engine.trace.time_major import along_the_batch
 from inspector.engine.trace.trace import Trace
@@ -279,6 +280,8 @@ def gradient(trace: Trace, plan: InfluenceSamples, emit: Emitter) -> Tensor:
         emit.check()
         steps = plan.targets[start : start + size]
         norms = _one_call(trace, steps)
+        if start == 0 and (ended := why_no_gradient(trace.subject.model, norms)):
+            raise Unsupported(f"How far the gradient reaches is not known: {ended}.")
         for row, step in enumerate(steps):
             found = norms[row, max(0, step - plan.lags) : step + 1].flip(0)
             table.add(start + row, found)
