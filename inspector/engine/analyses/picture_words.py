@@ -29,8 +29,8 @@ PATCHES = 7
 FIXED = "exact; every word after the words of the run"
 FREE = "exact; the model is called as it was, so without given words it may say others before a word"
 NO_WORDS = (
-    "Nothing is said of the picture step by step: there is no answer with scores (b, t, v). Words that a model is given, "
-    "as in training, count where its subject declares them as `answer`."
+    "Nothing is said of the picture step by step: there is no answer with scores (b, t, v). Words that a model is "
+    "given, as in training, count where its subject declares them as `answer`."
 )
 CUT = "The scores are not connected to the picture by autograd (no_grad or detach inside the model?)."
 LONG = "There are {:,} words and {:,} pixels; gradients are taken of up to {:,} words and {:,} numbers in all."
