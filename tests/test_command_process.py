@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("arguments", "said"),
     [
         (["list", "a.inspect"], "rnn.l0:gate/update"), (["samples"], "char-lstm"),
-        (["diagnose", "a.inspect"], "Nothing was found by detached-state, nonfinite."), (["--version"], "inspector"), (["--help"], "demo"),
+        (["diagnose", "a.inspect"], "Nothing was found by along-batch, detached-state, nonfinite."), (["--version"], "inspector"), (["--help"], "demo"),
     ],
 )  # fmt: skip
 def test_what_is_asked_for_stands_on_stdout(folder: Path, arguments: list[str], said: str) -> None:

@@ -1,4 +1,4 @@
-"""What takes room, and what it leaves to the others: colour bars, columns of pins, long values, titles, summaries."""
+"""What takes room, and what it leaves to the others: columns of pins, long values, titles, summaries."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ from inspector.gui.panel.missing import NOTHING, why_empty
 from inspector.gui.state.background import Rest
 from inspector.gui.state.cursor import Cursor
 from inspector.gui.state.pins import pins_of
-from inspector.gui.widgets.colourbar import NARROWEST, WIDTH, ColourBar
-from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.summary_text import FLAGS, LINES, cut_to
 from inspector.gui.widgets.theme import LIGHT
 from inspector.gui.widgets.titled_plot import TitledPlot
@@ -39,20 +37,6 @@ def window(qtbot: Any, a_capture: Path) -> Iterator[Window]:
         made.resize(1280, 800)
         made.open_capture(str(a_capture))
         yield made
-
-
-def test_a_colour_bar_is_as_wide_as_its_texts_and_does_not_move_for_a_digit(qapp: QApplication) -> None:
-    bar = ColourBar()
-    bar.set_levels(Levels(0.0, 1.0), "1")
-    narrow = bar.minimumWidth()
-    assert NARROWEST <= narrow < WIDTH / 1.8
-    bar.set_levels(Levels(-0.0001234, 0.0001234), "nat")
-    wide = bar.minimumWidth()
-    assert narrow < wide <= WIDTH and bar.maximumWidth() == wide
-    bar.set_levels(Levels(-0.000123, 0.000123), "nat")
-    assert bar.minimumWidth() == wide
-    bar.set_levels(Levels(0.0, 1.0), "1", nan=True)
-    assert NARROWEST <= bar.minimumWidth() < wide
 
 
 def test_a_long_value_leaves_half_of_a_row_to_its_name(qtbot: Any) -> None:

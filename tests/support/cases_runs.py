@@ -254,7 +254,7 @@ DECODING = Case(
     axes={"branches": ("", "token of the answer"), "parting": ("drift", "token of the answer")},
     titles={"branches": "4 of 4 tokens", "parting": "first wrong: token 2 of the best hypothesis"},
     curves=(
-        ("drift_legend", "drift of the output [nat]  decoding", (1, 2, 3), PARTED["decoding:drift/output"]),
+        ("drift_legend", "drift of the output [nat]", (1, 2, 3), PARTED["decoding:drift/output"]),
         ("drift_legend", "drift of the state  rnn", (1, 2, 3), PARTED["rnn:drift/state"]),
     ),
     told=(

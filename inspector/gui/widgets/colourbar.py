@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter, QPolygonF
+from PySide6.QtGui import QColor, QImage, QPainter, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QStyleOptionGraphicsItem, QWidget
 
 from inspector.gui.widgets.colour_choice import chosen
@@ -19,9 +19,6 @@ from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.theme import BEYOND, INFINITE, LAST, LIGHT, NOT_A_NUMBER, Theme, colour_table
 
 WIDTH, BAR, TIP = 98.0, 12.0, 7.0
-"""Of a colour bar at most; of its colours; of an arrow at their end. All in pixels."""
-NARROWEST, SLACK = 44.0, 16.0
-"""Of a colour bar at least, and how much wider than its texts it may stay: a map does not move for a digit."""
 MISSING, DAMAGED = "not there", "damaged"
 
 MOST_PLAIN = 99_950
@@ -38,7 +35,6 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         self._unit = ""
         self._special = (False, False)
         self._gaps = NONE
-        self._wide = WIDTH
         self.setFixedWidth(WIDTH)
         self.setMinimumHeight(40)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
@@ -48,21 +44,9 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
     ) -> None:
         """Show other limits; `nan`, `infinite` and the kinds of `gaps` add their colours to the legend."""
         shown = levels, clean(unit), (nan, infinite), gaps
-        before = self._unit
         if shown != (self._levels, self._unit, self._special, self._gaps):
             self._levels, self._unit, self._special, self._gaps = shown
             self.update()
-        self._make_room(anew=before != self._unit)
-
-    def _make_room(self, *, anew: bool) -> None:
-        """As wide as its texts: what it does not need the map has."""
-        metrics = QFontMetricsF(self.font())
-        texts = [BAR + 5 + metrics.horizontalAdvance(text) for _, text in self._ticks()]
-        texts += [(BAR + 5 if colour else 0) + metrics.horizontalAdvance(text) for colour, text in self._notes()]
-        needed = min(WIDTH, max(NARROWEST, 6 + max(texts) + 4))
-        if anew or not needed <= self._wide <= needed + SLACK:
-            self._wide = needed
-            self.setFixedWidth(needed)
 
     @property
     def given(self) -> Levels:
@@ -76,7 +60,7 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
 
     def sizeHint(self, which: Qt.SizeHint, constraint: QSizeF = QSizeF()) -> QSizeF:  # noqa: B008 - Qt's signature
         """Narrow, as high as there is room."""
-        return QSizeF(self._wide, 16_000.0 if which == Qt.SizeHint.MaximumSize else 120.0)
+        return QSizeF(WIDTH, 16_000.0 if which == Qt.SizeHint.MaximumSize else 120.0)
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """Gradient from the bottom (low) to the top (high), then the texts."""
