@@ -27,7 +27,10 @@ from sample_models.trainings import spike
 NAMES = {"training-dead-units", "training-exploding", "training-healthy", "training-spike", "training-vanishing"}
 MOST_BYTES = 2 << 20
 GUESSING = np.log(8)
-RECORDED_SINCE = {"modules:activation/effective_rank", "modules:activation/effective_rank_spread"}
+RECORDED_SINCE = {
+    "modules:activation/effective_rank", "modules:activation/effective_rank_spread", "training:evaluation_mode",
+    "training:gradient_kept",
+}  # fmt: skip
 """Series of a watched training than which the captures that are kept are older."""
 
 
