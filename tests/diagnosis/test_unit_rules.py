@@ -53,6 +53,8 @@ def about(table: Array, rows: tuple[str, ...], sequences: int, steps: int) -> Me
         (units(copies=9), "duplicate-units", ["warning"]),
         (units(copies=5, dead=4), "duplicate-units", ["warning"]),
         (units(copies=2, of=3), "duplicate-units", ["info"]),
+        (units(copies=4, constant=5), "duplicate-units", ["warning"]),
+        (units(copies=4, constant=6, of=11), "duplicate-units", ["info"]),  # most stand still, which is another cause
         (units(copies=9, steps=19), "duplicate-units", []),
     ],
 )
