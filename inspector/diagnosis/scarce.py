@@ -17,6 +17,10 @@ ENOUGH = 1000
 """Recorded iterations that every rule over a training has enough of."""
 EARLY = 0.1
 """A last probe within the first tenth of a training says little of the rest; a judgement."""
+NEVER = (
+    "No iteration was recorded: no step() of a watched optimizer has been seen. Call optimizer.step() after backward, "
+    "of the optimizer that inspector.watch was given; a loop without one of torch's calls watcher.step(loss=…)."
+)
 _NEEDED = re.compile(r"of ([\d.e+]+) points\)$")
 
 
@@ -27,8 +31,10 @@ def scarce(run: Captured, found: Diagnosis) -> str:
     A probe that was never taken is told only where nothing worse than information was found. Raises CaptureError.
     """
     settings = _settings(run)
-    if settings is None or AT not in run.channels:
+    if settings is None:
         return ""
+    if AT not in run.channels:
+        return NEVER
     rows = np.ma.filled(np.ma.asarray(run.array(AT), np.float64), np.nan) if run.revision(AT) else np.zeros(0)
     recorded = len(rows)
     done = int(max([one.value for one in run.scalars if one.name == TRAINED] + [np.nanmax(rows, initial=0.0)]))

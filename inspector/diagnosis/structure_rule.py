@@ -9,6 +9,9 @@ from inspector.analysis.before_training.verdicts import Tested, Verdict
 from inspector.diagnosis.rule import Trust
 from inspector.diagnosis.verdict_rule import VerdictRule
 
+OTHERS = {"large": ("structure/causal",), "labels": ("structure/labels", "structure/causal")}
+"""Tests that are not made by the quantity of their own name alone."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructureRule(VerdictRule):
@@ -20,8 +23,8 @@ class StructureRule(VerdictRule):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The quantity that makes the test."""
-        return (f"structure/{'causal' if self.test == 'large' else self.test}",)
+        """The quantity that makes the test; where two do, any of them."""
+        return OTHERS.get(self.test, (f"structure/{self.test}",))
 
     def said(self, run: Tested, frame: int) -> list[Verdict]:
         """What the test says."""

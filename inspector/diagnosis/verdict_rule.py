@@ -46,7 +46,7 @@ class VerdictRule:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The quantity that makes the test."""
+        """The quantities any of which makes the test."""
         raise NotImplementedError
 
     def said(self, run: Tested, frame: int) -> list[Verdict]:
@@ -55,7 +55,7 @@ class VerdictRule:
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """One for each fault that the test found; nothing where it was not made."""
-        made = [one.name for one in run.channels.values() if one.signal == self.needs[0]]
+        made = [one.name for one in run.channels.values() if one.signal in self.needs]
         pages = [run.revision(name, frame) for name in made]  # of each, since those of one may be lost
         if not any(pages):
             return
@@ -66,5 +66,6 @@ class VerdictRule:
                     rule=self.key, severity=self.severity if fault else "info", place=verdict.place or self.place,
                     message=verdict.sentence, evidence=(verdict.channel,) if verdict.channel else (),
                     steps=verdict.steps, sure=self.sure,
-                    unless="" if verdict.remedy else self.unless, remedy=verdict.remedy or self.remedy, code=self.code,
+                    unless="" if verdict.remedy else self.unless, remedy=verdict.remedy or self.remedy,
+                    code="" if verdict.remedy else self.code,
                 )  # fmt: skip

@@ -122,8 +122,27 @@ def test_rows_without_a_key_are_counted_beside_all_rows(tmp_path: Path) -> None:
     (said,) = judged(tmp_path / "a.inspect", [channels], {f"{PLACE}:attention/rows_without_keys": 4.0}).findings
     assert (said.id, said.severity, said.place) == ("IN119", "warning", PLACE)
     assert said.message == "4 of 24 rows (heads × queries) may attend to no key"
+    (said,) = judged(tmp_path / "d.inspect", [channels], {f"{PLACE}:attention/rows_all_masked": 4.0}).findings
+    assert said.message.startswith("4 of 24 rows (heads × queries) have every key masked by a finite number")
+    assert "inverted" in said.remedy and said.severity == "warning"
     assert not judged(tmp_path / "b.inspect", [channels], {f"{PLACE}:attention/rows_not_finite": 4.0}).findings
     assert not judged(tmp_path / "c.inspect", [channels, channels]).findings
+
+
+@pytest.mark.parametrize(
+    ("rows", "severity"),
+    [((0, 1), "info"), ((0,), "info"), ((1,), "warning"), ((0, 2), "warning"), ((0, 1, 2), "warning")],
+)
+def test_rows_of_masked_keys_in_front_are_those_of_padding(
+    tmp_path: Path, rows: tuple[int, ...], severity: str
+) -> None:
+    margins = np.full((2, 3), 90.0)
+    margins[:, list(rows)] = -np.inf
+    table = Measured("attention_statistic", ("head", "query"), margins)
+    channels = {f"{PLACE}:attention": alignment("step"), f"{PLACE}:attention/mask_margin": table}
+    number = {f"{PLACE}:attention/rows_all_masked": 2.0 * len(rows)}
+    (said,) = judged(tmp_path / "a.inspect", [channels], number).findings
+    assert (said.rule, said.severity) == ("rows-without-keys", severity)
 
 
 @pytest.mark.parametrize(

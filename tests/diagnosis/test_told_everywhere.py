@@ -97,6 +97,19 @@ def test_a_probe_at_the_beginning_alone_is_told(tmp_path: Path, last: int, told:
     assert ("The last probe was taken at iteration 39 of 400" in said and "probe_every=40" in said) == told
 
 
+def test_a_loop_that_never_makes_a_step_is_told(tmp_path: Path) -> None:
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    with inspector.watch(model, optimizer, tmp_path / "r.inspect", every=1):
+        for _ in range(5):
+            optimizer.zero_grad()
+            model(torch.ones(1, 2)).sum().backward()
+    with open_capture(tmp_path / "r.inspect") as capture:
+        said = scarce(capture, diagnose(capture, capture.frames))
+    assert "no step() of a watched optimizer has been seen" in said
+    assert said in call("diagnose", "r.inspect", cwd=tmp_path).stdout
+
+
 def test_a_watched_training_says_how_long_it_was(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = nn.Linear(2, 1)

@@ -53,6 +53,8 @@ def about(table: Array, rows: tuple[str, ...], sequences: int, steps: int) -> Me
         (units(copies=9), "duplicate-units", ["warning"]),
         (units(copies=5, dead=4), "duplicate-units", ["warning"]),
         (units(copies=2, of=3), "duplicate-units", ["info"]),
+        (units(copies=4, constant=5), "duplicate-units", ["warning"]),
+        (units(copies=4, constant=6, of=11), "duplicate-units", ["info"]),  # most stand still, which is another cause
         (units(copies=9, steps=19), "duplicate-units", []),
     ],
 )
@@ -115,6 +117,12 @@ def test_saturation_is_information(tmp_path: Path, signal: str, table: Measured,
     assert [(one.rule, one.severity) for one in said] == found
 
 
+def test_a_candidate_that_is_named_by_its_variable_is_no_state(tmp_path: Path) -> None:
+    """g of an LSTM that is written by hand, which its channel says is a gate."""
+    channels = {"cell:g": Measured("gate", ("step", "unit"), np.ones((60, 10))), "cell:g/saturation": sides(0.5, 0.5)}
+    assert not judged(tmp_path / "a.inspect", [channels], finished=False).findings
+
+
 def gate(value: float, steps: int = 60, change: float = 0.2, rows: int | None = None) -> Measured:
     """Six units at `value`, one of them less by `change` at one step."""
     values = np.full((steps, 6), value)
@@ -123,6 +131,15 @@ def gate(value: float, steps: int = 60, change: float = 0.2, rows: int | None = 
 
 
 KEPT = Measured("memory", ("step", "unit"), np.zeros((60, 6), np.uint8), {"title": "long-term memory (z > 0.9)"})
+
+
+def scanned(largest: float) -> Measured:
+    """The states of a scan, one unit of which rises from 0 to its largest value."""
+    values = np.zeros((60, 6))
+    values[:, 2] = np.linspace(0, largest, 60)
+    return Measured("state", ("step", "unit"), values)
+
+
 APART = Measured("memory", ("step", "unit"), KEPT.values, {"title": "long-term memory (keep > 0.9 and write < 0.1)"})
 
 
@@ -138,6 +155,23 @@ APART = Measured("memory", ("step", "unit"), KEPT.values, {"title": "long-term m
         ({"gate/keep": gate(0.9992, change=0), "gate/memory": APART}, ("gate/keep", 1.0), []),
         ({"gate/keep": gate(0.5), "gate/write": gate(0.0008, change=0)}, ("gate/keep", 1.0), ["warning"]),
         ({"gate/keep": gate(0.9992, change=0), "gate/write": gate(0.0009, change=0)}, ("gate/keep", 1.0), []),
+        # a sum has a decay of 1 and writes all the same
+        ({"gate/decay": gate(1.0, change=0), "gate/memory": KEPT, "h": scanned(3.0)}, ("gate/decay", 1.0), []),
+        (
+            {"gate/decay": gate(1.0, change=0), "gate/memory": KEPT, "h": scanned(1e-6)},
+            ("gate/decay", 1.0),
+            ["warning"],
+        ),
+        (
+            {
+                "gate/decay": gate(1.0, change=0),
+                "gate/memory": KEPT,
+                "h.real": scanned(0.0),
+                "h.imaginary": scanned(3.0),
+            },
+            ("gate/decay", 1.0),
+            [],
+        ),
         ({"gate/forget": gate(0.5), "gate/input": gate(1e-9, steps=4)}, ("gate/forget", 1.0), []),
         ({"gate/forget": gate(0.5), "gate/input": gate(1e-9, rows=30)}, ("gate/forget", 1.0), []),
     ],

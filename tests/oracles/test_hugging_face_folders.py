@@ -104,6 +104,19 @@ def test_a_model_of_one_text_attends_as_in_transformers(library: Any, name: str,
         torch.testing.assert_close(trace.logits, told.logits, **NEAR)
 
 
+def test_weights_that_are_not_finite_are_told(library: Any, tmp_path: Path) -> None:
+    model = folders.save("gpt2", tmp_path / "f")
+    name, weight = next((name, one) for name, one in model.named_parameters() if "mlp.c_fc.weight" in name)
+    with torch.no_grad():
+        weight[0, :2] = torch.nan
+        weight[1, 0] = torch.inf
+    model.save_pretrained(tmp_path / "f")
+    report = open_subject(Load(subject=str(tmp_path / "f"))).report
+    assert report is not None and report.fits
+    told = [(one.name, one.detail) for one in report.mismatches if one.problem == "non-finite"]
+    assert told == [(name, f"3 of {weight.numel()} values")]
+
+
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
 def test_the_loss_of_a_causal_model_is_that_of_the_next_token(library: Any, name: str, tmp_path: Path) -> None:
     model, found = opened(name, tmp_path / "f")

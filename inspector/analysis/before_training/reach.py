@@ -83,7 +83,10 @@ def depends(needed: Numbers, lag: int) -> str:
     """What the input so many steps back tells of the target, as a sentence without its end."""
     told = f"{share(float(needed[0][lag]))} ± {share(float(needed[1][lag]))}"
     if lag == 0:
-        return f"The data depend on the newest input alone, which tells {told} of what is unknown of the target"
+        return (
+            f"The newest input tells {told} of what is unknown of the target; of those before it none by itself tells "
+            f"{share(SHARE)} of what that leaves unknown, beyond chance"
+        )
     return (
         f"The data depend on inputs {counted(lag, 'step')} back: one tells {told} of what the newest one leaves "
         "unknown of the target"

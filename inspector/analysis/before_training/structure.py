@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
 
+from inspector.analysis.before_training.late_inputs import late_verdict
 from inspector.analysis.before_training.left_padding import left_padding_verdict
 from inspector.analysis.before_training.verdicts import Numbers, Readings, Tested, Verdict, share
 from inspector.analysis.before_training.wiring import accumulation_verdict, labels_verdict, tied_verdict
@@ -33,6 +35,16 @@ TESTS = tuple(f"structure/{test}" for test in NAMES)
 """Keys of the quantities that make the tests."""
 READS_ITS_TARGET = "The model is trained to predict its next input, which it can read."
 READS_WHAT_IT_SAYS = "The decoder is trained to say what it is given, which it can read."
+BETWEEN = "between "
+"""How a place begins that is no module: the code from one call of a module to the next."""
+NOT_SHIFTED = (
+    "Give the decoder what it said before: a start sign, and the answer without its last entry "
+    "(torch.cat([start, answer[:, :-1]], 1)). Where it is shifted already, mask what comes later."
+)
+INVERTED = (
+    "See which value hides: masked_fill hides where its mask is True, a boolean mask of scaled_dot_product_attention "
+    "where it is False. Mask by −∞: a query without a key is then seen at once, as NaN."
+)
 READS_BOTH = "A model that reads both directions does so by design; one that predicts what it is given must not."
 BEGINS_AT_ZERO = (
     "No output changes when any input is replaced, and weights of the model are all 0, as of a read-out that begins "
@@ -59,7 +71,7 @@ def verdicts(run: Tested, frame: int = -1, only: str = "") -> list[Verdict]:
         "order": partial(tests.of, "order", tests.order), "repeat": partial(tests.of, "repeat", tests.repeat),
         "cache": partial(tests.of, "cache", tests.cache), "query": tests.query,
         "tied": partial(tests.of, "tied", partial(tied_verdict, tests)),
-        "labels": partial(tests.of, "labels", partial(labels_verdict, tests)),
+        "labels": tests.labels,
         "accumulation": partial(tests.of, "accumulation", partial(accumulation_verdict, tests)),
     }  # fmt: skip
     return [verdict for test, make in makers.items() if only in ("", test) for verdict in make()]
@@ -102,7 +114,8 @@ class _Tests(Readings):
             f"The output at step {step} changes by {share(number)} of the largest output when {replaced} is replaced, "
             f"{after}{_from(where)}. {reads}"
         )
-        yield Verdict("causal", "fault" if meant else "fact", said, number, name, where, (step, source))
+        remedy = NOT_SHIFTED if meant and source == step and given else ""
+        yield Verdict("causal", "fault" if meant else "fact", said, number, name, where, (step, source), remedy)
 
     def _begins_at_zero(self) -> bool:
         """Whether no output depends on any input, in a model that has a weight matrix of zeros."""
@@ -174,12 +187,12 @@ class _Tests(Readings):
             return
         labels = self.run.channel(name, self.frame).labels["part"]
         row, step = (int(one) for one in np.unravel_index(int(np.nanargmax(values)), values.shape))
-        said = (
-            f"With {labels[row]} steps of padding the output at step {step} changes by {share(number)} of the largest."
-        )
+        more = f"{labels[row]} step{'' if labels[row].startswith('1 ') else 's'}"
+        said = f"With {more} of padding the output at step {step} changes by {share(number)} of the largest."
         more = (
             " The model is told what is padding (lengths or a mask), and reads it all the same." if told else
-            " The model is told of no lengths and no mask, so padding is input to it like any other."
+            " Neither lengths nor a mask are given to the model: unless it knows padding by its id, that is input like "
+            "any other."
         )  # fmt: skip
         yield Verdict("padding", "fault" if told else "fact", said + more, number, name, steps=(step,))
 
@@ -211,6 +224,10 @@ class _Tests(Readings):
             said = f"With other random numbers outputs change by {share(other)} of the largest: dropout or sampling."
             yield Verdict("random", "fact", said, other, name)
 
+    def labels(self) -> Iterator[Verdict]:
+        yield from self.of("labels", partial(labels_verdict, self))
+        yield from late_verdict(self)
+
     def cache(self, values: Numbers) -> Iterator[Verdict]:
         name, number = self.channel("cache"), float(np.nanmax(values, initial=0.0))
         if number <= self._rounding("cache"):
@@ -235,14 +252,22 @@ class _Tests(Readings):
             heads = [n for n, value in enumerate(values) if value <= CANCELS]
             least = float(np.nanmin(values, initial=1.0))
             which = f"Attention in {channel.place}" if len(own) > 1 else "Attention"
+            if len(values) and np.isnan(values).all():
+                said = (
+                    f"{which} has every key of every query masked by a finite number, so that the keys which are to be "
+                    "hidden share all the weight: the mask may be inverted."
+                )
+                yield Verdict("query", "fault", said, math.nan, channel.name, channel.place, remedy=INVERTED)
+                continue
             if not heads:
                 said = f"{which} depends on its query: rows are {share(least)} apart at the least."
                 yield Verdict("query", "holds", said, least, channel.name, channel.place)
                 continue
             those = "every head" if len(heads) == len(values) else f"head {', '.join(map(str, heads))}"
             said = (
-                f"{which} does not depend on its query in {those}: all rows are the same. A score that is a sum of a "
-                "term of the query and one of the key, without a nonlinearity, loses the query in the softmax."
+                f"{which} does not depend on its query in {those}: all rows are the same. Either every step asks with "
+                "the same query (the first state, say, and not the newest), or the score is a sum of a term of the "
+                "query and one of the key, without a nonlinearity, which loses the query in the softmax."
             )
             yield Verdict("query", "fault", said, least, channel.name, channel.place)
 
@@ -255,4 +280,4 @@ class _Tests(Readings):
 
 
 def _from(where: str) -> str:
-    return f"; it comes in at {where}" if where else ""
+    return f"; it comes in {'' if where.startswith(BETWEEN) else 'at '}{where}" if where else ""

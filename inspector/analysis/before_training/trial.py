@@ -29,6 +29,8 @@ BROKE = (
 )
 WHEN = ("later", "on other inputs")
 """When parameters move that have no gradient in the first step on this batch."""
+UNFOUND = "trial parameter that torch does not find"
+IN_LISTS = "Keep modules in nn.ModuleList or nn.ModuleDict, and parameters in nn.ParameterList or nn.ParameterDict."
 NAMES = 4
 """So many parameters are named."""
 IN_NATS = {"nat": 1.0, "bit": math.log(2.0)}
@@ -96,6 +98,15 @@ class _Trials(Readings):
         names = self.run.labels(channel.domain("parameter"), self.frame)
         gradient, ratio, lost = table
         still = [one for one, size in zip(names, gradient, strict=False) if size == 0]
+        hidden = self.run.labels(UNFOUND, self.frame)
+        if hidden:
+            said = (
+                f"The loss reaches {counted(len(hidden), 'parameter')} in a plain list, tuple or dictionary of the "
+                f"model, where torch does not find {'it' if len(hidden) == 1 else 'them'}: {_named(hidden)}. No "
+                "optimizer made of model.parameters(), no checkpoint and no .to(device) will have "
+                f"{'it' if len(hidden) == 1 else 'them'}."
+            )
+            yield Verdict("first step", "fault", said, 0.0, name, remedy=IN_LISTS)
         yield from self._idle(still, len(gradient))
         rounded = [one for one, part in zip(names, lost, strict=False) if part > LOST]
         if rounded:
@@ -105,11 +116,12 @@ class _Trials(Readings):
         if broken:
             said = f"One step ({channel.method}) makes entries of {_named(broken)} NaN or infinite."
             yield Verdict("first step", "fault", said, math.inf, name)
-        known = ratio[np.isfinite(ratio)]
+        known = ratio[np.isfinite(ratio) & ~(gradient == 0)]
         if len(known):
             most = float(known.max())
             span = f"{known.min():.1e} to {most:.1e}" if len(known) > 1 else f"{most:.1e}"
-            said = f"One step ({channel.method}) moves parameters by {span} of their norms."
+            which = "the other parameters" if still else "parameters"
+            said = f"One step ({channel.method}) moves {which} by {span} of their norms."
             yield Verdict("first step", "fact" if most > LARGE_RATIO else "holds", said, most, name)
 
     def _idle(self, still: Sequence[str], of: int) -> Iterator[Verdict]:

@@ -44,7 +44,8 @@ class ConstantUnits:
                     + ("; the state of this layer tells nothing of its input" if whole else ""),
                     evidence=(table.channel.name,), sure=table.sure,
                     unless="the sequence itself hardly changes, or other inputs move these units",
-                    remedy="Check the scale of the input and of the weights, saturation, and gates that never open.",
+                    remedy="Check the scale of the input (mean 0 and spread 1, not 280 to 310) and of the weights, "
+                    "saturation, and gates that never open.",
                 )  # fmt: skip
 
 

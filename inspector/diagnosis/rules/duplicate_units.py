@@ -42,6 +42,7 @@ class DuplicateUnits:
             own = _reads_nothing(run, table.channel.name.removesuffix("/units"))
             if len(copies) >= max(1.0, run.limit("share") * table.units):
                 alike = not own and moving >= run.limit("units") and len(copies) == moving - 1
+                alike = alike and 2 * moving >= table.units  # where most stand still, that is the story (IN408, IN409)
                 yield Finding(
                     rule="duplicate-units", severity="warning" if alike else "info", place=table.channel.place,
                     message=f"{len(copies)} of {moving} units that change repeat another: {numbers(copies)}"

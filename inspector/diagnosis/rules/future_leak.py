@@ -14,9 +14,9 @@ RULES.register("future-leak")(
         test="causal",
         facts=True,
         remedy=(
-            "Mask what comes later in the module that is named (a recurrence: read in one direction; a convolution: "
-            "pad on the left only), or take an input that does not hold the answer. A loss far below what generation "
-            "shows is the sign of it."
+            "Mask what comes later in the module that is named (attention: its softmax over the keys, not the queries; "
+            "a recurrence: read in one direction; a convolution: pad on the left only), or take an input that does not "
+            "hold the answer. A loss far below what generation shows is the sign of it."
         ),
         unless="the model is meant to read both directions and its targets only happen to be its next inputs",
         code="scores = scores.masked_fill(torch.triu(torch.ones(t, t, dtype=torch.bool), 1), -torch.inf)",

@@ -38,7 +38,7 @@ class MaskLeaks:
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """One for each attention."""
         for table in head_tables(run, frame, "attention/mask_margin"):
-            margins = np.where(np.isnan(table.values), np.inf, table.values)
+            margins = np.where(np.isfinite(table.values), table.values, np.inf)  # −∞: no key is allowed, see IN119
             least = margins.min(axis=1, initial=np.inf)
             leaking = np.flatnonzero(least < run.limit("rounding"))
             if not len(leaking):

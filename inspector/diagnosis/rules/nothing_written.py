@@ -12,14 +12,18 @@ from inspector.diagnosis.units import Array, gate_rows
 from inspector.records import Finding
 
 WRITES = re.compile(r" and (\S+) < ")
-KEEPS, FORGET, INPUT, MEMORY = "/keeps", "gate/forget", "gate/input", "gate/memory"
+KEEPS, FORGET, INPUT, MEMORY, DECAY = "/keeps", "gate/forget", "gate/input", "gate/memory", "gate/decay"
+STATES = (("c",), ("h",), ("h.real", "h.imaginary"))
+"""Names of what a gated layer carries: the first that there is."""
 
 
 class NothingWritten:
     """Reads the gate that lets the candidate into the state: the input gate, or what the update gate does not keep.
 
     A candidate is between −1 and 1 and what is kept never grows, so the state of a unit that begins at 0 is at most the
-    sum of that gate over the steps. Counter-example: a later layer that multiplies by very large weights.
+    sum of that gate over the steps. What a scan h_t = a h_(t−1) + b writes does not depend on its decay a, so there, as
+    wherever the state is known, it has to stay as it is too. Counter-example: a later layer that multiplies by very
+    large weights.
     """
 
     id = "IN405"
@@ -52,12 +56,15 @@ class NothingWritten:
             if not blocks or run.too_few(steps, run.limit("steps")):
                 continue
             most = float(np.sum([total for _, total in blocks], axis=0).max(initial=0.0))
-            if most < run.limit("written"):  # false for NaN
+            moves = _moves(run, place, frame, gate == DECAY)
+            if most < run.limit("written") and not moves >= run.limit("written"):  # false, true for NaN
+                what = (
+                    f"the decay is 1 up to {most:.2g}, and what is added changes no unit by more than {moves:.2g}"
+                    if gate == DECAY else f"{gate.removeprefix('gate/')} lets at most {most:.2g} into any unit"
+                )  # fmt: skip
                 yield Finding(
                     rule="nothing-written", severity="warning", place=place,
-                    message=f"{gate.removeprefix('gate/')} lets at most {most:.2g} into any unit over all {steps:,} "
-                    "steps, "
-                    "so the state stays as it began",
+                    message=f"{what} over all {steps:,} steps, so the state stays as it began",
                     evidence=(name,), sure="a bound that holds for this sequence, where the candidate is within ±1",
                     unless="the state began with what it has to keep, or a later layer multiplies it by large weights",
                     remedy="A bias of that gate near 0, smaller weights or a smaller learning rate.",
@@ -77,6 +84,20 @@ def _writer(run: Run, place: str, signal: str, keeps: float) -> tuple[str, bool]
             return gate, True
     alone = memory is not None and own is None
     return (signal, keeps == 0) if alone and signal != FORGET else ("", True)
+
+
+def _moves(run: Run, place: str, frame: int, from_zero: bool) -> float:
+    """By how much the unit of the state that changes most does so over the steps, `from_zero` in the first one too; NaN
+    where no state is known."""
+    for parts in STATES:
+        names = [f"{place}:{part}" for part in parts]
+        if not all(name in run.channels and run.channels[name].dims == ("step", "unit") for name in names):
+            continue
+        blocks = [rows for name in names for rows in gate_rows(run, name, frame)]
+        if blocks:
+            first = float(max(np.abs(rows[0]).max() for rows in blocks)) if from_zero else 0.0
+            return max(first, *(float(np.ptp(rows, axis=0).max()) for rows in blocks))
+    return float("nan")
 
 
 def _sums(run: Run, name: str, frame: int, opens: bool) -> Iterable[tuple[int, Array]]:

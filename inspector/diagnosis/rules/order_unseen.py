@@ -13,7 +13,11 @@ RULES.register("order-unseen")(
         reference="Vaswani et al. 2017, section 3.5",
         test="order",
         facts=True,
-        remedy="Add positions to the inputs of attention (sinusoidal, learned, rotary or relative).",
+        remedy=(
+            "In attention add positions (sinusoidal, learned, rotary or relative) or the mask that is missing. In a "
+            "recurrence nothing is carried on: look for a state that is made anew at each step, or a decay or gate "
+            "that forgets at once."
+        ),
         unless="the task is one on sets",
     )
 )

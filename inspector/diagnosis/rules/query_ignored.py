@@ -16,8 +16,9 @@ RULES.register("query-ignored")(
         ),
         test="query",
         remedy=(
-            "Put a nonlinearity between the sum of query and key terms and the score, or multiply them; if "
-            "all weights are even, the projections may be 0."
+            "See that the query is the state of each step, and not one made before the loop. Put a nonlinearity "
+            "between the sum of query and key terms and the score, or multiply them; if all weights are even, the "
+            "projections may be 0."
         ),
         unless="attention has collapsed to one key for all queries, or is even for all of them, at these weights",
         code="scores = v(torch.tanh(w_q(s)[:, None] + w_k(h)))",

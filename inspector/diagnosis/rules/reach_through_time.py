@@ -13,7 +13,7 @@ from inspector.analysis.loss_trend import Trend, fell_at_once, hardly_falls, is_
 from inspector.diagnosis.causes import Cause, cause_of
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import GRADIENT_NORM, Floats, clips, norms_beside_clipping, one_a_run
-from inspector.records import Finding
+from inspector.records import Finding, counted
 
 SIGNAL = "jacobian/lag"
 VANISHED = (
@@ -105,12 +105,13 @@ class ReachThroughTime:
         falls = "does not fall" if slow is None else f"fell by {percent(1 - slow.last / slow.first)} only"
         return Finding(
             rule="reach-through-time", severity="info" if cause is not None or far else "warning", place=one.place,
-            message=f"the loss {falls}, and of a change of the state {one.value:.1g} is left after {one.lag} "
-            f"steps (the probe has {one.lags}): the gradient cannot teach what lies further back"
+            message=f"the loss {falls}, and of a change of the state {one.value:.1g} is left after "
+            f"{counted(one.lag, 'step')} (the probe has {one.lags}): the gradient cannot teach what lies further back"
             + ("" if cause is None else f"; but {cause.said}"),
             evidence=(one.channel, loss, *(() if cause is None else cause.evidence)),
             sure="products of the exact Jacobians of one sequence, the median over its steps",
-            unless=f"the task needs no more than {one.lag} steps: influence tells whether the loss depends on more",
+            unless=f"the task needs no more than {counted(one.lag, 'step')}: influence tells whether the loss depends "
+            "on more",
             remedy=VANISHED if cause is None else f"{cause.remedy} Then look again how far the state reaches.",
             code=GATES if cause is None else cause.code,
         )  # fmt: skip
@@ -119,7 +120,7 @@ class ReachThroughTime:
         clipped = clips(norms)
         return Finding(
             rule="reach-through-time", severity="info" if clipped else "warning", place=one.place,
-            message=f"a change of the state is {one.value:.2g} times as large after {one.lag} steps"
+            message=f"a change of the state is {one.value:.2g} times as large after {counted(one.lag, 'step')}"
             + ("; the gradient is clipped" if clipped else ", and nothing clips the gradient"),
             evidence=(one.channel, GRADIENT_NORM),
             sure="products of the exact Jacobians of one sequence, the median over its steps",

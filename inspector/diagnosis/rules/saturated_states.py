@@ -34,7 +34,10 @@ class SaturatedStates:
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """One for each layer."""
         for table in unit_tables(run, frame, "/saturation"):
-            gated = table.channel.signal.startswith(("gate/", "candidate"))
+            state = run.channels.get(table.channel.name.removesuffix("/saturation"))
+            gated = table.channel.signal.startswith(("gate/", "candidate")) or (
+                state is not None and state.kind == "gate"
+            )  # the candidate of a cell that is written by hand has the name of its variable
             if gated or run.too_few(table.steps, run.limit("steps")):
                 continue
             share = float(np.mean(table.rows["left"] + table.rows["right"]))

@@ -45,8 +45,9 @@ class Unmoved:
                 message=f"no recorded step changes {listed(names)}, though there is a gradient",
                 evidence=(UPDATES, NORMS), sure="exact for the recorded iterations: the difference before and after",
                 unless="the learning rate was meant to be 0 in all of them",
-                remedy="Look for a learning rate of 0 in their group, an optimizer that holds other tensors, a "
-                "gradient so small that steps are rounded away (inputs far too large, saturated units).",
+                remedy="Look for a learning rate of 0 in their group, or one so small that steps are rounded away, an "
+                "optimizer that holds other tensors, a gradient that is too small for a step (inputs far too large, "
+                "saturated units).",
             )  # fmt: skip
 
     def _still(self, name: str, norms: Table, updates: Table, least: float) -> bool:

@@ -17,8 +17,12 @@ GATE = "gate/"
 
 
 def squashed(cell: Cell, block: StepBlock) -> list[tuple[str, Tensor]]:
-    """(signal, values (t, b, h)) of gates, candidates and the parts of the state that are a tanh."""
-    found: list[tuple[str, Tensor]] = [pair for pair in block.gates.items() if not pair[0].startswith(ACTIVATION)]
+    """(signal, values (t, b, h)) of gates, candidates and the parts of the state that are a tanh; not of what may be
+    above 1, as the decay of a scan that is no gate."""
+    beyond = {one.signal for one in cell.gate_info if one.limits[1] > 1}
+    found: list[tuple[str, Tensor]] = [
+        pair for pair in block.gates.items() if not pair[0].startswith(ACTIVATION) and pair[0] not in beyond
+    ]
     found += [(part, block.following[..., cell.parts[part]]) for part in cell.tanh_parts]
     return found
 

@@ -294,6 +294,11 @@ def margins(scores: Tensor, masked: Tensor) -> Tensor:
     return (least - most).masked_fill(masked.all(-1) | ~masked.any(-1), torch.nan)
 
 
+def margin_or_none_allowed(scores: Tensor, masked: Tensor) -> Tensor:
+    """`margins`, and −∞ for rows of which every key is masked by finite numbers: what is masked has all the weight."""
+    return margins(scores, masked).masked_fill(masked.all(-1) & (scores.amax(-1) > -torch.inf), -torch.inf)
+
+
 def forbidding(query: Tensor, key: Tensor, scale: float) -> float:
     """An additive mask at or below this forbids a key: MASKED, or less where the logits are larger than that.
 

@@ -105,10 +105,18 @@ def _remarks(name: str, tensor: Tensor, own: Tensor) -> list[Mismatch]:
     remarks = []
     if tensor.dtype != own.dtype:
         remarks.append(Mismatch(name=name, problem="dtype", detail=f"checkpoint {tensor.dtype}, model {own.dtype}"))
-    if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
-        count = int((~torch.isfinite(tensor)).sum())
-        remarks.append(Mismatch(name=name, problem="non-finite", detail=f"{count} of {tensor.numel()} values"))
-    return remarks
+    return [*remarks, *not_finite({name: tensor})]
+
+
+def not_finite(tensors: Mapping[str, Tensor]) -> list[Mismatch]:
+    """One for each tensor that has NaN or infinity, with how many: it is loaded as it is."""
+    found = []
+    for name, tensor in tensors.items():
+        numbers = (tensor.is_floating_point() or tensor.is_complex()) and not tensor.is_meta
+        if numbers and not bool(torch.isfinite(tensor).all()):
+            count = int((~torch.isfinite(tensor)).sum())
+            found.append(Mismatch(name=name, problem="non-finite", detail=f"{count} of {tensor.numel()} values"))
+    return found
 
 
 def _tied(model: nn.Module, name: str, good: dict[str, Tensor]) -> str:

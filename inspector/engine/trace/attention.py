@@ -51,7 +51,7 @@ class Attention:
         called_with: queries of the call, padding included (rows of padding are cut off); 0 for as many as there are.
         without_padding: True where the call was given no padding although its input has some (nested tensors).
         margins: (b, a, q) where finite masks were applied: the least allowed score minus the largest masked one; NaN
-            for rows without a masked key.
+            for rows without a masked key, −∞ for rows of which every key is masked.
         equivalent: of weights that the model never computes, what they stand for, as a formula; "" for attention. They
             may have either sign and need not sum to 1.
         finite_mask: the largest finite number by which `mask` or `causal` forbids keys, None where that is −∞.

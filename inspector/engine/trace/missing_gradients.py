@@ -53,11 +53,14 @@ def say_why(trace: Trace, emit: Emitter) -> None:
 def _say(trace: Trace, recurrence: Recurrence, emit: Emitter) -> None:
     place = recurrence.place
     if recurrence.delta is None:
-        if f"{place}:gradient" not in {name for name, _ in emit.refused}:
-            own = list(_weights(trace, place))
-            frozen = bool(own) and not any(own)
-            for signal in ("gradient/state_norm", *SPLIT):
-                emit.refuse(f"{place}:{signal}", (FROZEN if frozen else WITHOUT).format(place))
+        told = dict(emit.refused)
+        if f"{place}:gradient" in told:
+            return
+        own = list(_weights(trace, place))
+        reason = (FROZEN if own and not any(own) else WITHOUT).format(place)
+        reason = told.get(f"{place}:gradient/state_norm", reason)  # they were there, and did not agree, say
+        for signal in ("gradient/state_norm", *SPLIT):
+            emit.refuse(f"{place}:{signal}", reason)
         return
     if recurrence.partly_cut:
         emit.refuse(f"{place}:gradient/detached_parts", PARTLY.format(place))

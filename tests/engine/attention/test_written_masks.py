@@ -125,6 +125,24 @@ def leaks(seen: Seen) -> list[str]:
     return [text for text in seen.logged() if "finite mask" in text]
 
 
+@pytest.mark.parametrize("shut", [[2], [0, 1, 2, 3, 4, 5]])
+def test_rows_whose_keys_are_all_masked_by_a_finite_number_are_counted(shut: list[int]) -> None:
+    """An inverted mask: the softmax knows no masked keys, so that the weights are those of the scores that are left."""
+    may, x = CAUSAL.clone(), inputs()
+    may[shut] = False
+    asked = (*ALL, "structure/query")
+    seen = ran(Written(lambda x: scores(x).masked_fill(~may, -1e9).softmax(-1) @ x).eval(), x, quantities=asked)
+    got = seen.sink.array("inner:attention/mask_margin")[0]
+    assert np.flatnonzero(got == -np.inf).tolist() == [row for row in range(T) if row in shut]
+    assert seen.sink.scalars()["inner:attention/rows_all_masked"] == sum(row < T for row in shut)
+    np.testing.assert_allclose(seen.map[0, 2], np.full(T, 1 / T), rtol=1e-3)  # as float16
+    assert any("Is the mask inverted?" in text for text in seen.logged()) and not leaks(seen)
+    if len(shut) < T:  # of the rows that are left the query is seen, and that of the even row is not counted
+        assert bool((seen.sink.array("inner:structure/query") > 1e-3).all())
+    else:
+        assert "inner:structure/query" not in seen.sink.names()
+
+
 @pytest.mark.parametrize("way", ["masked_fill", "function"])
 def test_a_mask_of_infinity_has_no_margin(way: str) -> None:
     def forward(x: Tensor) -> Tensor:

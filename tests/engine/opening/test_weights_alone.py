@@ -96,6 +96,18 @@ def test_cells_run_in_a_loop(cell: nn.RNNCellBase, tmp_path: Path) -> None:
         close(capture, "cell:h", model(x[None])[0])
 
 
+def test_weights_that_are_not_finite_are_told(tmp_path: Path) -> None:
+    model = Tagger(nn.LSTM(5, 6, batch_first=True))
+    with torch.no_grad():
+        model.body.rnn.weight_hh_l0[0, :3] = torch.nan
+    report = open_subject(Load(subject=saved(model, tmp_path))).report
+    assert report is not None
+    assert [(one.name, one.problem, one.detail) for one in report.mismatches] == [
+        ("body.rnn.weight_hh_l0", "non-finite", "3 of 144 values")
+    ]
+    assert report.fits
+
+
 def test_the_state_of_the_layers_themselves(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model, x = nn.GRU(3, 5, 2), torch.randn(T, 3)

@@ -12,6 +12,7 @@ from kept import Kept
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
+import inspector
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.probes.cells import Cells
 from inspector.engine.probes.fused_rnn import FusedRnn
@@ -375,3 +376,20 @@ def test_a_cell_whose_state_is_set_back_at_every_step_is_told_and_not_shown() ->
     assert not trace.recurrences
     (reason,) = kept.reasons()
     assert reason.startswith("cell is given a new state at every call")
+
+
+def test_gradients_that_do_not_agree_are_not_said_to_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that is made of them gives the one reason: that they differ from autograd's."""
+    right = fused_gradients.sweep
+    monkeypatch.setattr(
+        fused_gradients, "sweep", lambda *given, **named: tuple(1.001 * value for value in right(*given, **named))
+    )
+    torch.manual_seed(0)
+    subject = Subject(
+        model=nn.GRU(3, 4, batch_first=True), kind="vectors", loss=lambda y, _batch: y[0].square().sum(-1)
+    )
+    with inspector.run(subject, torch.randn(9, 3), only=["gradients", "gradient/lag_map", "bptt"]) as capture:
+        reasons = {one.channel: one.reason for one in capture.refusals if one.channel.startswith("gru.l0:")}
+    reasons = reasons or {one.channel: one.reason for one in capture.refusals}
+    assert {name.partition(":")[2] for name in reasons} >= {"gradient/state_norm", "gradient/lag_map", "bptt"}
+    assert all("differ from autograd's" in reason for reason in reasons.values()), reasons

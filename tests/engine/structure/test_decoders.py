@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 import inspector
 from inspector.analysis.before_training.verdicts import Verdict
+from inspector.diagnosis import diagnose
 
 V, D = 11, 8
 SOURCE, SAID = [1, 2, 3, 4, 5, 6], [7, 3, 9, 2, 8]
@@ -74,6 +75,46 @@ def test_a_decoder_that_reads_what_it_is_to_say_is_at_fault(shifts: bool, causal
     assert told.word == ("fault" if said else "holds"), told.sentence
     assert said in told.sentence
     assert "tgt" in told.sentence
+
+
+class Late(nn.Module):
+    """A recurrence over what is said, `late` steps behind it; `source` is its first state."""
+
+    def __init__(self, late: int) -> None:
+        super().__init__()
+        self.embed, self.rnn, self.head = nn.Embedding(V, D), nn.GRU(D, D, batch_first=True), nn.Linear(D, V)
+        self.late = late
+
+    def forward(self, src: Tensor, tgt: Tensor) -> tuple[Tensor, Tensor]:
+        start = torch.zeros_like(tgt[:, : self.late])
+        said = torch.cat((start, tgt[:, : tgt.shape[1] - self.late]), 1)
+        return self.head(self.rnn(self.embed(said), self.embed(src).mean(1)[None])[0]), self.embed(src)
+
+
+@pytest.mark.parametrize(("late", "fault"), [(1, False), (2, True), (3, False)])
+def test_a_decoder_that_is_given_its_answer_shifted_twice(late: int, fault: bool) -> None:
+    """Three steps late is on purpose, or another fault: nothing is said of it."""
+    torch.manual_seed(0)
+    given = {"src": SOURCE, "tgt": [*SAID, 4, 1, 5]}
+    told = [one for one in inspector.preflight(subject(Late(late).eval()), given, quick=True) if one.test == "labels"]
+    assert [one.word for one in told] == ["fault"] * fault
+    assert not fault or ("shifted twice" in told[0].sentence and "Shift once" in told[0].remedy)
+    assert not fault or "6 replaced of tgt" in told[0].sentence
+
+
+def test_a_model_of_one_sequence_that_does_not_read_its_newest_input() -> None:
+    class Behind(Late):
+        def forward(self, ids: Tensor) -> Tensor:  # type: ignore[override]
+            return super().forward(torch.zeros_like(ids[:, :1]), ids)[0]
+
+    for late, word in ((0, []), (1, ["fault"])):
+        torch.manual_seed(0)
+        made = SimpleNamespace(model=Behind(late).eval(), next_token=True, vocabulary=list("abcdefghijk"))
+        ids = [3, 1, 4, 1, 5, 9, 2, 6]
+        with inspector.run(made, ids, only=["structure/causal"]) as capture:
+            found = [one for one in diagnose(capture, capture.frames).findings if one.rule == "label-shift"]
+        assert [one.severity for one in found] == ["warning"] * len(word)
+        assert all("its input just before" in one.message and not one.code for one in found)
 
 
 def test_states_of_the_source_are_not_taken_for_outputs() -> None:

@@ -83,6 +83,42 @@ def test_the_query_cancels_without_a_nonlinearity() -> None:
     assert found(lambda: Query(tanh=True))["query"].word == "holds"
 
 
+def test_a_mask_that_hides_every_key_is_not_a_query_that_cancels() -> None:
+    """Rows are even then, as with a score that loses its query; the cause is another."""
+
+    def inverted() -> nn.Module:
+        model = Query(tanh=True)
+        model.score.register_forward_hook(lambda _m, _a, out: out.masked_fill(torch.ones_like(out).bool(), -1e9))
+        return model
+
+    told = found(inverted)["query"]
+    assert told.word == "fault"
+    assert "the mask may be inverted" in told.sentence and "masked_fill hides" in told.remedy
+
+
+def test_a_leak_within_a_loop_lies_between_two_calls() -> None:
+    """The second call of `score` is the first that is given what has moved: the first one is not the place."""
+
+    class Looping(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed, self.score, self.head = nn.Embedding(11, 8), nn.Linear(8, 8), nn.Linear(8, 11)
+
+        def forward(self, ids: torch.Tensor) -> torch.Tensor:
+            x = self.embed(ids)
+            state, rows = torch.zeros_like(x[:, 0]), []
+            for _ in range(x.shape[1]):
+                read = self.score(x + state[:, None])
+                state = (torch.softmax(read, 0) * x).sum(1)  # over the batch
+                rows.append(state)
+            return torch.as_tensor(self.head(torch.stack(rows, 1)))
+
+    torch.manual_seed(0)
+    told = {one.test: one for one in inspector.preflight(Looping(), IDS)}["batch"]
+    assert (told.word, told.place) == ("fault", "between call 1 and call 2 of score (Linear)")
+    assert "it comes in between call 1" in told.sentence
+
+
 def test_of_several_attentions_each_is_named() -> None:
     class Two(nn.Module):
         def __init__(self) -> None:

@@ -214,6 +214,34 @@ class Rank(Attending):
         return first + self.b(self.a(first))
 
 
+class Listed(Attending):
+    """Two layers in a plain list, of which the loss reads one; the other is a teacher's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.more = [nn.Linear(V, V), nn.Linear(V, V)]
+        self.idle = nn.Linear(V, V)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        scores = super().forward(ids)
+        with torch.no_grad():
+            self.more[1](scores)
+        return torch.as_tensor(self.more[0](scores))
+
+
+def test_layers_in_a_plain_list_are_told_before_any_training() -> None:
+    torch.manual_seed(0)
+    with inspector.run(language(Listed()), IDS, only=["trial/first_step"]) as capture:
+        told = trials(capture, only="first step")
+        (listed,) = [one for one in diagnose(capture, capture.frames).findings if "plain list" in one.message]
+    assert "2 parameters in a plain list" in told[0].sentence and told[0].word == "fault"
+    assert "more[0].weight, more[0].bias" in told[0].sentence and "more[1]" not in told[0].sentence
+    assert listed.id == "IN118" and "nn.ModuleList" in listed.remedy
+    # what has no gradient is not counted among what the step moves
+    (moves,) = [one for one in told if one.word == "holds"]
+    assert "moves the other parameters by" in moves.sentence and "by 0.0" not in moves.sentence
+
+
 @pytest.mark.parametrize(("make", "names", "more"), [
     (Routed, ("experts.0.weight", "experts.0.bias"), "on other inputs"), (Rank, ("a.weight",), "in the second one"),
 ])  # fmt: skip

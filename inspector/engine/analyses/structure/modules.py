@@ -108,21 +108,24 @@ def found_in(
     """What moved between two calls of each module by more than `slack` times its rounding, and where it came in.
 
     That is the first module whose output moved; if what it was given had moved already, the code of the module around
-    it, before the call.
+    it, before the call, and in a loop that calls it several times, the code between two calls.
     """
     changes = [distance(one.answer, other.answer) for one, other in pairs]
     names = [one.name for one, _ in pairs]
     first = next((n for n, (one, _) in enumerate(pairs) if changes[n] > slack * one.answer.rounding), None)
-    where = "" if first is None else _place(*pairs[first], distance, slack)
+    calls = 0 if first is None else names[: first + 1].count(names[first])
+    where = "" if first is None else _place(*pairs[first], calls, distance, slack)
     return Moved(_told_apart(names), tuple(changes), where)
 
 
-def _place(one: Called, other: Called, distance: Callable[[Answer, Answer], float], slack: float) -> str:
+def _place(one: Called, other: Called, calls: int, distance: Callable[[Answer, Answer], float], slack: float) -> str:
     before = [distance(a, b) > slack * a.rounding for a, b in zip(one.inputs, other.inputs, strict=False)]
+    named = f"{one.name} ({one.module})"
     if not any(before):
-        return f"{one.name} ({one.module})"
-    around = one.name.rpartition(".")[0] or ROOT
-    return f"the code of {around}, before {one.name} ({one.module})"
+        return named
+    if calls > 1:  # earlier calls were given what had not moved
+        return f"between call {calls - 1} and call {calls} of {named}"
+    return f"the code of {one.name.rpartition('.')[0] or ROOT}, before {named}"
 
 
 def _largest(change: Tensor) -> float:

@@ -8,14 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import torch
 from torch import Tensor
 
 from inspector.engine.analyses.structure.changes import Replacing
 from inspector.engine.analyses.trial.trial_steps import Trial
 from inspector.engine.errors import Unsupported
+from inspector.engine.model.outside_modules import outside_modules
 
 INPUTS = 8
 """Other inputs that are drawn. Counter-example: an expert that a router chooses for none of them."""
+
+
+def unfound(trial: Trial) -> list[str]:
+    """Names of parameters for which the loss has a gradient, and that lie in plain lists, where no optimizer that is
+    made from the model's parameters finds them."""
+    kept = outside_modules(trial.subject.model)
+    if not kept:
+        return []
+    with trial.ready(), torch.enable_grad():
+        loss = trial.loss()
+        given = torch.autograd.grad(loss, [one for _, one in kept], allow_unused=True) if loss.requires_grad else ()
+    return [name for (name, _), one in zip(kept, given, strict=False) if one is not None and bool((one != 0).any())]
 
 
 def moving_later(trial: Trial, stepped: Sequence[Tensor], idle: Iterable[int]) -> list[int]:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.attention.put_together import of_keys, of_parts
-from inspector.engine.attention.rows import margins
+from inspector.engine.attention.rows import margin_or_none_allowed
 from inspector.engine.attention.written import judging, masking, picked, scores
 from inspector.engine.attention.written.facts import Facts, Origin
 from inspector.engine.attention.written.sums import NOTHING, Args, Kwargs, WeightedSums
@@ -104,7 +104,7 @@ class ByHand(WeightedSums):
         after = Facts(masked=masked, origin=origin, own="" if known is None else known.own)
         if known is not None and known.masked is not None and masking.finite(known, scores):
             applied = known.masked.expand(scores.shape)
-            least = margins(scores.detach().movedim(axis, -1), applied.movedim(axis, -1))
+            least = margin_or_none_allowed(scores.detach().movedim(axis, -1), applied.movedim(axis, -1))
             after = replace(after, margins=least.unsqueeze(-1).movedim(-1, axis))
         if scores.shape == out.shape:
             after = replace(after, highest=scores.detach().amax(axis, keepdim=True))

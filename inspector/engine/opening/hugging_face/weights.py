@@ -11,6 +11,7 @@ from torch import nn
 
 from inspector.engine.contracts import State
 from inspector.engine.errors import InputError
+from inspector.engine.opening.checkpoint_matching import not_finite
 from inspector.engine.opening.hugging_face.library import FROM_DISK, one_line
 from inspector.engine.registries import LOADERS
 from inspector.engine.wording import text_of
@@ -109,7 +110,7 @@ def report_of(model: nn.Module, found: Mapping[str, Any], state: State, folder: 
     Tensors that are left over do not count as a misfit: many folders hold another head beside the one that their
     config.json names. Counter-example: a config.json with fewer layers than were trained, which the report tells too.
     """
-    mismatches = tuple(_mismatches(found))
+    mismatches = (*_mismatches(found), *not_finite(state.tensors))
     total = len(model.state_dict())
     lacking = sum(one.problem in ("missing", "shape") for one in mismatches)
     return CheckpointReport(

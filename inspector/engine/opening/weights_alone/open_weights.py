@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from inspector.engine.contracts import REBUILDING, State
 from inspector.engine.errors import InputError
 from inspector.engine.model.subject import Subject, adopt
+from inspector.engine.opening.checkpoint_matching import not_finite
 from inspector.engine.opening.hugging_face.heads import next_token_loss
 from inspector.engine.opening.weights_alone.keras_cells import stacks_of
 from inspector.engine.opening.weights_alone.plan import (
@@ -70,6 +71,7 @@ def open_weights(state: State, path: Path, arguments: Mapping[str, Any]) -> tupl
     report = CheckpointReport(
         path=str(path), layout=state.layout, matched=len(tensors), total=len(tensors), fits=True, step=state.step,
         others=state.others, rebuilt=subject.rebuilt, guess=guess_of(plan, stacks, usable),
+        mismatches=tuple(not_finite(tensors)),
     )  # fmt: skip
     return subject, report
 

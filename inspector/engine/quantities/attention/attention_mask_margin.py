@@ -24,11 +24,17 @@ LEAKS = (
     "{}: a finite mask is only {:.3g} below the least allowed score, so masked keys get up to {:.2g} times the weight "
     "of the least key that is allowed; use −∞, or a larger number."
 )
+ROWS_ALL_MASKED = "attention/rows_all_masked"
+ALL_MASKED = (
+    "{}: every key is masked by a finite number in {} of {} attention rows, so the softmax divides the weight among "
+    "keys that are masked. Is the mask inverted?"
+)
 
 
 def run(trace: Trace, emit: Emitter) -> None:
     """M[a, q] = least allowed score − largest masked score, (head, query), where finite masks were applied; NaN for
-    rows without a masked key. A margin below the precision of the weights is a mask that leaks, which the log says."""
+    rows without a masked key, −∞ for those of which every key is masked, which are counted. A margin below the
+    precision of the weights is a mask that leaks, which the log says."""
     for attention in trace.attentions:
         name, reason = f"{attention.place}:attention/mask_margin", refusal(attention)
         if reason is not None:
@@ -42,7 +48,10 @@ def run(trace: Trace, emit: Emitter) -> None:
             domains={"query": attention.queries_from}, method=method(attention, "exact"),
         )  # fmt: skip
         emit.array(channel, margins.double())
-        known = margins[~margins.isnan()]
+        if all_masked := int((margins == -torch.inf).sum()):
+            emit.scalar(f"{attention.place}:{ROWS_ALL_MASKED}", all_masked)
+            emit.sink.write(Log(ALL_MASKED.format(attention.place, all_masked, margins.numel()), "warning", "engine"))
+        known = margins[margins.isfinite()]
         if not len(known):
             continue
         least = float(known.min())

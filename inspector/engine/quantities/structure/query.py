@@ -34,7 +34,8 @@ ONE_KEY = (
 )  # fmt: skip
 def query(trace: Trace, emit: Emitter) -> None:
     """Write (head,) for every attention: 0 where all queries attend alike, as with a score that is a sum of a term of
-    the query and one of the key, W[s; h] without tanh: the query's term cancels in the softmax."""
+    the query and one of the key, W[s; h] without tanh: the query's term cancels in the softmax. NaN where every
+    key of every query is masked by a finite number, so that the weights are those of what is to be hidden."""
     for attention in trace.attentions:
         if attention.equivalent:  # what a scan stands for: no query asks, and with a constant decay rows are equal
             continue
@@ -42,6 +43,10 @@ def query(trace: Trace, emit: Emitter) -> None:
         reason = refusal(attention)
         if reason is not None:
             emit.refuse(name, reason)
+            continue
+        if attention.margins is not None and bool((attention.margins[0] == -torch.inf).all()):
+            none = np.full(attention.margins.shape[1], np.nan)
+            emit.array(ABOUT.channel(name, ("head",), none.shape, "float64", module=attention.module), none)
             continue
         found = dependence(attention, trace.look_at)
         if found is None:
@@ -62,6 +67,8 @@ def dependence(attention: Attention, sample: int) -> np.ndarray[tuple[int], np.d
     block = rows.picked(picks.to(rows.device))
     weights = block.full().double().cpu()
     allowed = torch.stack([rows.allowed(int(q), int(q) + 1)[:, 0] for q in picks], 1).cpu().expand(weights.shape)
+    if attention.margins is not None:  # a row of masked keys alone is even, whatever its query
+        allowed = allowed & (attention.margins[0].cpu()[:, picks] != -torch.inf)[..., None]
     n = len(picks)
     pairs = [(i, i + 1) for i in range(n - 1)] + [(0, i) for i in range(2, n)]
     one, other = torch.tensor(pairs).T

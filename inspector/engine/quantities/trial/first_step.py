@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.trial.idle_parameters import moving_elsewhere, moving_later
+from inspector.engine.analyses.trial.idle_parameters import moving_elsewhere, moving_later, unfound
 from inspector.engine.analyses.trial.trial_steps import Trial, in_float64, stand_ins
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
@@ -23,6 +23,8 @@ PLACE = "model"
 DOMAIN = "trial parameter"
 LATER, ELSEWHERE = "trial parameter that moves later", "trial parameter that moves on other inputs"
 """Label domains: of the parameters without a gradient, those that have one in the second step, and on other inputs."""
+UNFOUND = "trial parameter that torch does not find"
+"""Label domain of parameters that the loss reaches and that lie in plain lists of the model."""
 STATISTICS = ("gradient", "ratio", "lost")
 ABOUT = Describe(
     kind="trial", compare="separate", scale="log", title="one step that is not kept",
@@ -52,6 +54,7 @@ def first_step(trace: Trace, emit: Emitter, optimizer: str = "adam", rate: float
             loss, gradients = trial.gradients()
         if not math.isfinite(loss):
             raise Unsupported("The loss is not finite, so no step can be tried.")
+        hidden = unfound(trial)
     except Unsupported as reason:
         emit.refuse(name, str(reason))
         return
@@ -64,6 +67,7 @@ def first_step(trace: Trace, emit: Emitter, optimizer: str = "adam", rate: float
     emit.labels(DOMAIN, names)
     idle = [n for n, gradient in enumerate(gradients) if not bool((gradient != 0).any())]
     later = moving_later(trial, held, idle) if idle else []
+    emit.labels(UNFOUND, hidden)
     emit.labels(LATER, [names[n] for n in later])
     emit.labels(ELSEWHERE, [names[n] for n in moving_elsewhere(trial, set(idle) - set(later))])
     method = f"{optimizer}, learning rate {rate:g}, its first step"
