@@ -64,21 +64,22 @@ def read(capture: Capture, chosen: Sequence[str] | None = None) -> TimelineData:
     rate, as far as there are any."""
     curves = [c for c in curves_of(capture) if c.channel.kind == SERIES]
     wanted = [c for c in curves if c.key in chosen] if chosen is not None else first_lanes(curves)
-    lanes = tuple(_lane(capture, curve) for curve in wanted[:MOST_LANES])
+    places: dict[str, Floats] = {}
+    lanes = tuple(_lane(capture, curve, places) for curve in wanted[:MOST_LANES])
     steps = [frame.step for frame in capture.frames]
     by_iteration = bool(curves) or (len(steps) > 0 and None not in steps and len(set(steps)) > 1)
-    places = [
+    at = [
         float(n if not by_iteration else frame.step if frame.step is not None else 0)
         for n, frame in enumerate(capture.frames)
     ]
     events = tuple(one for one in capture.events if np.isfinite(one.iteration)) if by_iteration else ()
-    events += tuple(noted_events(capture, places))
-    ends = [lane.x for lane in lanes] + [np.array(places), np.array([one.iteration for one in events])]
+    events += tuple(noted_events(capture, at))
+    ends = [lane.x for lane in lanes] + [np.array(at), np.array([one.iteration for one in events])]
     known = np.concatenate([x[np.isfinite(x)] for x in ends])
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
     word = capture.axis(wanted[0].axis).title if wanted else "iteration" if by_iteration else "frame"
     return TimelineData(
-        tuple(zip(capture.frames, places, strict=True)), events, lanes, word, low, max(high, low + 1e-9),
+        tuple(zip(capture.frames, at, strict=True)), events, lanes, word, low, max(high, low + 1e-9),
         tuple((curve.key, _named(curve)) for curve in curves),
     )  # fmt: skip
 
@@ -95,10 +96,16 @@ def _named(curve: Curve) -> str:
     return f"{lead}: {curve.name}" if lead else curve.name
 
 
-def _lane(capture: Capture, curve: Curve) -> Lane:
+def _lane(capture: Capture, curve: Curve, places: dict[str, Floats]) -> Lane:
+    """`places`: of the axes of other lanes; a long training's are in memory once, and not once for each lane."""
     points = points_of(capture, curve)
-    placed = np.isfinite(points.x)
-    return Lane(_named(curve) if curve.shared or curve.run else curve.name, points.x[placed], points.y[placed])
+    x, y, placed = points.x, points.y, np.isfinite(points.x)
+    if not placed.all():
+        x, y = x[placed], y[placed]
+    known = places.setdefault(curve.axis, x)
+    if np.array_equal(known, x):
+        x = known
+    return Lane(_named(curve) if curve.shared or curve.run else curve.name, x, y)
 
 
 @dataclass(frozen=True, slots=True)
