@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inspector.capture.room import unwritten
 from inspector.gui.widgets.series import ABOVE, BELOW, NAN, NOT_POSITIVE, Beyond, Floats, apart
 
 Bools = npt.NDArray[np.bool_]
@@ -16,6 +17,8 @@ CELL = 32
 OPEN = 1024
 """Newest points that are read again each time: rows of a table arrive column by column, so that a cell of a row that is
 there may come later."""
+OWN_MEMORY = 1 << 17
+"""Bytes of an array from which it has memory of its own."""
 LEVEL_FROM = 40_000
 """Points in view from which the coarse level is drawn."""
 
@@ -169,6 +172,6 @@ def _sorts(y: Floats, known: Bools) -> dict[str, Bools]:
 
 def _longer(values: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
     """The values with room behind them: memory that nothing was written to yet takes none."""
-    found = np.zeros(room, values.dtype)
+    found = unwritten((room,), values.dtype, OWN_MEMORY)
     found[: len(values)] = values
     return found
