@@ -4,55 +4,81 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from inspector.capture.layout import ALIGN, ROLL_BYTES, CaptureError, aligned, page_file
+from inspector.capture.layout import ALIGN, ROLL_BYTES, CaptureError, page_file
 from inspector.capture.private import private_file
 from inspector.capture.target import page_files
 from inspector.records import Page
 
 PAGE_FILES = 10_000
+WAITING_BYTES = 8 << 20
+"""Of pages that were placed and are not written out yet."""
+PARTS = 512
+"""Of one call; systems take 1,024 or more."""
+LITTLE = ("<", "|", "=") if sys.byteorder == "little" else ("<", "|")
+"""Byte orders, as numpy names them, in which arrays are written as they are."""
+_GAP = bytes(ALIGN)
 Position = tuple[int, int, int, int]
 """Position of a page's bytes: file, offset, length, CRC-32."""
+Mark = tuple[int, int]
+"""How far the bytes have come: file, end."""
 
 
 class PageAppender:
-    """Page files of numbers that no other file in the folder has; the first is made with the first page."""
+    """Page files of numbers that no other file in the folder has; the first is made with the first page.
+
+    `place` says where bytes will lie, `write_out` passes them to the system (where readers find them) in few calls, and
+    `unsynchronised` is what has to be on the disk before their rows are.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.number = -1
         self._file: BinaryIO | None = None
-        self._committed = (-1, 0)
+        self._committed: Mark = (-1, 0)
+        self._made: list[int] = []
+        """Page files that were made after what is committed."""
+        self._waiting: list[Any] = []
+        self._waiting_bytes = 0
         self._end = 0
-        """Of the present file, with what its buffer holds: asking it takes a call of the system each time."""
+        """Of the present file, with what waits to be written: asking it takes a call of the system each time."""
         self._synced = 0
-        """The end of the present file that a power cut leaves."""
+        """The end of the present file that a power cut leaves, once what `unsynchronised` returned has run."""
 
     def place(self, page: Page) -> Position:
-        """Append one page's bytes. Raises OSError where they cannot be written."""
-        array = page.array.astype(page.array.dtype.newbyteorder("<"), copy=False)
-        flat: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        view = memoryview(flat)
-        file = self._file_for(len(view))
-        position = aligned(self._end)
+        """Give one page's bytes their place. Raises OSError where they cannot be written."""
+        array = page.array
+        if array.dtype.byteorder not in LITTLE:
+            array = array.astype(array.dtype.newbyteorder("<"))
+        if not array.flags.c_contiguous:
+            array = np.ascontiguousarray(array)
+        size = array.nbytes
+        if self._file is None or self._waiting_bytes >= WAITING_BYTES or self._end + size > ROLL_BYTES:
+            self._make_room(size)
+        position = -(-self._end // ALIGN) * ALIGN
         if position > self._end:
-            file.write(bytes(position - self._end))
-        self._end = position
-        file.write(view)
-        self._end += len(view)
-        assert position % ALIGN == 0
-        return self.number, position, len(view), zlib.crc32(view)
+            self._waiting.append(_GAP[: position - self._end])
+        self._waiting.append(array)
+        self._waiting_bytes += size
+        self._end = position + size
+        return self.number, position, size, zlib.crc32(array.data)
 
-    def _file_for(self, size: int) -> BinaryIO:
-        """The page file that the next bytes go to: the present one, or a new one where that is full."""
-        if self._file is not None and (not self._end or self._end + size <= ROLL_BYTES):
-            return self._file
-        self.flush()  # what it holds belongs to the rows of the next commit too
+    def _make_room(self, size: int) -> None:
+        """Write out what waits; a new page file where the present one has no room for so many bytes more."""
+        self.write_out()
+        if self._file is None or (self._end and self._end + size > ROLL_BYTES):
+            self._roll()
+
+    def _roll(self) -> None:
+        """A new page file. What the one before holds belongs to the rows of the next commit too."""
+        self.flush()
         self.close()
         keep_standard_files_open()
         taken = page_files(self.folder)
@@ -63,43 +89,95 @@ class PageAppender:
                 with contextlib.suppress(FileExistsError):  # another writer, or not a regular file
                     self._file = private_file(self.folder / page_file(number), fresh=True)
                     self.number, self._end = number, 0
-                    return self._file
+                    self._made.append(number)
+                    return
         raise CaptureError(f"{self.folder} has no free name for another page file.")
 
-    def flush(self) -> None:
-        """Pass what was appended to the system, where readers find it, and to the disk before its rows."""
-        if self._file is not None and self._end != self._synced:
-            self._file.flush()
-            to_disk(self._file.fileno())
-            if not self._synced:
-                folder_to_disk(self.folder)
-            self._synced = self._end
+    def write_out(self) -> None:
+        """Pass what was placed to the system, where readers find it."""
+        if self._waiting and self._file is not None:
+            waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+            write_all(self._file, waiting)
 
-    def committed(self) -> None:
-        """Committed rows refer to all that was appended so far."""
-        if self._file is not None:
-            self._committed = (self.number, self._end)
+    def unsynchronised(self) -> Unsynchronised | None:
+        """What was written out and is not on the disk yet; None where all is. Raises OSError."""
+        if self._file is None or self._end == self._synced:
+            return None
+        fresh, self._synced = not self._synced, self._end
+        return Unsynchronised(os.dup(self._file.fileno()), self.folder if fresh else None)
+
+    def flush(self) -> None:
+        """Pass what was placed to the system and to the disk."""
+        self.write_out()
+        rest = self.unsynchronised()
+        if rest is not None:
+            rest.to_disk()
+
+    def mark(self) -> Mark:
+        """How far the bytes have come, for `committed`."""
+        return (self.number, self._end) if self._file is not None else self._committed
+
+    def committed(self, mark: Mark) -> None:
+        """Committed rows refer to all that was placed until this mark."""
+        if mark[0] in self._made:
+            del self._made[: self._made.index(mark[0]) + 1]
+        self._committed = mark
 
     def cut(self) -> None:
         """Close the present file and remove what no committed row refers to: on a full disk the rows need the space."""
         if self._file is None:
             return
-        with contextlib.suppress(OSError):  # what is left in its buffer does not fit on the disk
+        self._waiting, self._waiting_bytes = [], 0
+        with contextlib.suppress(OSError):
             self.close()
-        self._file, self._end, self._synced = None, 0, 0
         number, end = self._committed
         with contextlib.suppress(OSError):  # moved or removed meanwhile
-            path = self.folder / page_file(self.number)
-            if number == self.number:
-                os.truncate(path, end)
-            else:
-                path.unlink()
+            if number >= 0:
+                os.truncate(self.folder / page_file(number), end)
+        for made in self._made:
+            with contextlib.suppress(OSError):
+                (self.folder / page_file(made)).unlink()
+        self._made = []
 
     def close(self) -> None:
-        """Close the present file. Raises OSError where what is left in its buffer does not fit on the disk."""
+        """Close the present file."""
         if self._file is not None:
-            self._file.close()
-            self._file, self._end, self._synced = None, 0, 0
+            file, self._file, self._end, self._synced = self._file, None, 0, 0
+            file.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Unsynchronised:
+    """Bytes that were passed to the system: a descriptor of their file of its own, and the folder where that is new."""
+
+    descriptor: int
+    folder: Path | None
+
+    def to_disk(self) -> None:
+        """Return when they are on the disk. Raises OSError."""
+        try:
+            to_disk(self.descriptor)
+        finally:
+            os.close(self.descriptor)
+        if self.folder is not None:
+            folder_to_disk(self.folder)
+
+
+def write_all(file: BinaryIO, parts: list[Any]) -> None:
+    """Write all of `parts` (buffers) to a file whose own buffer is empty, many in one call. Raises OSError."""
+    if not hasattr(os, "writev"):  # Windows
+        for part in parts:
+            file.write(part)
+        file.flush()
+        return
+    first = 0
+    while first < len(parts):
+        done = os.writev(file.fileno(), parts[first : first + PARTS])
+        while first < len(parts) and done >= (size := memoryview(parts[first]).nbytes):
+            done -= size
+            first += 1
+        if done:
+            parts[first] = memoryview(parts[first]).cast("B")[done:]
 
 
 def to_disk(descriptor: int) -> None:

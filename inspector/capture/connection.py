@@ -31,7 +31,8 @@ class Connection:
         """Connect; for `wait` seconds again where the index is locked, as while a run begins or ends."""
         self.index = index
         self.deadline = 0.0
-        """When the query in progress is given up (`time.monotonic`); 0 for never."""
+        """When the query in progress is given up (`time.thread_time`: a busy machine makes no query wrong); 0 for
+        never."""
         self._copy: PrivateCopy | None = None
         self.sqlite: sqlite3.Connection | None = None
         try:
@@ -99,7 +100,7 @@ class Connection:
         connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         for pragma in ("trusted_schema=OFF", "cell_size_check=ON", "query_only=ON", "mmap_size=0"):
             connection.execute(f"PRAGMA {pragma}")
-        connection.set_progress_handler(lambda: int(bool(self.deadline) and time.monotonic() > self.deadline), 20_000)
+        connection.set_progress_handler(lambda: int(bool(self.deadline) and time.thread_time() > self.deadline), 20_000)
 
     def close(self) -> None:
         """Close the connection and remove the private copy, if there is one."""

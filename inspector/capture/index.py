@@ -24,7 +24,7 @@ from inspector.capture.layout import (
 from inspector.capture.snapshot import WAL, State, beside
 
 PATIENCE = 5.0
-"""Seconds after which one query of an index is interrupted: no valid index needs a tenth of it."""
+"""Seconds of processor time after which one query of an index is interrupted: no valid index needs a tenth of it."""
 OPENING = 2.0
 """Seconds for which an index that is locked is tried again when it is opened."""
 _NUMBER = "CASE typeof({0}) WHEN 'integer' THEN {0} END"
@@ -102,7 +102,7 @@ class Index:
         Raises BusyError where the index is locked, else CaptureError.
         """
         connection = self.connection
-        self._open.deadline = time.monotonic() + PATIENCE
+        self._open.deadline = time.thread_time() + PATIENCE
         try:
             return connection.execute(query, values).fetchall()
         except (sqlite3.Error, OverflowError, UnicodeDecodeError) as problem:

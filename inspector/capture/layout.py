@@ -65,11 +65,6 @@ def page_file(number: int) -> str:
     return f"pages-{number:04d}.bin"
 
 
-def aligned(position: int) -> int:
-    """The next multiple of ALIGN."""
-    return -(-position // ALIGN) * ALIGN
-
-
 def elements(shape: tuple[int, ...]) -> int:
     """Number of elements, as an exact integer (never a wrapped one)."""
     return math.prod(shape)

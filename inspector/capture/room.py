@@ -25,10 +25,11 @@ def rows_ahead(needed: int, present: int, row_bytes: int) -> int:
     return ahead if ahead * row_bytes <= AHEAD_BYTES else max(needed, 2 * present)
 
 
-def unwritten(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
-    """An array of any contents, whose memory the system gives page by page as it is written."""
+def unwritten(shape: Sequence[int], dtype: np.dtype[Any], least: int = PLAIN_BYTES) -> Array:
+    """An array of any contents, whose memory the system gives page by page as it is written, from `least` bytes on, and
+    gets back with the array: the heap keeps what smaller ones leave."""
     size = math.prod(shape) * dtype.itemsize
-    if size < PLAIN_BYTES or sys.platform == "win32":
+    if size < least or sys.platform == "win32":
         return np.empty(shape, dtype)
     memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     return np.frombuffer(memory, dtype).reshape(shape)

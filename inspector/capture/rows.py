@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -20,8 +21,29 @@ Lease = tuple[int, str, str]
 Numbers = tuple[dict[str, int], int]
 
 
+PIECE = 64
+"""Rows that one statement inserts, where there are so many: each call of SQLite's lets other threads run."""
+
+
+@dataclass(slots=True)  # a frozen one takes three times as long to make, and there are many
+class PlacedPage:
+    """What the index says of a page whose bytes have their place; the bytes themselves are no longer needed."""
+
+    channel: str
+    frame: int
+    offset: tuple[int, ...]
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    place: Position
+
+    @classmethod
+    def of(cls, page: Page, place: Position) -> PlacedPage:
+        """The page without its numbers."""
+        return cls(page.channel, page.frame, page.offset, page.array.dtype, page.array.shape, place)
+
+
 class Rows:
-    """Writes rows within the transaction that its connection is in."""
+    """Rows for the transaction that its connection is in. They are inserted by `store`, all of a table together."""
 
     def __init__(self, index: sqlite3.Connection) -> None:
         self.index = index
@@ -32,6 +54,7 @@ class Rows:
         self._next = dict(self._first)
         self._counted = -1
         self._run = ""
+        self._new: dict[str, list[tuple[Any, ...]]] = {table: [] for table in COUNTED}
 
     def describe(self, start: RunStart, lease: Lease) -> None:
         """Write the tables, the run's start record, and the lease."""
@@ -40,7 +63,7 @@ class Rows:
         for data in encoded(start, MAX_JSON):
             self._record("run", data.decode())
         self._run = start.run
-        self._insert("lease", None, *lease)
+        self._lease(lease)
         self.count()
 
     def take_up(self, run: str, lease: Lease) -> bool:
@@ -62,8 +85,11 @@ class Rows:
             self._described[text.encode()] = number
         self._frames = {decode(text).index for (text,) in self.index.execute("SELECT record FROM frames").fetchall()}
         self.index.execute("DELETE FROM lease")  # of a writer that was killed: the caller found none that is alive
-        self._insert("lease", None, *lease)
+        self._lease(lease)
         return True
+
+    def _lease(self, lease: Lease) -> None:
+        self.index.execute("INSERT INTO lease VALUES (NULL, ?, ?, ?)", lease)
 
     def drop_all(self) -> None:
         """Empty the index. Numbers of rows continue from where they were, so that a reader notices the new ones."""
@@ -95,13 +121,27 @@ class Rows:
     def go_back(self, numbers: Numbers) -> None:
         """The rows since then were not committed. Only the counts are written after that: a writer ends at a fault."""
         self._next, self._counted = numbers
+        for rows in self._new.values():
+            rows.clear()
 
-    def write(self, record: Any, place: Position | None) -> None:
-        """The row or rows of one record; `place` is where a page's bytes lie. Raises ValueError for a page that does
-        not fit its channel, and for a channel that contradicts its earlier description."""
-        if isinstance(record, Page):
-            assert place is not None
-            self._page(record, place)
+    def store(self) -> None:
+        """Insert what was written since the last time. Raises sqlite3.Error."""
+        for table, rows in self._new.items():
+            if not rows:
+                continue
+            one = f"({', '.join('?' * len(rows[0]))})"
+            whole = len(rows) // PIECE * PIECE
+            for first in range(0, whole, PIECE):
+                values = [value for row in rows[first : first + PIECE] for value in row]
+                self.index.execute(f"INSERT INTO {table} VALUES {', '.join([one] * PIECE)}", values)
+            self.index.executemany(f"INSERT INTO {table} VALUES {one}", rows[whole:])
+            rows.clear()
+
+    def write(self, record: Any) -> None:
+        """The row or rows of one record. Raises ValueError for a page that does not fit its channel, and for a channel
+        that contradicts its earlier description."""
+        if isinstance(record, PlacedPage):
+            self._page(record)
         elif isinstance(record, Channel):
             self._channel(record)
         elif isinstance(record, Frame):
@@ -136,21 +176,20 @@ class Rows:
             number = self._described[data] = self._record("channels", data.decode(), name)
         self._channels[channel.name] = (number, channel)
 
-    def _page(self, page: Page, place: Position) -> None:
+    def _page(self, page: PlacedPage) -> None:
         if page.channel not in self._channels:
             raise ValueError(f"a page of {page.channel!r} was written before its channel was declared")
         number, channel = self._channels[page.channel]
-        array = page.array
-        if _plain_name(array.dtype) != channel.dtype or array.ndim != len(channel.dims):
+        if _plain_name(page.dtype) != channel.dtype or len(page.shape) != len(channel.dims):
             raise ValueError(
-                f"a page of {channel.name} is {array.dtype}{array.shape}; declared: {channel.dtype} {channel.dims}"
+                f"a page of {channel.name} is {page.dtype}{page.shape}; declared: {channel.dtype} {channel.dims}"
             )
         if page.frame not in self._frames:
             self._frame(Frame(index=page.frame))  # no other record of it exists
-        file, offset, nbytes, crc = place
-        columns = (number, page.frame, file, offset, nbytes, _listed(page.offset), _listed(array.shape), crc)
-        own = self._next["pages"]
-        self._insert("pages", own, *columns, page_checksum(self._run, channel, own, *columns))
+        file, offset, nbytes, crc = page.place
+        own, start, shape = self._next["pages"], _listed(page.offset), _listed(page.shape)
+        columns = (own, number, page.frame, file, offset, nbytes, start, shape, crc)
+        self._insert("pages", *columns, page_checksum(self._run, channel, *columns))
 
     def _record(self, table: str, text: str, kind: str = "") -> int:
         """A row that holds a record, and the kind of a note or the name of a channel; its number."""
@@ -161,9 +200,8 @@ class Rows:
 
     def _insert(self, table: str, *values: Any) -> None:
         """A row with the values of all its columns. Rows of a table are numbered one after the other."""
-        self.index.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(values))})", values)
-        if table in self._next:
-            self._next[table] += 1
+        self._new[table].append(values)
+        self._next[table] += 1
 
 
 @lru_cache(maxsize=256)

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from inspector.capture.appending import PageAppender, Position, folder_to_disk, keep_standard_files_open, to_disk
+from inspector.capture.appending import Mark, PageAppender, folder_to_disk, keep_standard_files_open, to_disk
 from inspector.capture.connection import Connection, check_beside, is_locked
-from inspector.capture.layout import INDEX, CaptureError
+from inspector.capture.groups import Group
+from inspector.capture.layout import INDEX, PAGE_BYTES, CaptureError
 from inspector.capture.owner import give_up, own_lease
 from inspector.capture.private import private_index
-from inspector.capture.rows import Rows
+from inspector.capture.rows import PlacedPage, Rows
 from inspector.capture.splitting import split
 from inspector.capture.target import busy, in_use, index_files, is_damage, is_leased, is_ours, page_files
 from inspector.records import Page, RunStart, RunStop
@@ -32,7 +34,7 @@ remove the write-ahead log by its name, which may now be another capture's."""
 
 
 class Store:
-    """The files of a capture, used by the writer's thread alone.
+    """The files of a capture. One thread at a time uses it, but that `append` may run beside `finish`.
 
     `replaces`: an existing capture will be replaced. `again`: the capture is this run's own, and is added to.
     """
@@ -46,6 +48,9 @@ class Store:
         self._early: list[Any] = []
         self._identity: tuple[int, int] | None = None
         self._rows: Rows | None = None
+        self._appending = threading.Lock()
+        self._ended = False
+        """Whether a write has failed, so that nothing is appended any more."""
         if again:
             self._go_on()
         elif not replaces:
@@ -64,6 +69,7 @@ class Store:
             if rows.index.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 raise busy(self.path)
             rows.describe(self.start, self._lease)
+            rows.store()
             rows.index.execute("COMMIT")
             self._birth_to_disk()
         except BaseException as problem:
@@ -151,8 +157,8 @@ class Store:
     # -- one transaction
 
     def commit(self, records: list[Any]) -> None:
-        """Append the pages of `records`, then commit all their rows in one transaction."""
-        records = [part for record in records for part in (split(record) if isinstance(record, Page) else (record,))]
+        """Append the pages of `records`, then commit all their rows in one transaction. A capture that is replaced
+        begins with the first that counts; once a capture has `begun`, the three steps may be taken apart."""
         if not self.begun:
             self._early += records
             if not any(map(counts, records)):
@@ -160,33 +166,59 @@ class Store:
             records, self._early = self._early, []
             self._replace(records)
         elif records:
+            group = self.append(records)
+            group.synchronise()
+            self.finish(group)
+
+    def append(self, records: list[Any]) -> Group:
+        """First: pass the bytes of all pages to the system."""
+        with self._appending:
+            if self._ended:
+                return Group([], self.pages.mark())
             try:
                 placed = self._places(records)
-            except OSError:
-                self.pages.cut()
-                words = [record for record in records if not isinstance(record, Page)]
-                self._commit_rows(words, [None] * len(words))  # a full disk may still have space for the other records
-                raise
-            self._commit_rows(records, placed)
+                return Group(placed, self.pages.mark(), self.pages.unsynchronised())
+            except Exception as problem:  # noqa: BLE001 - told by the last step, after the groups before
+                return Group(records, self.pages.mark(), problem=problem)
 
-    def _places(self, records: list[Any]) -> list[Position | None]:
-        """Append the bytes of all pages; returns the position of each."""
-        placed = [self.pages.place(record) if isinstance(record, Page) else None for record in records]
-        self.pages.flush()
+    def _places(self, records: list[Any]) -> list[Any]:
+        """The records, the bytes of all pages written out."""
+        placed: list[Any] = []
+        for record in records:
+            if not isinstance(record, Page):
+                placed.append(record)
+                continue
+            for part in (record,) if record.array.nbytes <= PAGE_BYTES else split(record):
+                placed.append(PlacedPage.of(part, self.pages.place(part)))
+        self.pages.write_out()
         return placed
 
-    def _commit_rows(self, records: list[Any], placed: list[Position | None]) -> None:
+    def finish(self, group: Group) -> None:
+        """Last: commit the rows of a group whose pages are on the disk. Raises what went wrong in any of its steps."""
+        if isinstance(group.problem, OSError):
+            with self._appending:
+                self._ended = True
+                self.pages.cut()
+            words = [record for record in group.records if not isinstance(record, (Page, PlacedPage))]
+            self._commit_rows(words)  # a full disk may still have space for the other records
+        if group.problem is not None:
+            raise group.problem
+        if group.records:
+            self._commit_rows(group.records, group.mark)
+
+    def _commit_rows(self, records: list[Any], mark: Mark | None = None) -> None:
         rows = self._open()
         self._check_folder()
         refused: Exception | None = None
         with self._transaction(rows):
-            for record, place in zip(records, placed, strict=True):
+            for record in records:
                 try:
-                    rows.write(record, place)
+                    rows.write(record)
                 except (ValueError, TypeError, RecursionError, OverflowError) as problem:
                     refused = problem  # the records before it are not lost with it
                     break
-            self.pages.committed()  # before the commit: one that fails may be in the log, and its pages stay
+            if mark is not None:
+                self.pages.committed(mark)  # before the commit: one that fails may be in the log, and its pages stay
         if refused is not None:
             raise refused
 
@@ -199,6 +231,7 @@ class Store:
             if rows.index.execute("SELECT token FROM lease").fetchall() != [(self._lease[2],)]:
                 raise busy(self.path)
             yield
+            rows.store()
             rows.index.execute("COMMIT")
         except BaseException:
             rows.go_back(before)
@@ -236,16 +269,18 @@ class Store:
             rows = self._emptied()
             old = list(page_files(self.path).values())
             placed = self._places(records)
+            self.pages.flush()
             rows.describe(self.start, self._lease)
-            for record, place in zip(records, placed, strict=True):
-                rows.write(record, place)
+            for record in placed:
+                rows.write(record)
+            rows.store()
             rows.index.execute("COMMIT")
         except BaseException as problem:
             self._abandon()
             if is_locked(problem):
                 raise busy(self.path) from None
             raise
-        self.pages.committed()
+        self.pages.committed(self.pages.mark())
         folder_to_disk(self.path)  # before old page files go: without SQLite's journal the old index cannot come back
         self._settle()
         with contextlib.suppress(sqlite3.OperationalError):  # a reader is connected: the free pages stay

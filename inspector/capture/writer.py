@@ -1,6 +1,7 @@
-"""Writing a capture: records go into a bounded queue, a thread of its own appends pages and commits the index.
+"""Writing a capture: records go into a bounded queue, threads of their own append pages and commit the index.
 
-Order on disk: page bytes first, then one transaction of index rows. A crash loses at most what was in flight.
+Order on disk: page bytes first, then one transaction of index rows. A crash loses at most what was in flight. The bytes
+of the next transaction are appended while those of one are synchronised (`groups.py`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from inspector.capture.exchanging import can_exchange, free_name_beside, remove_unused, take_place
+from inspector.capture.groups import Group, Groups
 from inspector.capture.layout import CaptureError
 from inspector.capture.store import Store, counts
 from inspector.capture.target import check_target
@@ -67,6 +69,7 @@ class Writer:
         self.beside: Path | None = None
         """Where this run is written until it takes the place of another; else None."""
         self._counts = False
+        self._groups: Groups | None = None
         replaces = False if again else check_target(self.path, overwrite)
         target = self.path.absolute()
         if replaces and whole and can_exchange(target.parent):
@@ -99,7 +102,8 @@ class Writer:
         if size and not self._reserve(size):
             self.dropped += 1
             return
-        self._counts = self._counts or counts(record)
+        if not self._counts:
+            self._counts = counts(record)
         self._queue.put(record)
 
     def _reserve(self, size: int) -> bool:
@@ -107,7 +111,8 @@ class Writer:
         with self._room:
             if not self.block and self._pending + size > most and self._pending:
                 return False
-            self._room.wait_for(lambda: not self._pending or self._pending + size <= most or self.error)
+            while self._pending and self._pending + size > most and not self.error:
+                self._room.wait()
             self._pending += size
         return True
 
@@ -143,19 +148,41 @@ class Writer:
             remove_unused(self.beside)
 
     def _work(self) -> None:
-        waiting: list[threading.Event] = []
         open_ = True
         while open_:
             batch = self._gather()
-            open_ = batch[-1] is not None if batch else True
-            waiting = [item for item in batch if isinstance(item, threading.Event)]
-            self._guarded(lambda batch=batch: self._store.commit([r for r in batch if not _is_mark(r)]))  # type: ignore[misc]
-            with self._room:
-                self._pending -= sum(item.array.nbytes for item in batch if isinstance(item, Page))
-                self._room.notify_all()
-            for event in waiting:
-                event.set()
+            open_ = not batch or batch[-1] is not None
+            if batch:
+                self._hand_on(batch)
+        if self._groups is not None:
+            self._groups.close()
         self._guarded(self._store.close)
+
+    def _hand_on(self, batch: list[Any]) -> None:
+        """Append the pages of a batch; its rows follow. A capture that is replaced begins here, as a whole."""
+        records = [item for item in batch if not _is_mark(item)]
+        marks = [item for item in batch if isinstance(item, threading.Event)]
+        if self._store.begun and self.error is None:
+            group = self._store.append(records)
+            group.marks = marks
+            self._taken(records)
+            self._groups = self._groups or Groups(self._finish)
+            self._groups.put(group)
+            return
+        if self.error is None:
+            self._guarded(lambda: self._store.commit(records))
+        self._taken(records)
+        for mark in marks:
+            mark.set()
+
+    def _taken(self, records: list[Any]) -> None:
+        """Their bytes are the system's now: there is room for more."""
+        with self._room:
+            self._pending -= sum(item.array.nbytes for item in records if isinstance(item, Page))
+            self._room.notify_all()
+
+    def _finish(self, group: Group) -> None:
+        self._guarded(lambda: self._store.finish(group))
 
     def _guarded(self, action: Callable[[], None]) -> None:
         if self.error is not None and action != self._store.close:

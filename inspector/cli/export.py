@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,21 +42,16 @@ def export(
     **figures: Any,
 ) -> None:  # fmt: skip
     """Write the numbers of a channel, of a capture or a log, or figures of panels to files."""
-    chosen_panel = panel is not None or bool(figures["all_panels"] or figures["panels"])
-    if (channel is not None) + chosen_panel + sequences + curves != 1:
-        raise Fault(
-            "Say what to export: either --channel NAME (numbers), --panel NAME (a figure), --all-panels (figures), "
-            "--sequences or --curves (tables)."
-        )
-    if parts and channel is None:
-        raise Fault("--slice is of a channel's numbers: it needs --channel NAME.")
+    _check_what(
+        channel, panel is not None or bool(figures["all_panels"] or figures["panels"]), sequences, curves, parts
+    )
     asked = Figures.of(figures, panel, channel is not None or sequences or curves)
     at = ViewAt(
         panel=panel or "", frame=frame, place=place, step=step, steps=steps_of(steps),
         iterations=steps_of(iterations), unit=unit, head=head, curves=curves_of, run=run or "",
         colours=colours_in(map_colours),
     )  # fmt: skip
-    try:
+    with _as_faults():
         if asked.several or asked.animate:
             export_figures(capture, at, to, asked, damaged=damaged)
             return
@@ -70,6 +67,24 @@ def export(
         say(str(written) + (f", without what is damaged: {lost}" if lost else ""), err=True)
         if lacking:
             say(lacking, err=True)
+
+
+def _check_what(channel: str | None, panels: bool, sequences: bool, curves: bool, parts: tuple[str, ...]) -> None:
+    """One thing is asked for. Raises Fault."""
+    if (channel is not None) + panels + sequences + curves != 1:
+        raise Fault(
+            "Say what to export: either --channel NAME (numbers), --panel NAME (a figure), --all-panels (figures), "
+            "--sequences or --curves (tables)."
+        )
+    if parts and channel is None:
+        raise Fault("--slice is of a channel's numbers: it needs --channel NAME.")
+
+
+@contextmanager
+def _as_faults() -> Iterator[None]:
+    """What cannot be written is the command's fault, told in its own words."""
+    try:
+        yield
     except DamagedError as problem:
         raise Fault(f"{problem} With --damaged what is left is written.", 1) from None
     except (CaptureError, ValueError) as problem:

@@ -11,6 +11,7 @@ It stands in `inspector.toml`, in the working directory or one above it:
 
 from __future__ import annotations
 
+import reprlib
 import sys
 import tomllib
 from collections.abc import Mapping
@@ -26,8 +27,12 @@ from inspector.records.plain_text import plain_sentence
 from inspector.registry import instead
 
 FILE = "inspector.toml"
-LARGEST = 1 << 20
+LARGEST = 1 << 16
 """Bytes of such a file."""
+MOST_DOTS = 1_000
+"""In one line: the parser's time grows with the square of the parts of a key, and half a million would take an hour."""
+_BRIEF = reprlib.Repr()
+_BRIEF.maxstring = _BRIEF.maxother = 80
 
 
 class SettingsError(ValueError):
@@ -76,6 +81,8 @@ def read_settings(path: Path) -> Settings:
         content = file.read(LARGEST + 1)
     if len(content) > LARGEST:
         raise SettingsError(f"{path} has more than {LARGEST:,} bytes; expected a short file of settings.")
+    if (dots := max((line.count(b".") for line in content.splitlines()), default=0)) > MOST_DOTS:
+        raise SettingsError(f"{path} is not read: a line has {dots:,} dots; at most {MOST_DOTS:,} are read.")
     try:
         table = tomllib.loads(content.decode())
     except RecursionError:
@@ -85,7 +92,7 @@ def read_settings(path: Path) -> Settings:
     diagnosis = _table(table.get("diagnosis", {}), "diagnosis", path)
     mutes = diagnosis.get("mute", [])
     if not isinstance(mutes, list):
-        raise SettingsError(f"{path}: diagnosis.mute is {mutes!r}; expected a list of rules.")
+        raise SettingsError(f"{path}: diagnosis.mute is {_BRIEF.repr(mutes)}; expected a list of rules.")
     limits = _table(diagnosis.get("limits", {}), "diagnosis.limits", path)
     return Settings(
         tuple(_mute(one, path) for one in mutes),
@@ -101,28 +108,30 @@ def known_limits() -> dict[str, float]:
 
 def _table(value: Any, name: str, path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise SettingsError(f"{path}: {name} is {value!r}; expected a table.")
+        raise SettingsError(f"{path}: {name} is {_BRIEF.repr(value)}; expected a table.")
     return value
 
 
 def _mute(value: Any, path: Path) -> Mute:
     parts = {"rule": value} if isinstance(value, str) else value
     if not isinstance(parts, dict) or "rule" not in parts or not parts.keys() <= {"rule", "place", "reason"}:
-        raise SettingsError(f'{path}: {value!r} in diagnosis.mute; expected "RULE" or a table of rule, place, reason.')
+        raise SettingsError(
+            f'{path}: {_BRIEF.repr(value)} in diagnosis.mute; expected "RULE" or a table of rule, place, reason.'
+        )
     if not all(isinstance(part, str) for part in parts.values()):
-        raise SettingsError(f"{path}: {value!r} in diagnosis.mute; expected texts.")
+        raise SettingsError(f"{path}: {_BRIEF.repr(value)} in diagnosis.mute; expected texts.")
     known = {name for key, rule in RULES.items() for name in (key, rule.id)}
     if parts["rule"] not in known:
-        raise SettingsError(f"{path}: there is no rule {parts['rule']!r}; {instead(parts['rule'], known)}.")
+        raise SettingsError(f"{path}: there is no rule {_BRIEF.repr(parts['rule'])}; {instead(parts['rule'], known)}.")
     return Mute(**parts)
 
 
 def _limit(name: str, value: Any, path: Path) -> float:
     known = known_limits()
     if name not in known:
-        raise SettingsError(f"{path}: there is no limit {name!r}; {instead(name, known)}.")
+        raise SettingsError(f"{path}: there is no limit {_BRIEF.repr(name)}; {instead(name, known)}.")
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise SettingsError(f"{path}: {name} is {value!r}; expected a number.")
+        raise SettingsError(f"{path}: {name} is {_BRIEF.repr(value)}; expected a number.")
     if not abs(value) <= sys.float_info.max:
         raise SettingsError(f"{path}: {name} is {str(value)[:20]}; expected a number up to {sys.float_info.max:.2g}.")
     return float(value)

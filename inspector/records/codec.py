@@ -49,6 +49,10 @@ RECORDS: dict[str, type[Any]] = {
 }  # fmt: skip
 
 
+_FIELDS: dict[type[Any], tuple[str, ...] | None] = {}
+_AS_JSON = json.JSONEncoder(allow_nan=False, ensure_ascii=False)
+
+
 class BadRecordError(ValueError):
     """Bytes that are not a known record with well-typed fields. Its message quotes them in one plain sentence."""
 
@@ -61,7 +65,7 @@ def encode(record: Any) -> bytes:
 
     Lone surrogates (file names and arguments that are not UTF-8) are escaped: neither UTF-8 nor SQLite takes them.
     """
-    return json.dumps(_plain(record), allow_nan=False, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    return _AS_JSON.encode(_plain(record)).encode("utf-8", "backslashreplace")
 
 
 def decode(data: bytes | str) -> Any:
@@ -79,8 +83,8 @@ def decode(data: bytes | str) -> Any:
 def _plain(value: Any) -> Any:
     if type(value) in _PASS:
         return value
-    if is_dataclass(value) and not isinstance(value, type):
-        body = {part.name: _plain(getattr(value, part.name)) for part in fields(value)}
+    if (names := _fields(type(value))) is not None:
+        body = {name: _plain(getattr(value, name)) for name in names}
         return {"record": type(value).__name__, **body}
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
@@ -89,6 +93,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
     return value
+
+
+def _fields(kind: type[Any]) -> tuple[str, ...] | None:
+    """Names of the fields of a record; None for anything else."""
+    if kind not in _FIELDS:
+        _FIELDS[kind] = tuple(part.name for part in fields(kind)) if is_dataclass(kind) else None
+    return _FIELDS[kind]
 
 
 @cache

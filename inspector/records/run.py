@@ -74,7 +74,7 @@ class Page:
     def __post_init__(self) -> None:
         object.__setattr__(self, "channel", channel_name(self.channel))
         array: np.ndarray[Any, Any] = self.array
-        if len(self.offset) != array.ndim or any(start < 0 for start in self.offset):
+        if len(self.offset) != array.ndim or (self.offset and min(self.offset) < 0):
             raise ValueError(
                 f"Page of {self.channel}: offset {self.offset} does not fit an array of shape {array.shape}."
             )

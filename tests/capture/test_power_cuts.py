@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import random
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,24 @@ def run(name, offset, overwrite):
 run("first", 0, False)
 run("second", 1000, True)
 """
+OVERLAP = """
+import sys
+from pathlib import Path
+import numpy as np
+from inspector.capture import Writer, appending, writer as writing
+from inspector.records import Channel, Page, RunStart, RunStop
+appending.ROLL_BYTES, writing.COMMIT_BYTES = 6000, 1  # several page files; each page is a commit of its own
+folder = Path(sys.argv[1])
+with Writer(folder / "a.inspect", RunStart(run="first", title="first")) as writer:
+    writer.write(Channel(name="a:h", kind="state", dims=("step", "unit"), shape=(None, 16)))
+    for step in range(0, 160, 8):
+        writer.write(Page("a:h", 0, (step, 0), np.full((8, 16), step, np.float32)))
+        if step == 80:
+            writer.flush()
+            (folder / "acknowledged").write_text("first 88")
+    writer.write(RunStop("done"))
+(folder / "acknowledged").write_text("first done")
+"""
 pytestmark = pytest.mark.skipif(compiler() is None, reason="needs Linux and a C compiler")
 
 
@@ -59,8 +78,8 @@ def put(files: dict[str, bytes], source: Path, folder: Path) -> Path:
     return folder / "a.inspect"
 
 
-def check(path: Path, run: str, steps: str) -> str:
-    """What is there is right, and what was acknowledged is there; returns the run that was found."""
+def check(path: Path, run: str, steps: str, total: int = 40) -> str:
+    """What is there is right and whole, and what was acknowledged is there; returns the run that was found."""
     try:
         capture = open_capture(path)
     except CaptureError as problem:
@@ -74,11 +93,12 @@ def check(path: Path, run: str, steps: str) -> str:
             return found
         values = capture.array("a:h")
         offset = 0 if found == "first" else 1000
-        expected = offset + np.repeat(np.arange(0, 40, 8), 8)[: len(values), None].astype(np.float32)
+        expected = offset + np.repeat(np.arange(0, total, 8), 8)[: len(values), None].astype(np.float32)
         known = np.isfinite(values)
+        assert not capture.verify() and known.all()  # no row is there without its page
         np.testing.assert_array_equal(values[known], np.broadcast_to(expected, values.shape)[known])
         if run == found:
-            least = 40 if steps == "done" else int(steps)
+            least = total if steps == "done" else int(steps)
             assert len(values) >= least and known[:least].all(), f"{run}: {steps} acknowledged, {len(values)} there"
             assert steps != "done" or capture.status == "done"
         return found
@@ -108,3 +128,21 @@ def test_every_prefix_of_the_writes(part: int, operations: tuple[Path, list[Oper
             else:
                 assert not acknowledged(before)[0]
     assert {"first", "second"} <= runs
+
+
+def test_commits_that_overlap(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
+    """While the pages of one commit are synchronised, those of the next are appended and the rows of the one before are
+    committed: at no moment is a row on the disk before its page."""
+    source = tmp_path_factory.mktemp("written")
+    seen = recorded(OVERLAP, source, tmp_path_factory.mktemp("recorder"))
+    pages = [n for n, one in enumerate(seen) if one.kind == "w" and "pages-" in one.path]
+    between = [[one.kind for one in seen[a + 1 : b]] for a, b in pairwise(pages)]
+    assert len(pages) == 20 and any("s" not in kinds for kinds in between), "nothing overlapped"
+    lengths = set()
+    for end in range(0, len(seen) + 1, 3):
+        before = seen[:end]
+        for trial, choice in enumerate((random.Random(end), random.Random(-end - 1))):
+            path = put(left(before, choice), source, tmp_path / f"{end}-{trial}")
+            if path.is_dir() and any(path.iterdir()):
+                lengths.add(check(path, *acknowledged(before), total=160))
+    assert "first" in lengths

@@ -25,6 +25,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE.parent / "support")]
+
+from with_parent import ends_with_parent, started_by_this  # noqa: E402
+
 Kind = Literal["survived", "refused", "lost"]
 MOST_OF_A_SENTENCE = 800
 """Characters: the aim is 300, beside the path and the names that a message quotes."""
@@ -138,7 +142,7 @@ class _Children:
         with (self._folder / "stderr").open("w") as errors:
             child = subprocess.Popen(
                 self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
-                start_new_session=True, env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
+                start_new_session=True, env={**started_by_this(), "QT_QPA_PLATFORM": "offscreen"},
             )  # fmt: skip
         self._child = child
 
@@ -167,6 +171,7 @@ def _requests() -> Iterator[tuple[int, Any]]:
 
 def main() -> None:
     """The child: one case a line, one outcome a line."""
+    ends_with_parent()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so would ours
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries and models print is no answer

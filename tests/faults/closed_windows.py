@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 from campaign import HERE, Outcome, Section
 from captures import numbers, write
+from with_parent import started_by_this
 
 from inspector.capture import CaptureError, open_capture
 from inspector.capture.layout import PACKED_SUFFIX, SUFFIX
@@ -74,6 +75,8 @@ class Model(nn.Module):
 AT_IMPORT = "\nwhile True:\n    time.sleep(0.01)\n"
 TRAINING = """
 import sys, time
+from with_parent import ends_with_parent
+ends_with_parent()
 from pathlib import Path
 import torch
 from torch import nn
@@ -155,7 +158,7 @@ class Driven:
         self.process = subprocess.Popen(
             [sys.executable, str(DRIVER), self.state, str(scratch)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=(scratch / "err").open("wb"), text=True, start_new_session=True, cwd=scratch,
-            env={**os.environ, **user, **screen, "FAULT_MARK": str(scratch), "OMP_NUM_THREADS": "1",
+            env={**started_by_this(), **user, **screen, "FAULT_MARK": str(scratch), "OMP_NUM_THREADS": "1",
                  "PYTHONPATH": str(HERE.parent.parent)},
         )  # fmt: skip
         threading.Thread(target=self._listen, daemon=True).start()
@@ -193,7 +196,8 @@ class Driven:
         self.training = subprocess.Popen(
             [sys.executable, "-c", TRAINING, *words], stdout=(self.scratch / "iterations").open("w"), text=True,
             stderr=(self.scratch / "training-err").open("w"), start_new_session=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE.parent.parent)},
+            env={**started_by_this(), "OMP_NUM_THREADS": "1",
+                 "PYTHONPATH": os.pathsep.join(map(str, (HERE.parent.parent, DRIVER.parent)))},
         )  # fmt: skip
 
     def end(self, how: str) -> None:

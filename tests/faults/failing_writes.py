@@ -23,7 +23,7 @@ from inspector.capture import Capture, CaptureError, Writer, open_capture
 from inspector.records import RunStart, RunStop
 
 SUPPORT = HERE.parent / "support"
-CALLS = {"run": 95, "replace": 134, "training": 90}
+CALLS = {"run": 95, "replace": 134, "exchange": 110, "training": 90}
 """About how many calls each program makes; a case beyond its last call changes nothing and has to come out right."""
 ERRORS = ("ENOSPC", "EIO", "EROFS", "EACCES")
 JARGON = ("rollback", "database", "SQL", "OperationalError", "I/O error")
@@ -94,16 +94,27 @@ def _run(path: Path, told: dict[str, Any], kind: str) -> list[str]:
     try:
         capture = open_capture(path)
     except CaptureError as problem:
-        return [*wrong, f"it does not open: {problem}"] if told["run"] or kind == "replace" else wrong
+        return [*wrong, f"it does not open: {problem}"] if told["run"] or kind != "run" else wrong
     with capture:
         name = capture.start.run
         wrong += [f"{told['run']} was acknowledged, {name} is there"] * (told["run"] not in ("", name))
+        if kind == "exchange" and name == "first" and told["steps"]:
+            wrong += _beside(path, told["steps"])
         wrong += ["it is said to be running"] * (capture.status == "running") + capture.verify()
-        first, whole = (1000, told["done"]) if name == "second" else (0, kind == "replace" or told["done"])
+        first, whole = (1000, told["done"]) if name == "second" else (0, kind != "run" or told["done"])
         least = 40 if whole else told["steps"]
         wrong += ["it is not said to be done"] * (whole and capture.status != "done")
         wrong += _numbers(capture, first, least)
     return wrong
+
+
+def _beside(path: Path, steps: int) -> list[str]:
+    """What was acknowledged of a run that could not take its place is beside the one that stays."""
+    try:
+        with open_capture(path.with_name("a.new.inspect")) as capture:
+            return capture.verify() + _numbers(capture, 1000, steps)
+    except CaptureError as problem:
+        return [f"{steps} steps were acknowledged, and what is beside it does not open: {problem}"]
 
 
 def _numbers(capture: Capture, first: int, least: int) -> list[str]:
@@ -136,7 +147,7 @@ def _again(path: Path) -> list[str]:
 
 SECTIONS = [
     Section(
-        "io_errors", "writes of a run, of one that replaces another and of a watched training that fail", 8,
+        "io_errors", "writes of a run, of one that replaces another, of one that takes its place and of a watched training that fail", 8,
         2 * sum(CALLS.values()), cases, Programs, attempt, seconds=60.0,
     )
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 Each target is tried in a process of its own for so many seconds (of wall time), guided by coverage where atheris is installed
 (`pip install -c constraints.txt '.[fuzz]'`), else, or with --plain, by mutants of the corpus whose order the seed decides. What
 is found is kept in `found/`; once it is repaired it goes to `findings/`, which the tests read. Prints a table; ends with 1
-where something was found. `--note` adds seconds and executions up over several runs, in a file of JSON.
+where something was found. `--note` adds seconds, processor time and executions up over several runs, in a file of JSON.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import importlib.util
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -37,6 +38,8 @@ class Ran:
 
     target: str
     seconds: float
+    processor: float
+    """Seconds of processor time that it got, importing and instrumenting included: beside other work that is less."""
     executions: int
     read: int
     found: tuple[str, ...]
@@ -44,7 +47,7 @@ class Ran:
 
 def ran(name: str, asked: argparse.Namespace) -> Ran:
     """One target in a process of its own."""
-    before, began = set(_kept(asked.found, name)), time.monotonic()
+    before, began, spent = set(_kept(asked.found, name)), time.monotonic(), _spent()
     with tempfile.TemporaryDirectory(prefix="fuzz-", dir=SHARED if SHARED.is_dir() else None) as scratch:
         command = [
             sys.executable, str(HERE / "drive.py"), name, "--seconds", str(asked.seconds), "--seed", str(asked.seed),
@@ -61,7 +64,13 @@ def ran(name: str, asked: argparse.Namespace) -> Ran:
     for line in said.splitlines():
         if line.startswith("FOUND"):
             sys.stderr.write(line + "\n")
-    return Ran(name, time.monotonic() - began, executions, read, found)
+    return Ran(name, time.monotonic() - began, _spent() - spent, executions, read, found)
+
+
+def _spent() -> float:
+    """Processor time of all processes that this one has started, and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _output(command: list[str], seconds: float) -> tuple[str, int]:
@@ -93,8 +102,9 @@ def _kept(folder: Path, name: str) -> list[str]:
 def note(file: Path, done: Ran, guided: bool) -> None:
     """Add what ran to what ran before."""
     known = json.loads(file.read_text()) if file.exists() else {}
-    own = known.setdefault(done.target, {"seconds": 0, "executions": 0, "read": 0, "guided": 0})
+    own = known.setdefault(done.target, {"seconds": 0, "processor": 0, "executions": 0, "read": 0, "guided": 0})
     own["seconds"] += round(done.seconds)
+    own["processor"] = own.get("processor", 0) + round(done.processor)
     own["executions"] += done.executions
     own["read"] += done.read
     own["guided"] += done.executions if guided else 0
@@ -120,12 +130,15 @@ def main() -> int:
     if unknown := [name for name in asked.names if name not in targets()]:
         parser.error(f"no target {unknown[0]}; there are {', '.join(targets())}")
     guided = not asked.plain and importlib.util.find_spec("atheris") is not None
-    lines = ["| target | seconds | inputs | read | found |", "|---|---:|---:|---:|---:|"]
+    lines = ["| target | seconds | of the processor | inputs | read | found |", "|---|---:|---:|---:|---:|---:|"]
     found = 0
     for name in asked.names or targets():
         done = ran(name, asked)
         found += len(done.found)
-        lines.append(f"| `{name}` | {done.seconds:.0f} | {done.executions:,} | {done.read:,} | {len(done.found)} |")
+        lines.append(
+            f"| `{name}` | {done.seconds:.0f} | {done.processor:.0f} | {done.executions:,} | {done.read:,} | "
+            f"{len(done.found)} |"
+        )
         sys.stderr.write(lines[-1] + "\n")
         if asked.note:
             note(asked.note, done, guided)

@@ -407,7 +407,10 @@ def install(state: str, folder: Path) -> None:
 
 
 def main() -> int:
-    """As the command `inspector`."""
+    """As the command `inspector`; killed with the suite that drives it."""
+    from with_parent import ends_with_parent
+
+    ends_with_parent()
     state, folder, paths = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
     sys.argv[1:] = paths
     say(started=state)

@@ -22,19 +22,20 @@ CHANNEL = Channel(name="a:h", kind="state", dims=("step", "unit"), shape=(None, 
 STEPS, EACH = 40, 8
 
 
-def run(path: Path, name: str, overwrite: bool = False) -> dict[str, Any]:
-    """A run of five commits into three page files; `steps` counts what was acknowledged."""
+def run(path: Path, name: str, overwrite: bool = False, whole: bool = False) -> dict[str, Any]:
+    """A run of five commits into three page files; `steps` counts what was acknowledged, `run` is the one that must be
+    there: with `whole` it takes the place of the other once it has ended."""
     told: dict[str, Any] = {"run": "", "steps": 0, "said": [], "done": False}
     offset = 1000 if overwrite else 0
     try:
-        with Writer(path, RunStart(run=name, title="t"), overwrite=overwrite) as writer:
+        with Writer(path, RunStart(run=name, title="t"), overwrite=overwrite, whole=whole) as writer:
             writer.write(CHANNEL)
             for step in range(0, STEPS, EACH):
                 writer.write(Page("a:h", 0, (step, 0), np.full((EACH, 16), offset + step, np.float32)))
                 writer.flush()
-                told |= {"run": name, "steps": step + EACH}
+                told |= {"run": told["run"] if writer.beside else name, "steps": step + EACH}
             writer.write(RunStop("done"))
-        told["done"] = True
+        told |= {"done": True, "run": name}
     except CaptureError as problem:
         told["said"].append(str(problem))
     return told
@@ -73,13 +74,14 @@ def train(path: Path | None) -> dict[str, Any]:
 def tried(case: dict[str, Any]) -> dict[str, Any]:
     """Run the program of a case; how often it wrote, and how many of those calls failed."""
     libc, path = ctypes.CDLL(None), Path(case["folder"]) / "a.inspect"
-    if case["kind"] == "replace":
+    replaces = case["kind"] in ("replace", "exchange")
+    if replaces:
         run(path, "first")
     libc.fail_at(case["folder"].encode(), ctypes.c_long(case["nth"]), case["errno"], int(case["later"]))
     if case["kind"] == "training":
         told = train(path)
     else:
-        told = run(path, "second" if case["kind"] == "replace" else "first", case["kind"] == "replace")
+        told = run(path, "second" if replaces else "first", replaces, case["kind"] == "exchange")
     return told | {"calls": libc.fail_calls(), "hits": libc.fail_hits()}
 
 

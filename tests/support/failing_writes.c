@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static char below[PATH_MAX];
@@ -57,6 +58,9 @@ OPEN(open64)
 ssize_t write(int f, const void *data, size_t size) {
     return fails_on(f, 1) ? -1 : syscall(SYS_write, f, data, size);
 }
+ssize_t writev(int f, const struct iovec *parts, int count) {
+    return fails_on(f, 1) ? -1 : syscall(SYS_writev, f, parts, count);
+}
 ssize_t pwrite64(int f, const void *data, size_t size, off_t at) {
     return fails_on(f, 1) ? -1 : syscall(SYS_pwrite64, f, data, size, at);
 }
@@ -75,4 +79,10 @@ int mkdir(const char *path, mode_t mode) {
 }
 int rename(const char *from, const char *to) {
     return is_below(to) && fails(0) ? -1 : (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+int renameat2(int one, const char *from, int other, const char *to, unsigned flags) {
+    return is_below(to) && fails(0) ? -1 : (int)syscall(SYS_renameat2, one, from, other, to, flags);
+}
+int rmdir(const char *path) {
+    return is_below(path) && fails(0) ? -1 : (int)syscall(SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR);
 }

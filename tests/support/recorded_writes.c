@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static int record = -1;
@@ -93,6 +94,18 @@ static ssize_t wrote(int descriptor, const void *data, ssize_t done, off_t offse
 ssize_t write(int descriptor, const void *data, size_t size) {
     off_t offset = lseek(descriptor, 0, SEEK_CUR);
     return wrote(descriptor, data, syscall(SYS_write, descriptor, data, size), offset < 0 ? 0 : offset);
+}
+
+ssize_t writev(int descriptor, const struct iovec *parts, int count) {
+    off_t offset = lseek(descriptor, 0, SEEK_CUR);
+    ssize_t done = syscall(SYS_writev, descriptor, parts, count), left = done;
+    for (int part = 0; part < count && left > 0; part++) {
+        ssize_t size = left < (ssize_t)parts[part].iov_len ? left : (ssize_t)parts[part].iov_len;
+        wrote(descriptor, parts[part].iov_base, size, offset < 0 ? 0 : offset);
+        if (offset >= 0) offset += size;
+        left -= size;
+    }
+    return done;
 }
 
 ssize_t pwrite64(int descriptor, const void *data, size_t size, off_t offset) {

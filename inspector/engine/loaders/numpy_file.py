@@ -18,6 +18,8 @@ from inspector.engine.model.named_arrays import MOST_TENSORS, as_tensor, dotted,
 from inspector.engine.model.npy import MAGIC, read_npy
 from inspector.engine.registries import LOADERS
 
+MOST_QUOTED = 200
+"""Characters of what a library says: it quotes a header, which may be of any length."""
 BAD = (zipfile.BadZipFile, zlib.error, OSError, ValueError, EOFError, IndexError, NotImplementedError)
 
 
@@ -75,7 +77,7 @@ def _members(path: Path) -> dict[str, Tensor]:
 
 
 def _one_line(problem: BaseException) -> str:
-    return " ".join(str(problem).split()).rstrip(".") or type(problem).__name__
+    return " ".join(str(problem)[:MOST_QUOTED].split()).rstrip(".") or type(problem).__name__
 
 
 LOADERS.register("numpy")(NumpyFile())

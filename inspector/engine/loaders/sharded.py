@@ -75,9 +75,16 @@ def _check_files(path: Path, files: Iterable[str]) -> None:
     for file in sorted(files):
         if Path(file).name != file or "\\" in file:
             raise InputError(f"{path.name} names the file {file[:80]!r}; expected files beside it.")
-        if not (path.parent / file).is_file():
+        if not _is_there(path.parent / file):
             raise InputError(f"{path.name} needs the file {file[:80]}, which is not beside it.")
         require_inside(path.parent, file)
+
+
+def _is_there(file: Path) -> bool:
+    try:
+        return file.is_file()
+    except OSError:  # its name is longer than a file's can be
+        return False
 
 
 def _loader_of(path: Path, file: str) -> Loader:

@@ -13,15 +13,15 @@ from inspector.capture import CaptureError
 from inspector.engine.decoding import DecodingRun
 from inspector.engine.errors import CancelledError, InputError, ModelError
 from inspector.engine.interventions.runs import perform_with_edits, plan_edits
-from inspector.engine.model.named_batches import primary_value
 from inspector.engine.model.subject import to_device
-from inspector.engine.opening.open_subject import Opened, open_subject, places
+from inspector.engine.opening.open_subject import Opened, open_subject
 from inspector.engine.opening.user_code import NotAgreedError, UserCode
 from inspector.engine.pipeline import DEFAULTS, KeptTrace, Recording, RunOptions, chosen_quantities, record, run_start
 from inspector.engine.pipeline.batches import batch_of_spec
 from inspector.engine.pipeline.room import say_room, told
 from inspector.engine.session.costs import Costs, announcement, refused
 from inspector.engine.session.data_set_runs import ManySequences, is_data_set
+from inspector.engine.session.described import describe
 from inspector.engine.session.later import KeptRun, NeedsRunError
 from inspector.engine.session.parameter_changes import parameter_changes
 from inspector.engine.session.spike import SpikeRun, is_spike
@@ -32,7 +32,6 @@ from inspector.engine.session.sweep.spool import Spool
 from inspector.engine.session.weights import KeptWeights, WeightsRun, is_weights
 from inspector.engine.trace.trace import Trace
 from inspector.records import (
-    WEIGHTS,
     Analyse,
     CompareCheckpoints,
     Failure,
@@ -40,7 +39,6 @@ from inspector.records import (
     Frame,
     ListCheckpoints,
     Load,
-    Loaded,
     NeedsTrust,
     Progress,
     Run,
@@ -167,19 +165,24 @@ class Service:
         if self.opened is None or self._load is None:
             raise InputError("No model is open yet; open one first.")
         self._let_go()
-        subject, frames = self.opened.subject, list[KeptTrace]()
+        frames = list[KeptTrace]()
         options = self._options(request, frames)
         if is_weights(request.input):
             self._run_weights(request, options)
             return
         if self.opened.tensors is not None:
             raise InputError(self.opened.why_tensors or f"{self.opened.title} is open as tensors, which nothing runs.")
-        chosen = chosen_quantities(options)
         special = (is_data_set(request.input), is_spike(request.input), request.decode is not None)
         for asked, serve in zip(special, (self._run_many, self._run_spike, self._run_decoding), strict=True):
             if asked:
                 serve(request, options)
                 return
+        self._run_sequence(request, options, frames)
+
+    def _run_sequence(self, request: Run, options: RunOptions, frames: list[KeptTrace]) -> None:
+        """Run one sequence, with changes where there are some; `frames` takes what later analysis needs."""
+        assert self.opened is not None and self._load is not None
+        subject, chosen = self.opened.subject, chosen_quantities(options)
         batch = to_device(batch_of_spec(subject, request.input, request.seed), self._load.device)
         start = run_start(
             self.opened, batch.title, subject=self._load.subject, seed=request.seed, device=self._load.device,
@@ -395,19 +398,3 @@ class Service:
         if done >= total or now - self._reported_at >= PROGRESS_SECONDS:
             self._reported_at = now
             self.send(Progress(done=done, total=total, text=text, generation=generation))
-
-
-def describe(opened: Opened, load: Load) -> Loaded:
-    """What the window needs to know about the model that was opened."""
-    subject = opened.subject
-    first = primary_value(subject, next(iter(subject.examples.values()), ""))
-    vocabulary = subject.vocabulary or ()
-    return Loaded(
-        subject=load.subject, title=opened.title, width=subject.width,
-        kind=str(subject.kind) if opened.tensors is None else WEIGHTS,
-        vocabulary=len(vocabulary), characters=bool(vocabulary) and all(len(str(entry)) == 1 for entry in vocabulary),
-        examples=tuple(subject.examples), default_text=first if isinstance(first, str) else "",
-        audio=subject.frames is not None, has_data=subject.data is not None, has_loss=subject.loss is not None,
-        places=places(subject.model),
-        report=opened.report, needs_consent=opened.pending, generation=load.generation,
-    )  # fmt: skip

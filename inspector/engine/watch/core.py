@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakSet
 
 import torch
 from torch import Tensor, nn
@@ -26,7 +26,7 @@ from inspector.engine.watch.measure import Found, Measure, Moment
 from inspector.engine.watch.optimizer_settings import ABOUT as SETTINGS_ABOUT
 from inspector.engine.watch.optimizer_settings import NAMES, SETTINGS, RateChanges, by_name
 from inspector.engine.watch.pace import Pace
-from inspector.engine.watch.parameters import Parameters, first_of, in_8_bits
+from inspector.engine.watch.parameters import Parameters, first_of
 from inspector.engine.watch.passes import Passes
 from inspector.engine.watch.ranks import Ranks
 from inspector.engine.watch.tables import PLACE, About, Tables
@@ -77,7 +77,6 @@ class Core:
         self._pid = os.getpid()
         self._flushed = time.monotonic()
         self._passes = Passes(parameters, together=ranks.bound)
-        self._columns: WeakKeyDictionary[Optimizer, tuple[list[int], list[int]]] = WeakKeyDictionary()
         self._leaders: WeakSet[Optimizer] = WeakSet(self.optimizers[:1])
         self._steps = 0
         self._declare(self.tables)
@@ -207,14 +206,7 @@ class Core:
 
     def columns(self, optimizer: Optimizer) -> list[int]:
         """The parameters of an optimizer; others may take their place while it runs."""
-        now = [id(one) for group in optimizer.param_groups for one in group["params"]]
-        known = self._columns.get(optimizer)
-        if known is None or known[0] != now:
-            column = self.parameters.column
-            tensors = self.parameters.tensors
-            known = now, [column[n] for n in now if n in column and not in_8_bits(tensors[column[n]])]
-            self._columns[optimizer] = known
-        return known[1]
+        return self.parameters.of_optimizer(optimizer)
 
     def add(self, optimizer: Optimizer) -> None:
         """Another optimizer. One that has parameters of the first takes its place in counting iterations (also where

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -46,6 +47,7 @@ class Parameters:
         self.tensors: list[Tensor] = []
         self.column: dict[int, int] = {}
         self.ties: dict[str, list[str]] = {}
+        self._of: WeakKeyDictionary[torch.optim.Optimizer, tuple[list[int], list[int]]] = WeakKeyDictionary()
         self._model = model
         for name, tensor in inner(model).named_parameters(remove_duplicate=False):
             if id(tensor) in self.column:
@@ -104,6 +106,19 @@ class Parameters:
     def columns(self, tensors: Iterable[Tensor]) -> list[int]:
         """The numbers of those that are watched."""
         return [self.column[id(one)] for one in tensors if id(one) in self.column]
+
+    def of_optimizer(self, optimizer: torch.optim.Optimizer) -> list[int]:
+        """The numbers of an optimizer's parameters with which torch computes; others may take their place while it
+        runs."""
+        now = [id(one) for group in optimizer.param_groups for one in group["params"]]
+        known = self._of.get(optimizer)
+        if known is None or known[0] != now:
+            known = (
+                now,
+                [self.column[n] for n in now if n in self.column and not in_8_bits(self.tensors[self.column[n]])],
+            )
+            self._of[optimizer] = known
+        return known[1]
 
     def with_gradient(self, columns: Iterable[int]) -> tuple[list[int], list[Tensor]]:
         """(numbers, local gradients) of those that have a gradient with entries in this process."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,19 +59,25 @@ def _plain(array: Array) -> tuple[str, ...]:
 
 def npz(numbers: Numbers) -> bytes:
     """The arrays, and beside those of which some cells are not known "NAME_missing", True there."""
-    plain = {_key(name): np.ma.getdata(array) for name, array in numbers.arrays.items()}
-    masks = {
-        _key(f"{name}_missing"): np.ma.getmaskarray(array)
-        for name, array in numbers.arrays.items()
-        if np.ma.is_masked(array)
-    }
-    out = io.BytesIO()
-    np.savez(out, **{**plain, **masks})  # type: ignore[arg-type]
+    found = {name: np.ma.getdata(array) for name, array in numbers.arrays.items()}
+    for name, array in numbers.arrays.items():
+        if np.ma.is_masked(array):
+            found[f"{name}_missing"] = np.ma.getmaskarray(array)
+    keys, out = keys_of(found), io.BytesIO()
+    np.savez(out, **{keys[name]: array for name, array in found.items()})  # type: ignore[arg-type]
     return out.getvalue()
 
 
-def _key(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.:-]", "_", name)
+def keys_of(names: Iterable[str]) -> dict[str, str]:
+    """{name: name of its file in the archive}: of letters, digits and `_.:-`, and no two the same where upper and lower
+    case are one, as on the disks of Windows and macOS: such names end with a hash."""
+    plain = {name: re.sub(r"[^A-Za-z0-9_.:-]", "_", name) for name in names}
+    times = Counter(key.casefold() for key in plain.values())
+    return {name: key if times[key.casefold()] == 1 else f"{key}-{_hash(name)}" for name, key in plain.items()}
+
+
+def _hash(name: str) -> str:
+    return hashlib.blake2s(name.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
 
 
 def csv(numbers: Numbers) -> bytes:

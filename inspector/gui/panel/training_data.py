@@ -69,6 +69,11 @@ class TrainingData:
         found = positions(capture, curve.axis, along, frame_for(curve.channel, frame))
         return points_of(capture, curve, along, frame).x if found is None else found
 
+    def axes(self, capture: Capture, curve: Curve, along: str, frame: int) -> tuple[Array, Array]:
+        """(the places along what is chosen, the iterations) of every position; one array where they are the same."""
+        numbers = self.axis(capture, curve, "", frame)
+        return (self.axis(capture, curve, along, frame) if along else numbers), numbers
+
     def keep(self, keys: Collection[str]) -> None:
         """Forget the points of curves that are not drawn any more."""
         self._points = {key: points for key, points in self._points.items() if key[0] in keys}

@@ -315,7 +315,7 @@ class Training(Panel):
         longest = max(drawn, key=lambda curve: len(self.points[curve.key].x))
         self.looking.axis = longest.axis
         along = str(self.along.currentData() or "")
-        self.places, self.numbers = (self.content.axis(self.capture, longest, word, self.frame) for word in (along, ""))
+        self.places, self.numbers = self.content.axes(self.capture, longest, along, self.frame)
 
     def pointed(self, plot: Any, x: float, y: float) -> None:
         """The cursor goes to the iteration that is nearest, in every plot."""

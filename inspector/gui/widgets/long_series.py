@@ -3,9 +3,12 @@ again for each new one would take longer than a frame."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
+from inspector.capture.room import unwritten
 from inspector.gui.widgets.series import ABOVE, BELOW, NAN, NOT_POSITIVE, Beyond, Floats, apart
 
 Bools = npt.NDArray[np.bool_]
@@ -14,6 +17,8 @@ CELL = 32
 OPEN = 1024
 """Newest points that are read again each time: rows of a table arrive column by column, so that a cell of a row that is
 there may come later."""
+OWN_MEMORY = 1 << 17
+"""Bytes of an array from which it has memory of its own."""
 LEVEL_FROM = 40_000
 """Points in view from which the coarse level is drawn."""
 
@@ -68,8 +73,7 @@ class LongSeries:
         need = first + len(x)
         if need > len(self._x):
             room = max(need, 2 * len(self._x), 4 * OPEN)
-            self._x, self._y = (_longer(one, room) for one in (self._x, self._y))
-            self._known = np.concatenate((self._known, np.zeros(room - len(self._known), np.bool_)))
+            self._x, self._y, self._known = (_longer(one, room) for one in (self._x, self._y, self._known))
         self._x[first:need], self._y[first:need], self._known[first:need] = x, y, known
         self._count = need
         if settled:
@@ -166,5 +170,8 @@ def _sorts(y: Floats, known: Bools) -> dict[str, Bools]:
         return {NAN: np.isnan(y) & known, ABOVE: np.isposinf(y), BELOW: below, NOT_POSITIVE: (y <= 0) & ~below}
 
 
-def _longer(values: Floats, room: int) -> Floats:
-    return np.concatenate((values, np.zeros(room - len(values))))
+def _longer(values: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
+    """The values with room behind them: memory that nothing was written to yet takes none."""
+    found = unwritten((room,), values.dtype, OWN_MEMORY)
+    found[: len(values)] = values
+    return found

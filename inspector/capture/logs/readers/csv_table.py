@@ -190,9 +190,9 @@ class Tables(OneFile):
     certain = False
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        """The first line that is no comment names a step."""
+        """The first line that is no comment names a step. One that begins as JSON does is damaged JSON, no header."""
         whole = [line for line in head.split(b"\n")[:-1] if line.strip() and not line.startswith(b"#")]
-        if not whole or b"\0" in head:
+        if not whole or b"\0" in head or whole[0].removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"{", b"[")):
             return False
         try:
             columns_of(whole[0].decode("utf-8-sig", "replace").rstrip("\r"), path.name, _cells)

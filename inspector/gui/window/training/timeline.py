@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
@@ -13,7 +15,7 @@ from inspector.gui.widgets.numbers import short
 from inspector.gui.widgets.plain_text import clean, tooltip
 from inspector.gui.widgets.theme import LIGHT, Theme
 from inspector.gui.widgets.type_scale import small_points
-from inspector.gui.window.training.timeline_data import Columns, TimelineData, columns
+from inspector.gui.window.training.timeline_data import Columns, Floats, TimelineData, columns
 from inspector.records import Event, Frame, counted
 
 NAMES, RIGHT, LANE, STRIP, AXIS = 132, 14, 20, 18, 16
@@ -45,6 +47,8 @@ class TimelineView(InWords, QWidget):
         self.current = self._before = -1
         self.range: tuple[float, float] | None = None
         self._from: float | None = None
+        self._beside: tuple[Sequence[tuple[Frame, float]], Floats, Floats] | None = None
+        """The frames, their places, and how many before each have the same: there may be 50,000."""
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -96,21 +100,23 @@ class TimelineView(InWords, QWidget):
         share = min(1.0, max(0.0, (x - NAMES) / self._room))
         return self.data.low + share * (self.data.high - self.data.low)
 
+    def frame_pixels(self) -> Floats:
+        """(n,) the pixel of every frame; those of the same iteration beside each other."""
+        if self._beside is None or self._beside[0] is not self.data.frames:
+            self._beside = (self.data.frames, *_beside(self.data.frames))
+        _, places, before = self._beside
+        share = (places - self.data.low) / (self.data.high - self.data.low)
+        return np.minimum(NAMES + share * self._room + before * APART, self.width() - 4.0)
+
     def frames_at(self) -> list[tuple[Frame, float]]:
-        """Every frame with its pixel; those of the same iteration beside each other."""
-        found: list[tuple[Frame, float]] = []
-        same: dict[float, int] = {}
-        most, low, room = self.width() - 4.0, self.data.low, self._room
-        span = self.data.high - low
-        for frame, place in self.data.frames:  # 50,000 of them: `x_of` written out
-            before = same[place] = same.get(place, -1) + 1
-            x = NAMES + (place - low) / span * room + before * APART
-            found.append((frame, x if x < most else most))
-        return found
+        """Every frame with its pixel."""
+        return list(zip((frame for frame, _ in self.data.frames), self.frame_pixels().tolist(), strict=True))
 
     def frame_near(self, x: float) -> Frame | None:
         """The frame nearest to a pixel."""
-        return min(self.frames_at(), key=lambda one: abs(one[1] - x), default=(None, 0.0))[0]
+        if not self.data.frames:
+            return None
+        return self.data.frames[int(np.argmin(np.abs(self.frame_pixels() - x)))][0]
 
     # -- the mouse and keys
 
@@ -188,7 +194,8 @@ class TimelineView(InWords, QWidget):
 
     def said_at(self, x: float) -> str:
         """Frames and events near a pixel, and the numbers of the lanes there."""
-        lines = [f"frame {frame.index}: {frame.label}" for frame, at in self.frames_at() if abs(at - x) <= NEAR]
+        near = [self.data.frames[n][0] for n in np.flatnonzero(np.abs(self.frame_pixels() - x) <= NEAR).tolist()]
+        lines = [f"frame {frame.index}: {frame.label}" for frame in near]
         lines += [_said(one, self.data.word) for one in self.data.events if abs(self.x_of(one.iteration) - x) <= NEAR]
         place = self.place_of(x)
         for lane in self.data.lanes:
@@ -275,12 +282,14 @@ class TimelineView(InWords, QWidget):
 
     def _frames(self, painter: QPainter, top: float) -> None:
         """A tick for each frame; the one that is shown is thick and goes through the lanes."""
-        every = self.frames_at()
-        pixels, current = {round(x): (frame, x) for frame, x in every}, self.current  # most share one
-        for frame, x in (*pixels.values(), *(one for one in every if one[0].index == current)):
-            shown = frame.index == current
-            painter.setPen(QPen(QColor(self.theme.cursor if shown else self.theme.text), 2 if shown else 1))
-            painter.drawLine(QPointF(x, 0 if shown else top + 4), QPointF(x, top + STRIP - 2))
+        every = self.frame_pixels()
+        shown = next((n for n, (frame, _) in enumerate(self.data.frames) if frame.index == self.current), None)
+        painter.setPen(QPen(QColor(self.theme.text), 1))
+        for x in one_a_pixel(every).tolist():
+            painter.drawLine(QPointF(x, top + 4), QPointF(x, top + STRIP - 2))
+        if shown is not None:
+            painter.setPen(QPen(QColor(self.theme.cursor), 2))
+            painter.drawLine(QPointF(every[shown], 0), QPointF(every[shown], top + STRIP - 2))
 
     def _axis(self, painter: QPainter, top: float) -> None:
         """The word of the axis, and its ends and a few places between, as far as they fit."""
@@ -296,6 +305,25 @@ class TimelineView(InWords, QWidget):
             if left > right:
                 painter.drawText(QPointF(left, top + AXIS - 4), text)
                 right = left + width + 12
+
+
+def _beside(frames: Sequence[tuple[Frame, float]]) -> tuple[Floats, Floats]:
+    """(n,) the place of each frame, and how many frames before it have the same."""
+    places = np.array([place for _, place in frames], np.float64)
+    _, first, number = np.unique(places, return_index=True, return_inverse=True)
+    if len(first) == len(places):
+        return places, np.zeros(len(places))
+    order = np.argsort(number, kind="stable")
+    starts = np.searchsorted(number[order], np.arange(len(first)))
+    before = np.empty(len(places))
+    before[order] = np.arange(len(places)) - starts[number[order]]
+    return places, before
+
+
+def one_a_pixel(pixels: Floats) -> Floats:
+    """Of the places that share a pixel the last one: 50,000 lines over each other take a quarter of a second."""
+    _, last = np.unique(np.round(pixels)[::-1], return_index=True)
+    return pixels[::-1][last]
 
 
 def _apart(places: npt.NDArray[np.int64], least: int) -> list[int]:

@@ -115,9 +115,9 @@ class TimelineBar(QWidget):
         if self._capture is None:
             return TimelineData()
         try:
-            return read(self._capture, self._chosen_lanes)
+            return read(self._capture, self._chosen_lanes, self.view.data)
         except CaptureError:
-            return read(self._capture, [])
+            return read(self._capture, [], self.view.data)
 
     def _say(self) -> None:
         """Which frame is shown."""

@@ -1,0 +1,163 @@
+"""Models that raise, exit, crash, hang, flood or harm their process, as a window tells it, one after another in one window.
+
+After each: the window has said how it ended in one plain sentence, at most half a second after it was over; the capture
+opens and nothing says that somebody still writes it; the next run, of another model, works; and once its worker has
+ended no process of it is left within two seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from beating_window import BeatingWindow
+from campaign import Outcome, Section, is_one_sentence
+from faulty_models import FAULTS, HANGS, MODEL, PLACES, left_behind
+
+from inspector.capture import CaptureError, open_capture
+from inspector.gui.widgets.plain_text import clean
+from inspector.records import InputSpec, Load
+
+SHADOWS = "its folder has files called queue.py, sqlite3.py and json.py"
+TRIED = (
+    "raises", "raises without a text", "raises an interrupt", "raises what is no Exception", "raises what cannot be told",
+    "sys.exit", "sys.exit with a text", "os._exit", "os._exit 7", "segmentation fault", "abort", "killed", "terminated",
+    "recursion", "loop", "busy loop", "loop that holds the interpreter", "ignores being ended", "reads the keyboard",
+    "floods stdout", "floods stderr by lines", "prints control characters", "closes stdout", "closes stderr",
+    "closes its descriptors", "overwrites its descriptors", "replaces sys.stdout", "a child that stays",
+    "a child that is a daemon", "a fork that goes on", "a thread that stays", "leaves its folder", "empties sys.modules",
+    "replaces builtins", "takes memory without end", "asks for a terabyte", "cpu time limit", "descriptor limit", "alarm",
+    SHADOWS,
+)  # fmt: skip
+TOLD_SECONDS, GONE_SECONDS, CANCELLED_SECONDS = 0.5, 2.0, 4.0
+"""From the end of a worker, or of a run that raises, until the window tells it; until no process is left; and from a
+cancel until the window tells its end: it asks for two seconds, then ends the worker."""
+PATIENCE = 120.0
+
+
+def cases(count: int, seed: int) -> Iterator[dict[str, Any]]:
+    """Every fault, twice: what the first leaves must not change the second."""
+    chosen = [{"fault": fault, "turn": turn} for turn in (1, 2) for fault in TRIED]
+    if count < len(TRIED):
+        chosen = chosen[seed % len(TRIED) : len(TRIED)][:: max(1, len(TRIED) // count)]
+    yield from chosen[:count]
+
+
+def written(case: dict[str, Any], folder: Path) -> Path:
+    """The model's file; it notes the moment before its fault."""
+    calls = {f"in_{place}" if place != "import" else "at_import": "pass" for place in PLACES}
+    calls |= {"at_import": "", "in_forward": 'open(__file__ + ".at", "w").write(repr(time.time())); fault()'}
+    if case["fault"] == SHADOWS:
+        for name in ("queue", "sqlite3", "json"):
+            (folder / f"{name}.py").write_text("raise RuntimeError('the wrong file')\n")
+    file = folder / "model.py"
+    file.write_text(MODEL.format(fault=FAULTS.get(case["fault"], "pass"), **calls))
+    return file
+
+
+def attempt(case: dict[str, Any], window: BeatingWindow, scratch: Path) -> Outcome:
+    """Run it in the window; then another model; then end the worker."""
+    os.environ["FAULT_MARK"] = str(scratch)
+    try:
+        _end_worker(window)  # so that the one that runs it has the mark
+        said, wrong = _ran(case, window, scratch)
+        wrong += _next_run(window)
+        _end_worker(window)
+        wrong += _left(scratch)
+    finally:
+        del os.environ["FAULT_MARK"]
+    if wrong:
+        return Outcome("lost", "; ".join(wrong)[:400])
+    shown = window.session.capture
+    assert shown is not None
+    return Outcome("refused" if case["fault"] not in FAULTS or said else "survived", said)
+
+
+def _ran(case: dict[str, Any], window: BeatingWindow, folder: Path) -> tuple[str, list[str]]:
+    """(what the window said, what was wrong)."""
+    session, file = window.session, written(case, folder)
+    at, before = Path(f"{file}.at"), session.capture
+    spec = InputSpec(kind="generated", value="noise", options={"steps": 40})
+    session.open_subject(Load(subject=f"{file}:Model", trusted=True), spec)
+    window.until(lambda: at.exists() or not session.busy, PATIENCE, "coming to the fault")
+    worker, cancelled = session.worker, 0.0
+    if case["fault"] in HANGS:
+        window.rest(0.3)
+        session.cancel()
+        cancelled = time.monotonic()
+    over = 0.0
+    while session.busy:  # the moment at which it was over is seen before the window has its turn
+        if not over and (worker is None or not _lives(worker.pid)):
+            over = time.monotonic()
+        window.application.processEvents()
+        if time.monotonic() - (cancelled or window._last[0]) > PATIENCE:
+            return "", [f"the window never told the end: {session.sentence}"]
+        time.sleep(0.001)
+    took = time.monotonic() - (cancelled or over or time.monotonic())
+    crowded = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))  # a busy machine gives everybody less
+    wrong = [f"told {took:.2f} s after its end"] * (took > (CANCELLED_SECONDS if cancelled else TOLD_SECONDS) * crowded)
+    window.rest(0.05)
+    said = clean(session.sentence)  # as it is shown
+    wrong += [f"no plain sentence: {said[:200]!r}"] * (not is_one_sentence(said))
+    if session.capture is not None and session.capture is not before:
+        wrong += _opens(session.capture.path)
+        if session.capture.status == "done":
+            return "", wrong
+    return said, wrong
+
+
+def _opens(path: Path) -> list[str]:
+    try:
+        with open_capture(path) as capture:
+            running = ["it is said to be running"] * (capture.status == "running")
+            return running + [f"damaged: {one}"[:100] for one in capture.verify()[:1]]
+    except CaptureError as problem:
+        return [f"the capture does not open: {problem}"]
+
+
+def _lives(pid: int | None) -> bool:
+    """Whether a process is there, and no mere entry of one that has ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def _next_run(window: BeatingWindow) -> list[str]:
+    """Another model in the same window."""
+    window.window.open_sample("char-elman")
+    session, before = window.session, window.session.capture
+    try:
+        window.until(lambda: session.capture is not before and not session.busy, PATIENCE, "the next run")
+    except TimeoutError as late:
+        return [f"the next run does not end: {late}"]
+    window.rest(0.1)
+    done = session.capture is not None and session.capture.status == "done"
+    return [f"the next run is not done: {session.sentence}"] * (not done)
+
+
+def _end_worker(window: BeatingWindow) -> None:
+    window.session.connection.end()
+    window.until(lambda: window.session.connection.wait_for_end(0.0), 30, "the end of the worker")
+
+
+def _left(scratch: Path) -> list[str]:
+    """Processes that are there two seconds after the worker's end."""
+    end = time.monotonic() + GONE_SECONDS
+    while others := [one for one in left_behind(scratch, end=False) if "worker_faults" not in one]:
+        if time.monotonic() > end:
+            left_behind(scratch, end=True)
+            return [f"processes are left: {others}"[:200]]
+        time.sleep(0.05)
+    return []
+
+
+SECTIONS = [
+    Section(
+        "workers", "faults of a worker, as a window tells them, and the next run in the same window", 4, 2 * len(TRIED),
+        cases, BeatingWindow, attempt, seconds=400.0,
+    )
+]  # fmt: skip
