@@ -45,6 +45,7 @@ class ConstantUnits:
                     evidence=(table.channel.name,), sure=table.sure,
                     unless="the sequence itself hardly changes, or other inputs move these units",
                     remedy="Check the scale of the input and of the weights, saturation, and gates that never open.",
+                    code="x = (x - x.mean((0, 1))) / x.std((0, 1))",
                 )  # fmt: skip
 
 

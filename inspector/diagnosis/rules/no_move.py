@@ -18,6 +18,6 @@ RULES.register("would-not-move")(
             "than half a unit of rounding (keep a float32 copy)."
         ),
         unless="the parameter is used by other inputs than the one that was run",
-        code="",
+        code="print([name for name, one in model.named_parameters() if one.grad is None])",
     )
 )

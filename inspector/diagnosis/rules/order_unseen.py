@@ -14,6 +14,7 @@ RULES.register("order-unseen")(
         test="order",
         facts=True,
         remedy="Add positions to the inputs of attention (sinusoidal, learned, rotary or relative).",
+        code="x = embedding(ids) + position(torch.arange(ids.shape[1]))",
         unless="the task is one on sets",
     )
 )

@@ -47,6 +47,7 @@ class Unmoved:
                 unless="the learning rate was meant to be 0 in all of them",
                 remedy="Look for a learning rate of 0 in their group, an optimizer that holds other tensors, a "
                 "gradient so small that steps are rounded away (inputs far too large, saturated units).",
+                code="print([(group['lr'], len(group['params'])) for group in optimizer.param_groups])",
             )  # fmt: skip
 
     def _still(self, name: str, norms: Table, updates: Table, least: float) -> bool:
