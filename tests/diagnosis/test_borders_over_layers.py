@@ -13,6 +13,7 @@ import pytest
 from inspector.diagnosis import RULES
 from inspector.records import Channel, Frame, Page
 from tests.support.border_series import (
+    RISEN,
     by_chance,
     early_and_late,
     fallen_to_1,
@@ -126,7 +127,7 @@ CASES: list[tuple[str, Make, Make, list[str], list[str]]] = [
      lambda: vanishing(loss=early_and_late(12)), ["warning"], ["info"]),
     ("reach-through-time.once", lambda: vanishing(loss=0.81 * FLAT + 0.19 * (np.arange(N) < 1)),
      lambda: vanishing(loss=0.79 * FLAT + 0.21 * (np.arange(N) < 1)), ["warning"], []),
-    ("plasticity.p", lambda: plastic(rising(7.5, 7.0, 8.0, 9.0)), lambda: plastic(rising(7.5, 7.0, 9.0, 8.0)),
+    ("plasticity.p", lambda: plastic(rising(RISEN)), lambda: plastic(rising(RISEN + 1)),
      ["warning"], []),
     ("plasticity.rise", lambda: plastic(fallen_to_1(ENDS_ABOVE[0])), lambda: plastic(fallen_to_1(ENDS_ABOVE[1])),
      ["warning"], []),

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from inspector.diagnosis import RULES
-from tests.support.border_series import Series, early_and_late, fallen_to_1, jump, levels, rising
+from tests.support.border_series import RISEN, Series, early_and_late, fallen_to_1, jump, levels, rising
 from tests.support.training_series import Floats, falling, judged, of, ones
 
 
@@ -52,8 +52,7 @@ CASES: list[Case] = [
     ("loss-spike.recovery", lambda: (jump(1.0, 21), {}), lambda: (jump(1.0, 20), {}), ["warning"], ["info"]),
     ("loss-spike.share", lambda: (jump(0.2, 30, first=2.99), {}), lambda: (jump(0.2, 30, first=3.01), {}),
      ["warning"], ["info"]),
-    # n = 5: S = 8 has p = 0.042, S = 6 has 0.117
-    ("diverged.p", lambda: (rising(7.5, 7.0, 8.0, 9.0), {}), lambda: (rising(7.5, 7.0, 9.0, 8.0), {}), ["error"], []),
+    ("diverged.p", lambda: (rising(RISEN), {}), lambda: (rising(RISEN + 1), {}), ["error"], []),
     ("diverged.share", lambda: (fallen_to_1([1.1, 1.2, 1.3, 1.51, 1.52]), {}),
      lambda: (fallen_to_1([1.1, 1.2, 1.3, 1.49, 1.52]), {}), ["error"], []),
     ("diverged.above", lambda: (levels(*[1.51] * 20) - 0.51 * (np.arange(400) < 1), {}),

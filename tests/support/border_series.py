@@ -48,9 +48,9 @@ def early_and_late(inversions: int) -> Floats:
     return levels(*np.linspace(1.0, 0.995, 10), *late)
 
 
-def rising(*after: float) -> Floats:
-    """Down from 10 to 1, and on by these."""
-    return fallen_to_1(after, first=10.0)
+def rising(inversions: int) -> Floats:
+    """Down from 10 to 1, and on over eight blocks of which so many pairs are the wrong way round; nine with the lowest."""
+    return fallen_to_1([5.6 + 0.2 * n for n in with_inversions(inversions, 8)], first=10.0)
 
 
 def by_chance(inversions: int, of: int) -> float:
@@ -69,3 +69,7 @@ def by_chance(inversions: int, of: int) -> float:
 def most_in_order(p: float, of: int) -> int:
     """The most pairs the wrong way round that chance has with a probability below p."""
     return max(count for count in range(of * (of - 1) // 2) if by_chance(count, of) < p)
+
+
+RISEN = max(count for count in range(36) if by_chance(count, 9) <= 0.05)
+"""The most pairs of nine blocks that are the wrong way round where they rise for good."""

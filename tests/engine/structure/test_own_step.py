@@ -16,7 +16,7 @@ from inspector.capture import Writer, open_capture
 from inspector.diagnosis import Diagnosis, diagnose
 from inspector.engine.model.subject import Subject
 from inspector.records import Channel, Frame, Page, RunStart, RunStop, Scalar
-from tests.support.border_series import levels, rising
+from tests.support.border_series import RISEN, levels, rising
 from tests.support.training_series import Floats
 
 X = np.linspace(1, 2, 5)[:, None].astype(np.float32)
@@ -136,7 +136,7 @@ OK, LONG, SHORT = (1.0, 3.0), (1.0, 0.5), (1.0, 200.0)
      ([(1.0, math.nan)], None, "warning"), ([(1.0, math.inf)], None, ""), ([(math.nan, 1.0)], None, ""),
      ([LONG], RISES[:5], "warning"), ([OK, OK, LONG, LONG, LONG], RISES, "warning"), ([OK, LONG] * 2, RISES, ""),
      ([LONG], list(jump_down(0.981)), "warning"), ([LONG], list(jump_down(0.979)), "info"),
-     ([LONG], list(rising(5.5, 5.0, 6.0, 7.0)), "warning"), ([LONG], list(rising(5.5, 5.0, 7.0, 6.0)), "info")],
+     ([LONG], list(rising(RISEN)), "warning"), ([LONG], list(rising(RISEN + 1)), "info")],
 )  # fmt: skip
 def test_the_rule(tmp_path: Path, steps: list[tuple[float, float]], loss: list[float] | None, said: str) -> None:
     found = [
