@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -79,8 +79,13 @@ class Readings:
 
     group: ClassVar[str]
 
-    def __init__(self, run: Tested, frame: int) -> None:
+    def __init__(self, run: Tested, frame: int, limits: Mapping[str, float] | None = None) -> None:
         self.run, self.frame = run, frame
+        self.limits = limits or {}
+
+    def limit(self, name: str, usual: float) -> float:
+        """A limit as a project has it, else the usual one."""
+        return self.limits.get(name, usual)
 
     def channel(self, test: str) -> str:
         """The name of the channel of a test."""
