@@ -76,7 +76,10 @@ def _tell(found: list[Verdict], *, as_json: bool) -> None:
     for one in found:
         say(f"{MARKS[one.word]:>10}  {one.test}: {one.sentence}")
     faults = sum(one.word == "fault" for one in found)
-    say(f"{counted(faults, 'fault')} in {counted(len({one.test for one in found}), 'test')}." if found else "No test.")
+    tested = {one.test for one in found if one.word != "not tested"}
+    lacking = {one.test for one in found} - tested
+    more = f"; {len(lacking)} not tested" if lacking else ""
+    say(f"{counted(faults, 'fault')} in {counted(len(tested), 'test')}{more}." if found else "No test.")
 
 
 def _plain(one: Verdict) -> dict[str, Any]:

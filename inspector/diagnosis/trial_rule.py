@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, cast
 
 from inspector.analysis.before_training.trial import trials
 from inspector.analysis.before_training.verdicts import PLACE, Tested, Verdict
-from inspector.diagnosis.rule import Trust
+from inspector.diagnosis.rule import Run, Trust
 from inspector.diagnosis.verdict_rule import VerdictRule
 from inspector.records.run import Severity
 
@@ -28,4 +29,5 @@ class TrialRule(VerdictRule):
 
     def said(self, run: Tested, frame: int) -> list[Verdict]:
         """What the trial says."""
-        return trials(run, frame, self.test)
+        limits = {one.name: cast(Run, cast(Any, run)).limit(one.name) for one in self.limits}
+        return trials(run, frame, self.test, limits)

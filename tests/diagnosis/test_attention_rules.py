@@ -34,6 +34,7 @@ def dip(value: float, at: float) -> list[float]:
         (rows(1.0, 0.5), "uniform-attention", "head 0 of 2"),
         (rows(0.99, dip(0.995, 0.991)), "uniform-attention", "heads 0, 1 of 2"),
         (rows(dip(1.0, 0.985), 0.98), "uniform-attention", ""),
+        (rows(1.0, 1.0, queries=9), "uniform-attention", "heads 0, 1 of 2"),
         (rows(1.0, 1.0, queries=8), "uniform-attention", ""),  # seven queries with two keys
         (rows(1.0, queries=1), "uniform-attention", ""),
         (rows(NAN, NAN), "uniform-attention", ""),
@@ -42,6 +43,7 @@ def dip(value: float, at: float) -> list[float]:
         (rows(0.009, dip(0.0, 0.009)), "attention-collapse", "heads 0, 1 of 2"),
         (rows(0.011, dip(0.0, 0.02)), "attention-collapse", ""),
         (rows(NAN, NAN), "attention-collapse", ""),
+        (rows(0.0, queries=9), "attention-collapse", "head 0 of 1"),
         (rows(0.0, queries=8), "attention-collapse", ""),
     ],
 )
@@ -74,6 +76,7 @@ def alignment(query: str) -> Measured:
         (rows(0.96, 0.96, first=0.97), "step", []),
         (rows(0.96, 0.96), "answer step", []),
         (rows(1.0, 0.5, first=1.0), "answer step", ["uniform-attention"]),
+        (rows(0.96, queries=4, first=0.97), "answer step", ["no-alignment"]),
         (rows(0.96, queries=3, first=0.97), "answer step", []),
     ],
 )
@@ -86,7 +89,13 @@ def test_a_decoder_that_tells_no_source_token_from_another(
 
 @pytest.mark.parametrize(
     ("early", "late", "queries", "found"),
-    [(1.0, 0.29, 40, False), (0.0, 0.31, 40, True), (1.0, 0.31, 31, False), (1.0, NAN, 40, False)],
+    [
+        (1.0, 0.29, 40, False),
+        (0.0, 0.31, 40, True),
+        (1.0, 0.31, 32, True),
+        (1.0, 0.31, 31, False),
+        (1.0, NAN, 40, False),
+    ],
 )
 def test_a_sink_is_judged_over_the_later_queries(
     tmp_path: Path, early: float, late: float, queries: int, found: bool

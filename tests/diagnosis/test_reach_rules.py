@@ -17,6 +17,8 @@ NAN = float("nan")
     [
         (0.9e-3, 1.0, ["info"]),  # a small part, and no tiny gradient
         (0.9e-4, 0.1, ["warning"]),
+        (0.99e-4, 0.2, ["warning"]),
+        (1.01e-4, 0.2, ["info"]),  # as small a part, of a gradient that is no longer tiny
         (1.1e-4, 0.1, []),
         (0.0, 0.1, ["warning"]),
         (0.0, 0.0, []),
@@ -91,6 +93,8 @@ def test_a_gradient_that_vanishes_in_attention_is_information(
     [
         (0.5, 11.0, ["warning"]),  # 0.5¹⁰ < 10⁻³
         (0.5, 10.0, []),
+        (0.5011, 11.0, ["warning"]),  # 0.5012¹⁰ = 10⁻³
+        (0.5013, 11.0, []),
         (0.5, None, ["info"]),
         (0.5, NAN, ["info"]),
         (1.0, 50.0, []),

@@ -17,6 +17,7 @@ from inspector.cli.fault import Fault
 from inspector.diagnosis import RULES, Settings, SettingsError, diagnose, project_file, read_settings
 from inspector.diagnosis.settings import Mute
 from inspector.records import Axis, Channel, Labels, Page, RunStart, RunStop
+from tests.support.training_series import judged, ones
 
 
 def written(folder: Path, text: str) -> Path:
@@ -205,3 +206,15 @@ def test_a_pattern_of_places_covers_a_finding_about_several_where_all_match(
         found = diagnose(capture, capture.frames, settings)
     told, hidden = ({one.rule: one.places for one in some} for some in (found.findings, found.muted))
     assert (hidden if muted else told)["no-gradient"] == names and "no-gradient" not in (told if muted else hidden)
+
+
+@pytest.mark.parametrize(("pattern", "muted"), [("*.weight", False), ("[ab].*", True), ("a.weight", False)])
+def test_a_finding_that_names_its_worst_place_is_muted_by_what_covers_all(
+    tmp_path: Path, pattern: str, muted: bool
+) -> None:
+    """Gradients are far above Adam's estimate in a.weight, b.weight and b.bias."""
+    settings = Settings(muted=(Mute("stale-second-moment", pattern),))
+    found = judged(tmp_path / "a.inspect", tables={"parameters:adam/rms": ones(9.0, 8.0, 7.0)}, settings=settings)
+    (one,) = [one for one in (*found.findings, *found.muted) if one.rule == "stale-second-moment"]
+    assert one.place == "a.weight" and set(one.places) == {"a.weight", "b.weight", "b.bias"}
+    assert (one in found.muted) is muted

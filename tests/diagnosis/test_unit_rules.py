@@ -40,21 +40,25 @@ def about(table: Array, rows: tuple[str, ...], sequences: int, steps: int) -> Me
         (units(dead=5, sequences=8), "dead-units", ["warning"]),
         (units(dead=5, sequences=7), "dead-units", ["info"]),
         (units(dead=10), "dead-units", ["warning"]),
+        (units(dead=10, steps=20), "dead-units", ["warning"]),
         (units(dead=10, steps=19), "dead-units", []),
         (units(dead=10, steps=1), "dead-units", []),
         (units(constant=9), "constant-units", ["info"]),
         (units(constant=10), "constant-units", ["warning"]),
         (units(constant=9, dead=1), "constant-units", ["warning"]),
         (units(dead=10), "constant-units", []),
+        (units(constant=10, steps=20), "constant-units", ["warning"]),
         (units(constant=10, steps=19), "constant-units", []),
         (units(copies=1, of=11), "duplicate-units", []),
         (units(copies=1), "duplicate-units", ["info"]),
         (units(copies=8), "duplicate-units", ["info"]),
         (units(copies=9), "duplicate-units", ["warning"]),
         (units(copies=5, dead=4), "duplicate-units", ["warning"]),
+        (units(copies=3, of=4), "duplicate-units", ["warning"]),
         (units(copies=2, of=3), "duplicate-units", ["info"]),
         (units(copies=4, constant=5), "duplicate-units", ["warning"]),
         (units(copies=4, constant=6, of=11), "duplicate-units", ["info"]),  # most stand still, which is another cause
+        (units(copies=9, steps=20), "duplicate-units", ["warning"]),
         (units(copies=9, steps=19), "duplicate-units", []),
     ],
 )
@@ -96,6 +100,7 @@ def sides(left: float, right: float, steps: int = 60) -> Measured:
     [
         ("gate/output/saturation", sides(0.3, 0.61), [("saturated-gates", "info")]),
         ("gate/output/saturation", sides(0.3, 0.59), []),
+        ("gate/output/saturation", sides(0.3, 0.61, steps=20), [("saturated-gates", "info")]),
         ("gate/output/saturation", sides(0.3, 0.61, steps=19), []),
         ("gate/output/saturation", sides(0.09, 0.91), []),  # open, it passes the state as it is
         ("gate/output/saturation", sides(0.11, 0.89), [("saturated-gates", "info")]),
@@ -108,6 +113,8 @@ def sides(left: float, right: float, steps: int = 60) -> Measured:
         ("gate/replace/saturation", sides(1.0, 0.0), []),
         ("h/saturation", sides(0.3, 0.21), [("saturated-states", "info")]),
         ("h/saturation", sides(0.3, 0.19), []),
+        ("h/saturation", sides(0.3, 0.21, steps=20), [("saturated-states", "info")]),
+        ("h/saturation", sides(0.3, 0.21, steps=19), []),
         ("candidate/saturation", sides(0.5, 0.5), []),
     ],
 )
@@ -172,6 +179,7 @@ APART = Measured("memory", ("step", "unit"), KEPT.values, {"title": "long-term m
             ("gate/decay", 1.0),
             [],
         ),
+        ({"gate/forget": gate(0.5), "gate/input": gate(1e-9, steps=5)}, ("gate/forget", 1.0), ["warning"]),
         ({"gate/forget": gate(0.5), "gate/input": gate(1e-9, steps=4)}, ("gate/forget", 1.0), []),
         ({"gate/forget": gate(0.5), "gate/input": gate(1e-9, rows=30)}, ("gate/forget", 1.0), []),
     ],
@@ -189,6 +197,7 @@ def test_a_gate_that_lets_nothing_in(
     [
         ("gate/input", gate(0.5, change=0.0009), ["info"]),
         ("gate/input", gate(0.5, change=0.0011), []),
+        ("gate/input", gate(0.5, change=0, steps=20), ["info"]),
         ("gate/input", gate(0.5, change=0, steps=19), []),
         ("gate/input", gate(0.5, change=0, steps=1), []),
         ("gate/input", gate(0.5, change=0, rows=40), []),  # an unfinished run

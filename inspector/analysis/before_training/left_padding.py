@@ -15,7 +15,11 @@ def left_padding_verdict(read: Readings, values: Numbers) -> Iterator[Verdict]:
     name, number = read.channel("left_padding"), float(np.nanmax(values, initial=0.0))
     amount, masked = round(read.scalar("left_padding/steps", 0.0)), read.scalar("left_padding/masked") > 0
     given = f"The sequence was given with {counted(amount, 'step')} of padding on the left"
-    if number <= read.scalar("left_padding/rounding", 0.0):
+    rounding = read.scalar("left_padding/rounding", 0.0)
+    if unclear := [*read.unclear("left_padding", number, rounding)]:
+        yield from unclear
+        return
+    if number <= rounding:
         yield Verdict("left_padding", "holds", f"{given}, on which no output at a real step depends.", number, name)
         return
     step = int(np.nanargmax(values[0]))

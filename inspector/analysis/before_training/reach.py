@@ -23,21 +23,23 @@ inputs may tell the same: in a text, in sequences with a topic, or where one sym
 something, and the newest ones suffice."""
 
 
-def needed_lags(needed: Numbers) -> npt.NDArray[np.int64]:
+def needed_lags(needed: Numbers, least: float = SHARE) -> npt.NDArray[np.int64]:
     """The lags, rising, whose input tells something of the target beyond chance, of (statistic, lag)."""
-    return np.flatnonzero((needed[0] >= SHARE) & (needed[2] > 0))
+    return np.flatnonzero((needed[0] >= least) & (needed[2] > 0))
 
 
-def furthest_beyond(needed: Numbers, reached: float) -> tuple[int, float, bool] | None:
+def furthest_beyond(
+    needed: Numbers, reached: float, least: float = SHARE, times: float = STANDS_OUT
+) -> tuple[int, float, bool] | None:
     """(the lag beyond `reached` whose input tells most, the most that a nearer input tells, whether the former stands
     out, so that nearer ones do not tell the same); None where no such lag is needed."""
-    lags = needed_lags(needed)
+    lags = needed_lags(needed, least)
     far = lags[lags > reached]
     if not len(far):
         return None
     top = int(far[needed[0][far].argmax()])
     near = float(needed[0][1 : int(reached) + 1].max(initial=0.0))
-    return top, near, bool(needed[0][top] - 2 * needed[1][top] > STANDS_OUT * near)
+    return top, near, bool(needed[0][top] - 2 * needed[1][top] > times * near)
 
 
 def reach_verdict(read: Readings) -> Iterator[Verdict]:
@@ -47,16 +49,17 @@ def reach_verdict(read: Readings) -> Iterator[Verdict]:
         yield from read.refused("reach")
         return
     name = read.channel("reach")
-    lags = needed_lags(needed)
+    least, fewest = read.limit("share", SHARE), read.limit("sequences", FEWEST_SEQUENCES)
+    lags = needed_lags(needed, least)
     reached = read.scalar("reach/gradient_most")
     told = _reached(read)
     data = read.run.channel(name, read.frame).method
     if not len(lags):
-        unknown = f"No single input tells at least {share(SHARE)} of what is unknown of a target, beyond chance"
+        unknown = f"No single input tells at least {share(least)} of what is unknown of a target, beyond chance"
         said = f"{unknown} ({data}); {told}"
         yield Verdict("reach", "holds", f"{said}.", math.nan, name)
         return
-    beyond = furthest_beyond(needed, reached)
+    beyond = furthest_beyond(needed, reached, least, read.limit("times", STANDS_OUT))
     top = int(lags[-1]) if beyond is None else beyond[0]
     said = f"{depends(needed, top)} ({data}); {told}"
     if not math.isfinite(reached):
@@ -65,12 +68,12 @@ def reach_verdict(read: Readings) -> Iterator[Verdict]:
         yield Verdict("reach", "holds", f"{said}.", float(top), name)
     else:
         _, near, alone = beyond
-        few = not read.scalar("reach/sequences") >= FEWEST_SEQUENCES
+        few = not read.scalar("reach/sequences") >= fewest
         trained = read.scalar("reach/trained") > 0
         more = (
             f" Nearer inputs tell up to {share(near)}, and may tell the same." if not alone else
             " Weights were loaded, so this is no reach before training." if trained else
-            f" Fewer than {FEWEST_SEQUENCES} sequences do not show that it is needed: give more as `data`." if few else
+            f" Fewer than {fewest:g} sequences do not show that it is needed: give more as `data`." if few else
             " A training learns this slowly or not at all."
         )  # fmt: skip
         fault = alone and not trained and not few

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -59,8 +60,8 @@ whose rounding grows with its kernel, moves some 2e-4. Half precision has a larg
 def verdicts(run: Tested, frame: int = -1, only: str = "") -> list[Verdict]:
     """What every test that was made says, in a fixed order; "not tested" with the reason where one was refused.
 
-    only: "causal", "large", "batch", "padding", "left_padding", "order", "repeat" (with "random"), "cache", "query",
-        "tied", "labels" or "accumulation": that one alone.
+    only: "causal", "large", "batch", "padding", "left_padding", "order", "repeat" (with "random"), "finite", "cache",
+        "query", "tied", "labels" or "accumulation": that one alone.
     Raises CaptureError.
     """
     tests = _Tests(run, frame)
@@ -69,7 +70,7 @@ def verdicts(run: Tested, frame: int = -1, only: str = "") -> list[Verdict]:
         "batch": partial(tests.of, "batch", tests.batch), "padding": partial(tests.of, "padding", tests.padding),
         "left_padding": partial(tests.of, "left_padding", partial(left_padding_verdict, tests)),
         "order": partial(tests.of, "order", tests.order), "repeat": partial(tests.of, "repeat", tests.repeat),
-        "cache": partial(tests.of, "cache", tests.cache), "query": tests.query,
+        "finite": tests.finite, "cache": partial(tests.of, "cache", tests.cache), "query": tests.query,
         "tied": partial(tests.of, "tied", partial(tied_verdict, tests)),
         "labels": tests.labels,
         "accumulation": partial(tests.of, "accumulation", partial(accumulation_verdict, tests)),
@@ -93,6 +94,9 @@ class _Tests(Readings):
             return
         later = self._later(table)
         number = float(later.max(initial=0.0))
+        if unclear := [*self.unclear("causal", number, self._rounding("causal"))]:
+            yield from unclear
+            return
         if number <= self._rounding("causal"):
             tested = f"{int(np.isfinite(table).any(1).sum())} of {len(table)} inputs replaced, one by one"
             given = self._given()
@@ -147,11 +151,15 @@ class _Tests(Readings):
             return  # it depends on later inputs as it is
         factors = [word.removeprefix("factor ") for word in self.run.channel(name, self.frame).labels["value"]]
         over = [n for n, value in enumerate(values) if value > max(rounding, LEAST_LEAK)]
+        most = float(np.nanmax(values, initial=0.0))
+        if not over and most > LEAST_LEAK and (unclear := [*self.unclear("large", most, rounding)]):
+            yield from (replace(one, channel=name) for one in unclear)
+            return
         if not over:
             tested = [factor for factor, value in zip(factors, values, strict=True) if np.isfinite(value)]
             said = f"Nor with random weights {', '.join(tested)} times the usual size." if tested else ""
             said = said or "With random weights the outputs are not finite."
-            yield Verdict("large", "holds" if tested else "not tested", said, float(np.nanmax(values, initial=0)), name)
+            yield Verdict("large", "holds" if tested else "not tested", said, most, name)
             return
         said = (
             f"With random weights {factors[over[0]]} times the usual size, outputs depend on later inputs, by "
@@ -162,6 +170,9 @@ class _Tests(Readings):
 
     def batch(self, values: Numbers) -> Iterator[Verdict]:
         name, number = self.channel("batch"), float(np.nanmax(values, initial=0.0))
+        if unclear := [*self.unclear("batch", number, self._rounding("batch"))]:
+            yield from unclear
+            return
         if number <= self._rounding("batch"):
             said = "A sequence's outputs do not depend on the others of its batch."
             yield Verdict("batch", "holds", said, number, name)
@@ -181,6 +192,9 @@ class _Tests(Readings):
     def padding(self, values: Numbers) -> Iterator[Verdict]:
         name, number = self.channel("padding"), float(np.nanmax(values, initial=0.0))
         told = self.scalar("padding/told") > 0
+        if unclear := [*self.unclear("padding", number, self._rounding("padding"))]:
+            yield from unclear
+            return
         if number <= self._rounding("padding"):
             said = "A sequence's outputs do not depend on the padding behind it."
             yield Verdict("padding", "holds", said, number, name)
@@ -201,6 +215,9 @@ class _Tests(Readings):
         if number <= self._rounding("order") and self._begins_at_zero():
             yield Verdict("order", "not tested", BEGINS_AT_ZERO, number, name)
             return
+        if unclear := [*self.unclear("order", number, self._rounding("order"))]:
+            yield from unclear
+            return
         if number <= self._rounding("order"):
             said = "The order of the inputs is not seen: permuted inputs give the same outputs, permuted."
             yield Verdict("order", "fact", said, number, name)
@@ -218,6 +235,8 @@ class _Tests(Readings):
                 "carries a state from call to call."
             )
             yield Verdict("repeat", "fault", said, again, name)
+        elif unclear := [*self.unclear("repeat", again, rounding)]:
+            yield from unclear
         else:
             yield Verdict("repeat", "holds", "Called again on the same input, it gives the same.", again, name)
         if other > rounding:
@@ -228,8 +247,18 @@ class _Tests(Readings):
         yield from self.of("labels", partial(labels_verdict, self))
         yield from late_verdict(self)
 
+    def finite(self) -> Iterator[Verdict]:
+        """Nothing where no output is NaN: then nothing was looked for."""
+        nan = self.scalar("repeat/nan", 0.0)
+        if nan > 0:
+            said = f"{share(nan)} of the model's outputs are NaN."
+            yield Verdict("finite", "fault" if nan == 1 else "fact", said, nan)
+
     def cache(self, values: Numbers) -> Iterator[Verdict]:
         name, number = self.channel("cache"), float(np.nanmax(values, initial=0.0))
+        if unclear := [*self.unclear("cache", number, self._rounding("cache"))]:
+            yield from unclear
+            return
         if number <= self._rounding("cache"):
             said = "Steps given one at a time, with what the model hands on, give what one call gives."
             yield Verdict("cache", "holds", said, number, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -48,13 +48,14 @@ as being learned. Counter-examples: a task of which even probabilities are far f
 that is learned slowly, at a rate that is too small for the model."""
 
 
-def trials(run: Tested, frame: int = -1, only: str = "") -> list[Verdict]:
-    """What every trial that was made says; "not tested" with the reason where one was refused.
+def trials(run: Tested, frame: int = -1, only: str = "", limits: Mapping[str, float] | None = None) -> list[Verdict]:
+    """What every trial that was made says; "not tested" with the reason where one was refused. `limits`: by the names
+    that the rules on these trials give them, those that are not the usual ones.
 
     only: "initial loss", "first step", "learning rate", "one batch", "other lengths" or "reach": that one
     alone. Raises CaptureError.
     """
-    read = _Trials(run, frame)
+    read = _Trials(run, frame, limits)
     makers: dict[str, Callable[[], Iterator[Verdict]]] = {
         "initial loss": read.initial_loss, "first step": partial(read.of, "first step", read.first_step),
         "learning rate": read.learning_rate, "one batch": partial(read.of, "one batch", read.one_batch),
@@ -74,19 +75,20 @@ class _Trials(Readings):
             yield from self.refused("initial loss")
             return
         mean, even, name = float(values[0]), float(values[1]), self.channel("initial_loss")
+        high, known = self.limit("high", HIGH), self.limit("known", KNOWN)
         trained = self.scalar("initial_loss/trained") > 0
         said = f"The loss is {mean:.3g} nat; even probabilities over {round(math.exp(even))} classes have {even:.3g}"
         if trained:
             yield Verdict(
                 "initial loss", "holds", f"{said}; weights were loaded, so this is no first loss.", mean / even
             )
-        elif mean > HIGH * even:
+        elif mean > high * even:
             more = "the first outputs are confident and wrong: scale the last layer down, or look at the targets."
             yield Verdict("initial loss", "fault", f"{said}: {more}", mean / even, name)
-        elif mean < min(KNOWN, even / HIGH):
+        elif mean < min(known, even / high):
             more = "weights that are trained have that (load them as a checkpoint, and this is said); before training"
             yield Verdict("initial loss", "fact", f"{said}: {more} the targets reach the output.", mean / even, name)
-        elif mean < even / HIGH:
+        elif mean < even / high:
             more = "before training that is too little: the targets may be among the inputs."
             yield Verdict("initial loss", "fault", f"{said}: {more}", mean / even, name)
         else:
@@ -108,9 +110,11 @@ class _Trials(Readings):
             )
             yield Verdict("first step", "fault", said, 0.0, name, remedy=IN_LISTS)
         yield from self._idle(still, len(gradient))
-        rounded = [one for one, part in zip(names, lost, strict=False) if part > LOST]
+        most_lost = self.limit("lost", LOST)
+        rounded = [one for one, part in zip(names, lost, strict=False) if part > most_lost]
         if rounded:
-            said = f"Rounding takes more than half of the updates of {_named(rounded)}: one step of {channel.method}."
+            part = "half" if most_lost == LOST else share(most_lost)
+            said = f"Rounding takes more than {part} of the updates of {_named(rounded)}: one step of {channel.method}."
             yield Verdict("first step", "fault", said, float(np.nanmax(lost)), name)
         broken = [one for one, moved in zip(names, ratio, strict=False) if math.isinf(moved)]
         if broken:
@@ -181,11 +185,11 @@ class _Trials(Readings):
         count = counted(len(losses) - 1, "step")  # the first loss is that before any
         part = least / first if first > 0 else math.nan
         said = f"In {count} of Adam the loss of this one batch went from {first:.3g} to {least:.3g}"
-        if part <= LEARNED or first <= 0:
+        if part <= self.limit("learned", LEARNED) or first <= 0:
             yield Verdict("one batch", "holds", f"{said}.", part, name)
             return
         unit = self.run.channel(name, self.frame).unit or ""
-        if first * IN_NATS.get(unit, math.inf) <= KNOWN:
+        if first * IN_NATS.get(unit, math.inf) <= self.limit("known", KNOWN):
             yield Verdict(
                 "one batch", "holds", f"The loss of this one batch is {first:.3g} {unit} already.", part, name
             )

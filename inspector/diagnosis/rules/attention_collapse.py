@@ -48,6 +48,7 @@ class AttentionCollapse:
                     unless="the attention is hard by design, or the head reads a fixed position (the previous token)",
                     remedy="Where the loss rises or swings with it: a smaller learning rate with warm-up, normalised "
                     "queries and keys, or σReparam.",
+                    code="q, k = F.rms_norm(q, q.shape[-1:]), F.rms_norm(k, k.shape[-1:])",
                 )  # fmt: skip
 
 

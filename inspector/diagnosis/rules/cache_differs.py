@@ -18,6 +18,7 @@ RULES.register("cache-differs")(
             "Look at the positions of cached steps (they go on where the cache ends), the mask over the "
             "cache, and states that are not handed on to every layer."
         ),
+        code="positions = torch.arange(cached, cached + x.shape[1])",
         unless=(
             "the model uses what comes later in one call on purpose (both directions), and has no use for "
             "steps one at a time"

@@ -52,6 +52,7 @@ class ClippingAlways:
             evidence=(GRADIENT_NORM,), sure="exact for the recorded iterations",
             unless="the optimizer is Adam and the factor hardly changes",
             remedy="Set the threshold near the 90th percentile of the norm, or lower the learning rate.",
+            code="torch.nn.utils.clip_grad_norm_(model.parameters(), norms.quantile(0.9).item())",
         )  # fmt: skip
 
 

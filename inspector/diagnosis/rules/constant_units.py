@@ -46,6 +46,7 @@ class ConstantUnits:
                     unless="the sequence itself hardly changes, or other inputs move these units",
                     remedy="Check the scale of the input (mean 0 and spread 1, not 280 to 310) and of the weights, "
                     "saturation, and gates that never open.",
+                    code="x = (x - x.mean((0, 1))) / x.std((0, 1))",
                 )  # fmt: skip
 
 

@@ -36,7 +36,7 @@ class DeadActivations:
         names = list(shares)
         if names:
             yield Finding(
-                rule="dead-activations", severity="warning", place=names[0],
+                rule="dead-activations", severity="warning", place=names[0], places=tuple(names),
                 message=f"{percent(shares[names[0]])} of the outputs of {names[0]} are exactly 0"
                 + (f"; also {listed(names[1:])}" if len(names) > 1 else ""),
                 evidence=(ZERO,), sure="counted on the batches of the last recorded iterations",

@@ -67,6 +67,7 @@ class DepthGradient:
             unless="the layers do not follow one another, or their states differ in scale by design",
             remedy="Skip connections or a norm between the layers, fewer of them, an orthogonal initialisation."
             if small else "Clip the gradient, a norm between the layers, or a smaller initialisation.",
+            code="x = x + layer(x)" if small else "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)",
         )  # fmt: skip
 
 

@@ -14,6 +14,8 @@ from inspector.records import Finding
 UNLESS = "the data or the task changed there"
 SURROGATE = "it is that of a policy gradient, as one that begins at 0 and goes below it may be: its value says nothing"
 
+LOWER = "for group in optimizer.param_groups: group['lr'] *= 0.1"
+
 
 class Diverged:
     """Reads the training loss.
@@ -58,7 +60,7 @@ class Diverged:
             "began",
             evidence=(loss.channel,), iterations=(int(at),),
             sure=f"the first point against the medians of the last blocks; spread within a block {trend.spread:.2g}",
-            unless=UNLESS, remedy="Lower the learning rate, warm it up, or clip by norm, and begin again.",
+            unless=UNLESS, remedy="Lower the learning rate, warm it up, or clip by norm, and begin again.", code=LOWER,
         )  # fmt: skip
 
     def _finding(self, loss: Line, trend: Trend) -> Finding:
@@ -72,6 +74,7 @@ class Diverged:
             f"{trend.spread:.2g}",
             unless=SURROGATE if surrogate else UNLESS,
             remedy="Lower the learning rate, warm it up, clip by norm; go back to a checkpoint before the rise.",
+            code=LOWER,
         )  # fmt: skip
 
 

@@ -67,12 +67,13 @@ class EvaluationMode:
         names = [str(name) for name, kind in kinds.items() if str(kind).lower().startswith(MATTER)]
         if names:
             message = f"{counted(len(names), 'module')} in evaluation mode when watching began: {listed(names)}"
-            yield self._finding(message, place=names[0])
+            yield self._finding(message, place=names[0], places=tuple(names))
 
-    def _finding(self, message: str, place: str = "", **more: Any) -> Finding:
+    def _finding(self, message: str, place: str = "", places: tuple[str, ...] = (), **more: Any) -> Finding:
         exact = "exact for the recorded iterations" if more else "exact at that moment; later flags were not recorded"
         return Finding(
-            rule="evaluation-mode", severity="info" if place else "warning", place=place, message=message, sure=exact,
+            rule="evaluation-mode", severity="info" if place else "warning", place=place, places=places,
+            message=message, sure=exact,
             unless="they are frozen on purpose" if more
             else "train() is called between then and the first forward pass, or they are frozen on purpose",
             remedy="Call model.train() before each epoch, after every evaluation.", code="model.train()", **more,

@@ -55,8 +55,8 @@ class FrozenGates:
                 evidence=(channel.name,), sure="exact for the sequence that is shown, one alone",
                 unless="the gate is fixed on purpose, or the sequence does not change",
                 remedy="Look at its weights and bias (a bias of large size shuts or opens it for good), and at the "
-                "scale of "
-                "the input.",
+                "scale of the input.",
+                code="nn.init.zeros_(gate.bias)",
             )  # fmt: skip
 
 

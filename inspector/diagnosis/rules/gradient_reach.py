@@ -29,6 +29,15 @@ CHOSEN = (
     "Nothing is lost from step to step here: the weights of attention have saturated, and pass no gradient to keys "
     "that they leave out. Where training stands still, normalise queries and keys, or take a smaller learning rate."
 )
+SURE = "inputs were changed and the loss run anew, with an error by lag; the gradient is exact, of this sequence alone"
+NEARER = "the model has learned what these inputs tell already, or the loss of another sequence does not depend on them"
+CODES = {
+    ("vanished", False): "nn.init.orthogonal_(rnn.weight_hh_l0)",
+    ("vanished", True): "q, k = F.rms_norm(q, q.shape[-1:]), F.rms_norm(k, k.shape[-1:])",
+    ("exploded", False): "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)",
+    ("exploded", True): "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)",
+}
+"""By the verdict, and whether weights of attention have chosen."""
 
 
 class GradientReach:
@@ -68,13 +77,15 @@ class GradientReach:
         if cut is not None:
             yield Finding(
                 rule="gradient-reach", severity="warning", place="input", message=f"{verdict.sentence}; {cut.said}",
+                sure=SURE, unless=f"what is cut is meant to be, and {NEARER}",
                 evidence=(INFLUENCE, GRADIENT), remedy=gradient_cuts.REMEDY, code=gradient_cuts.CODE,
             )  # fmt: skip
             return
         yield Finding(
             rule="gradient-reach", severity="info" if chosen else "warning", place="input", message=verdict.sentence,
             evidence=(INFLUENCE, GRADIENT), remedy=CHOSEN if chosen else REMEDIES[verdict.word],
-            unless="attention has learned to leave these inputs out" if chosen else "",
+            sure=SURE, unless="attention has learned to leave these inputs out" if chosen else NEARER,
+            code=CODES[verdict.word, chosen],
         )  # fmt: skip
 
 

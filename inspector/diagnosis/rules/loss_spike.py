@@ -56,6 +56,7 @@ class LossSpike:
             sure="a comparison with the 50 points before", unless="another loss or other data began there",
             remedy="Open the spike: its batch, which parameter moved first. Lower the learning rate or β₂, clip by "
             "norm, leave out the batch.",
+            code="torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)",
         )  # fmt: skip
 
     def _lasts(self, run: Run, jump: Jump, loss: Line) -> bool:

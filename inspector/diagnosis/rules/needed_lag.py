@@ -1,6 +1,7 @@
 """Data that depend on inputs further back than the gradient of the untrained model reaches."""
 
-from inspector.diagnosis.rule import RULES
+from inspector.analysis.before_training.reach import FEWEST_SEQUENCES, SHARE, STANDS_OUT
+from inspector.diagnosis.rule import RULES, Limit
 from inspector.diagnosis.trial_rule import TrialRule
 
 RULES.register("needed-lag")(
@@ -12,6 +13,13 @@ RULES.register("needed-lag")(
         reference="Bengio, Simard & Frasconi 1994; Li 1990, J. Stat. Phys. 60:823 (mutual information by lag)",
         test="reach",
         sure="counted in the data against a null in which sequences are exchanged; the gradient is that of one run",
+        limits=(
+            Limit("share", SHARE, "Of what the newest input leaves unknown: from here on influence counts, too."),
+            Limit(
+                "times", STANDS_OUT, "Times what any input within reach tells; of less, nearer ones may tell the same."
+            ),
+            Limit("sequences", FEWEST_SEQUENCES, "Of fewer, what repeats in one by chance is taken for a need."),
+        ),
         remedy=(
             "Gates that stay open (a forget bias of 1 or more), an orthogonal recurrent matrix, skip connections "
             "through time, or attention carry a gradient that far."

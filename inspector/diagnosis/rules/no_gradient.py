@@ -63,7 +63,7 @@ class NoGradient:
                     f"recorded iterations: {listed(names)}{why}",
                     evidence=(NORMS,), sure="exact for the recorded iterations",
                     unless="the part is used only in batches that were not recorded, or is meant to stay as it is",
-                    remedy=remedy,
+                    remedy=remedy, code="print([name for name, one in model.named_parameters() if one.grad is None])",
                 )  # fmt: skip
 
 

@@ -57,6 +57,8 @@ class NonFinite:
             rule="nonfinite", severity="error", place=channel.place,
             message=f"{what}: {' and '.join(parts)} of {every:,} values{at}",
             evidence=(channel.name,), steps=(first,) if first >= 0 else (), remedy=REMEDY,
+            sure="exact: every value was looked at", code="torch.autograd.set_detect_anomaly(True)",
+            unless="they are meant to be so, and nothing later reads them (scores that are masked are not counted)",
         )  # fmt: skip
 
 

@@ -68,6 +68,7 @@ class NothingWritten:
                     evidence=(name,), sure="a bound that holds for this sequence, where the candidate is within ±1",
                     unless="the state began with what it has to keep, or a later layer multiplies it by large weights",
                     remedy="A bias of that gate near 0, smaller weights or a smaller learning rate.",
+                    code="nn.init.zeros_(input_gate.bias)",
                 )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """A copy of the model that cannot learn one batch by heart."""
 
-from inspector.diagnosis.rule import RULES
+from inspector.analysis.before_training.trial import KNOWN, LEARNED
+from inspector.diagnosis.rule import RULES, Limit
 from inspector.diagnosis.trial_rule import TrialRule
 
 RULES.register("one-batch")(
@@ -11,6 +12,15 @@ RULES.register("one-batch")(
         summary="Trained on one batch alone, the model does not learn it by heart.",
         reference="Karpathy 2019, A recipe for training neural networks: overfit one batch",
         test="one batch",
+        limits=(
+            Limit("learned", LEARNED, "Of the first loss; Karpathy has 0. Accuses a batch that is learned slowly."),
+            Limit(
+                "known",
+                KNOWN,
+                "p = 0.9 on average: a first loss up to here is of a batch that is known already.",
+                "nat",
+            ),
+        ),
         remedy=(
             "Look for inputs that do not reach the output, targets that are not what the input says, a "
             "detach, a loss over the wrong axis, and a learning rate that is far off (trial/learning_rate)."

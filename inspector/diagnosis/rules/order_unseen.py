@@ -18,6 +18,7 @@ RULES.register("order-unseen")(
             "recurrence nothing is carried on: look for a state that is made anew at each step, or a decay or gate "
             "that forgets at once."
         ),
+        code="x = embedding(ids) + position(torch.arange(ids.shape[1]))",
         unless="the task is one on sets",
     )
 )

@@ -56,6 +56,7 @@ class RepeatedBatch:
             unless="it is meant: the whole data set in one batch, or a test whether one batch can be learned",
             remedy="Look for a loader that is made anew in each iteration (next(iter(loader))), a generator with a "
             "fixed seed, or data loaded once before the loop.",
+            code="for batch in DataLoader(data, batch_size, shuffle=True): ...",
         )  # fmt: skip
 
 

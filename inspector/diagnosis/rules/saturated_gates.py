@@ -57,6 +57,7 @@ def _finding(table: UnitTable, left: float, right: float) -> Finding:
         evidence=(table.channel.name,), sure=table.sure,
         unless="it is meant to be so: a memory does not write (input near 0) most of the time",
         remedy="A smaller initialisation or learning rate, or a layer norm before the gates.",
+        code="rnn.reset_parameters()",
     )  # fmt: skip
 
 

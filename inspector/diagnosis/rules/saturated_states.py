@@ -51,6 +51,7 @@ class SaturatedStates:
                     unless="the layer keeps symbols at its bounds on purpose, as one that has learned an automaton",
                     remedy="A smaller initialisation of the recurrent and input weights, inputs of unit scale, a norm "
                     "before tanh, or a smaller learning rate.",
+                    code="rnn.reset_parameters()",
                 )  # fmt: skip
 
 

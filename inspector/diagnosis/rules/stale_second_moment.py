@@ -75,7 +75,7 @@ class StaleSecondMoment:
             else f"no jump of the loss {follows} several"
         )
         yield Finding(
-            rule="stale-second-moment", severity="warning" if jumped else "info", place=names[0],
+            rule="stale-second-moment", severity="warning" if jumped else "info", place=names[0], places=tuple(names),
             message=f"gradients are more than {run.limit('rms'):g} times Adam's estimate in {int(times[hit[0]])} of "
             f"{len(high)} recorded iterations; {after}"
             + (f"; also {listed(names[1:])}" if len(names) > 1 else ""),

@@ -17,6 +17,8 @@ RATIO = "parameters:update/ratio"
 
 RAISE = "Raise the learning rate of their group, or see why their gradient is so small."
 
+TIMES = "for group in optimizer.param_groups: group['lr'] *= {}"
+
 
 class StepSize:
     """Reads ‖Δw‖ / ‖w‖ of matrices, the real difference that a step makes, without the first recorded iterations.
@@ -67,6 +69,7 @@ class StepSize:
                     f"({middle[names[0]]:.2g}, median over iterations)",
                     evidence=(RATIO,), sure="the real difference before and after the step",
                     unless="the schedule ends here, or the loss falls all the same", remedy=remedy,
+                    code="" if word == "less" and dead else TIMES.format(10 if word == "less" else 0.1),
                 )  # fmt: skip
 
     def _first(self, run: Run, table: Table) -> Iterable[Finding]:
@@ -82,6 +85,7 @@ class StepSize:
             evidence=(RATIO,), iterations=(int(table.iterations[0]),),
             sure="the real difference before and after the step", unless="these weights began at 0",
             remedy="Lower the learning rate, by a factor of ten or more, or warm it up.",
+            code=TIMES.format(0.1),
         )  # fmt: skip
 
 

@@ -48,6 +48,7 @@ class UniformAttention:
                     remedy="After training: look at the scale of queries and keys, at position encodings, and "
                     "whether their weights get a gradient (queries and keys that both begin at 0 never do: draw them "
                     "at random).",
+                    code="nn.init.xavier_uniform_(query.weight); nn.init.xavier_uniform_(key.weight)",
                 )  # fmt: skip
 
 

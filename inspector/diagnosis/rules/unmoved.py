@@ -48,6 +48,7 @@ class Unmoved:
                 remedy="Look for a learning rate of 0 in their group, or one so small that steps are rounded away, an "
                 "optimizer that holds other tensors, a gradient that is too small for a step (inputs far too large, "
                 "saturated units).",
+                code="print([(group['lr'], len(group['params'])) for group in optimizer.param_groups])",
             )  # fmt: skip
 
     def _still(self, name: str, norms: Table, updates: Table, least: float) -> bool:

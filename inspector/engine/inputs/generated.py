@@ -36,6 +36,11 @@ class Generated:
 
     def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
         """A batch of `samples` sequences (different noise in each), 100 steps unless given otherwise."""
+        if subject.kind == "vectors" and subject.width is None:
+            raise InputError(
+                f"How many numbers a step of {subject.name} has is not known, so no signal can be made; "
+                "give its subject a `width`, or give a sequence."
+            )
         if subject.kind != "vectors" or subject.width is None:
             raise InputError(f"{subject.name} reads {what_it_reads(subject)}; generated signals are for vectors.")
         if spec.value not in KINDS:

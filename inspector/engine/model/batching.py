@@ -143,8 +143,9 @@ def check_vectors(subject: Subject, values: Tensor, *, allow_nonfinite: bool = F
     if values.dim() == 1 and subject.width == 1:
         values = values[:, None]
     if values.dim() != 2:
+        wide = "numbers of a step" if subject.width is None else subject.width
         raise InputError(
-            f"{subject.name} reads (steps, {subject.width}) numbers; given was an array of shape {tuple(values.shape)}."
+            f"{subject.name} reads an array (steps, {wide}); given was an array of shape {tuple(values.shape)}."
         )
     check_length(values.shape[0])
     if subject.width is not None and values.shape[1] != subject.width and not subject.guessed:
@@ -194,6 +195,8 @@ def check_array(subject: Subject, values: Tensor, *, allow_nonfinite: bool = Fal
 def what_it_reads(subject: Subject) -> str:
     """The kind of input, as a short text."""
     known = {"tokens": "tokens", "image": "an image", "mask": "a mask", "state": "a state", "other": "an array"}
+    if subject.width is None:
+        return known.get(str(subject.kind), "vectors, of how many numbers is not known")
     return known.get(str(subject.kind), f"vectors of {counted(subject.width, 'number')}")
 
 

@@ -16,6 +16,8 @@ from inspector.capture import Writer, open_capture
 from inspector.diagnosis import Diagnosis, diagnose
 from inspector.engine.model.subject import Subject
 from inspector.records import Channel, Frame, Page, RunStart, RunStop, Scalar
+from tests.support.border_series import RISEN, levels, rising
+from tests.support.training_series import Floats
 
 X = np.linspace(1, 2, 5)[:, None].astype(np.float32)
 A = float((X**2).mean())
@@ -46,7 +48,9 @@ def numbers(model: nn.Module, optimizer: object) -> tuple[dict[str, float], list
         return values, reasons, [f"{one.id} {one.severity}" for one in diagnose(capture, capture.frames).findings]
 
 
-@pytest.mark.parametrize(("share", "said"), [(0.9, []), (1.2, ["IN207 warning"]), (0.008, ["IN207 info"]), (0.02, [])])
+@pytest.mark.parametrize(
+    ("share", "said"), [(0.9, []), (1.2, ["IN207 warning"]), (0.0095, ["IN207 info"]), (0.0105, [])]
+)
 def test_the_critical_rate_of_a_parabola_on_both_sides(share: float, said: list[str]) -> None:
     model = Line()
     values, _, found = numbers(model, torch.optim.SGD(model.parameters(), share * 2 / A))
@@ -115,6 +119,13 @@ def judged(
 
 
 FALLS, RISES = list(np.linspace(2, 0.1, 200)), [2.0, *np.linspace(40, 60, 199)]
+
+
+def jump_down(to: float) -> Floats:
+    """A loss that begins at 1, and ends a little below."""
+    return levels(*[1.0] * 10, *[to] * 10)
+
+
 OK, LONG, SHORT = (1.0, 3.0), (1.0, 0.5), (1.0, 200.0)
 
 
@@ -123,7 +134,9 @@ OK, LONG, SHORT = (1.0, 3.0), (1.0, 0.5), (1.0, 200.0)
     [([LONG], None, "warning"), ([OK], None, ""), ([OK, LONG, LONG], RISES, "warning"), ([OK, LONG, LONG], FALLS, "info"),
      ([OK, LONG], RISES, ""), ([LONG, OK, OK], RISES, "warning"), ([SHORT] * 3, FALLS, "info"), ([SHORT, OK], FALLS, ""),
      ([(1.0, math.nan)], None, "warning"), ([(1.0, math.inf)], None, ""), ([(math.nan, 1.0)], None, ""),
-     ([LONG], RISES[:5], "warning")],
+     ([LONG], RISES[:5], "warning"), ([OK, OK, LONG, LONG, LONG], RISES, "warning"), ([OK, LONG] * 2, RISES, ""),
+     ([LONG], list(jump_down(0.981)), "warning"), ([LONG], list(jump_down(0.979)), "info"),
+     ([LONG], list(rising(RISEN)), "warning"), ([LONG], list(rising(RISEN + 1)), "info")],
 )  # fmt: skip
 def test_the_rule(tmp_path: Path, steps: list[tuple[float, float]], loss: list[float] | None, said: str) -> None:
     found = [

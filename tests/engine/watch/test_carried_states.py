@@ -126,12 +126,14 @@ def judged(
 
 
 STAYS, FALLS = [2.0] * 80, list(np.linspace(2, 0.1, 80))
+HALVED = [2.0] * 40 + [0.99] * 40, [2.0] * 40 + [1.01] * 40
 
 
 @pytest.mark.parametrize(
     ("steps", "shares", "loss", "said"),
     [
         (8, {8: 0.9}, STAYS, "warning"), (9, {8: 0.9}, STAYS, ""),  # the last step of a piece reads 8 back
+        (8, {8: 0.9}, HALVED[0], "info"), (8, {8: 0.9}, HALVED[1], "warning"),
         (8, {8: 0.9}, FALLS, "info"), (8, {8: 0.9}, STAYS[:1], "warning"), (8, {8: 0.9}, [math.nan] * 80, "warning"),
         (8, {8: 0.9, 3: 0.5}, STAYS, ""), (8, {8: 0.9, 3: 0.4}, STAYS, "warning"),  # a nearer one may tell the same
         (8, {}, STAYS, ""), (8, {8: math.nan}, STAYS, ""), (math.nan, {8: 0.9}, STAYS, ""),

@@ -27,6 +27,8 @@ ROUNDING = 32.0
 """So many units of rounding of the largest output are no change: a convolution by Fourier transforms, which sums over
 all positions, moves outputs by a few. A leak that is smaller than that is not seen."""
 
+NOTHING_FINITE = "No output of the model is finite, so outputs cannot be compared."
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -118,7 +120,7 @@ class Calls:
         """The answer, which a second call gave again. Raises Unsupported where it did not."""
         first, second = self.answer(batch, steps), self.answer(batch, steps)
         if not bool(first.values.isfinite().any()):
-            raise Unsupported("No output of the model is finite, so outputs cannot be compared.")
+            raise Unsupported(NOTHING_FINITE)
         if first.values.shape != second.values.shape or bool((first.change(second) > first.rounding).any()):
             raise Unsupported(
                 "Called twice on the same input with the same random state, the model gives different outputs, so "

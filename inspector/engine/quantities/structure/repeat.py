@@ -8,7 +8,7 @@ from contextlib import suppress
 import torch
 from torch import Tensor
 
-from inspector.engine.analyses.structure.calls import Answer, Calls
+from inspector.engine.analyses.structure.calls import NOTHING_FINITE, Answer, Calls
 from inspector.engine.analyses.structure.changes import MOST_POSITIONS, Replacing, alone
 from inspector.engine.analyses.structure.findings import PLACE, Found, write
 from inspector.engine.errors import NotApplicable, Unsupported
@@ -36,11 +36,14 @@ def repeat(trace: Trace, emit: Emitter) -> None:
     first call with another one (dropout, sampling).
 
     Another input is given between the two: a state that forgets is, after the same input, the same that the first call
-    found when the run had ended."""
+    found when the run had ended. `structure/repeat/nan`: the share of outputs of the first call that are NaN."""
     try:
         calls, one = Calls(trace), alone(trace.batch)
         with calls.ready():
             first = calls.laid_out(calls.once(one), one)
+            emit.scalar("structure/repeat/nan", float(first.values.isnan().double().mean()))
+            if not bool(first.values.isfinite().any()):
+                raise Unsupported(NOTHING_FINITE)
             with suppress(Unsupported):  # it cannot be called on another input
                 calls.once(_another(trace, one))
             torch.manual_seed(trace.seed)
