@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 import pytest
+from PySide6.QtGui import QImage, QPainter
 
 from inspector.capture import Capture, Writer, open_capture
 from inspector.capture.layout import SUFFIX
 from inspector.gui.state.step_range import StepRange, room_for
-from inspector.gui.widgets import source
+from inspector.gui.widgets import growing_image, source
 from inspector.gui.widgets.growing_image import cell_width
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.quantise import Levels, levels_of
@@ -232,3 +233,46 @@ def test_the_axis_of_a_growing_run_stays_until_there_is_no_room(qtbot: Any) -> N
     steps.set(10, 20)
     steps.set_length(20_100, growing=True)
     assert steps.bounds == (10, 20), "a part stays in view"
+
+
+def test_a_long_map_is_drawn_a_part_at_a_time_and_then_looks_the_same(
+    live: tuple[Writer, Capture], qtbot: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capture = add(live, 0, numbers(9000))
+    whole = Screen()
+    expected = whole.show(capture)
+    assert whole.row.map._growing.whole
+    monkeypatch.setattr(growing_image, "SLICE_SECONDS", -1.0)  # the first part alone has time
+    screen = Screen()
+    reached = []
+    screen.show(capture)
+    for _ in range(4):
+        reached.append(screen.row.map._growing.stop)
+        screen.view.grab()
+    assert reached == sorted(reached) and reached[0] < reached[1] < reached[-1] == 9000
+    assert np.array_equal(screen.show(capture), expected)
+
+
+def test_a_picture_in_a_file_has_all_parts(live: tuple[Writer, Capture], monkeypatch: pytest.MonkeyPatch) -> None:
+    capture = add(live, 0, numbers(9000))
+    monkeypatch.setattr(growing_image, "SLICE_SECONDS", -1.0)
+    screen = Screen()
+    screen.show(capture)
+    assert not screen.row.map._growing.whole
+    image = QImage(400, 300, QImage.Format.Format_ARGB32)
+    painter = QPainter(image)
+    screen.view.scene().render(painter)
+    painter.end()
+    assert screen.row.map._growing.whole
+
+
+def test_a_shown_map_goes_on_by_itself(
+    live: tuple[Writer, Capture], qtbot: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capture = add(live, 0, numbers(20_000))
+    monkeypatch.setattr(growing_image, "SLICE_SECONDS", -1.0)
+    screen = Screen()
+    qtbot.addWidget(screen.view)
+    screen.view.show()
+    screen.show(capture)
+    qtbot.waitUntil(lambda: screen.row.map._growing.whole)
