@@ -113,7 +113,7 @@ class Panel(PanelInWords, SameInAll):
     def _make_pages(self) -> None:
         """The empty page, the figure, the error page and the summaries over training, below the controls."""
         self._empty = EmptyPage(self.hint)
-        self._empty.asked.connect(lambda: self.wanted.emit(self.remaining.offered or self.extra))
+        self._empty.asked.connect(lambda: self.wanted.emit(self.remaining.offered or self.extra or self.shows))
         self.over = OverTraining(self, self._broken)
         self.over.changed.connect(self.redraw)
         self.over.framed.connect(lambda frame: self.looking.move(frame=frame))
