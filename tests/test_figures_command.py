@@ -168,6 +168,40 @@ def test_an_animation_has_a_picture_for_each_place(
         assert len(pictures) == count
 
 
+def test_an_mp4_has_the_pictures_of_an_animation(training: Path, tmp_path: Path) -> None:
+    image, av = pytest.importorskip("PIL.Image"), pytest.importorskip("av")
+    for name in ("a.mp4", "a.apng"):
+        code, said = run(
+            training, "--panel", "states", "--animate", "training", "--rate", 5, "--size", "402x262", "--dpi", 72,
+            "--to", tmp_path / name,
+        )  # fmt: skip
+        assert code == 0, said
+    with av.open(tmp_path / "a.mp4") as film, image.open(tmp_path / "a.apng") as expected:
+        stream = film.streams.video[0]
+        shown = [frame.to_ndarray(format="rgb24") for frame in film.decode(stream)]
+        assert stream.codec_context.name == "h264" and stream.average_rate == 5
+        assert len(shown) == expected.n_frames == 3
+        wanted = []
+        for number in range(3):
+            expected.seek(number)
+            wanted.append(np.asarray(expected.convert("RGB")).astype(np.int64))
+        for number, picture in enumerate(shown):
+            assert picture.shape[0] % 2 == picture.shape[1] % 2 == 0
+            there = picture[: wanted[0].shape[0], : wanted[0].shape[1]].astype(np.int64)
+            apart = [float(np.abs(there - one).mean()) for one in wanted]
+            assert apart[number] < 3 and apart[number] < 0.7 * min(apart[:number] + apart[number + 1 :]), apart
+
+
+def test_an_mp4_without_its_library_is_refused_in_a_sentence(
+    training: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("PIL")
+    monkeypatch.setitem(sys.modules, "av", None)
+    code, said = run(training, "--panel", "states", "--animate", "steps", "--to", tmp_path / "a.mp4")
+    assert code == 2 and said.strip().endswith("pip install 'sequence-inspector[video]'.")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -181,7 +215,7 @@ def test_an_animation_has_a_picture_for_each_place(
         (["--channel", STATE, "--all-frames"], "of figures"),
         (["--panels", "states,nope"], "There is no panel 'nope'"),
         (["--all-panels", "--animate", "steps"], "one panel"),
-        (["--panel", "jacobians", "--animate", "steps", "--to", "a.mp4"], "there are .gif, .apng, .webp"),
+        (["--panel", "jacobians", "--animate", "steps", "--to", "a.avi"], "there are .gif, .apng, .webp, .mp4"),
         (["--panel", "states", "--animate", "steps", "--rate", "0", "--to", "a.gif"], "pictures a second"),
         (["--panel", "states", "--animate", "steps", "--steps", "3:4", "--to", "a.gif"], "needs two steps"),
         (["--panels", "states", "--frame", "7"], "There is no frame 7"),

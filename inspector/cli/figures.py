@@ -32,7 +32,7 @@ OPTIONS = (
     click.option("--numbers", type=click.Choice(["csv", "json", "npz"]), default=None,
                  help="Write what a figure shows beside it, as numbers."),
     click.option("--animate", type=click.Choice(["steps", "training"]), default=None,
-                 help="With --panel: in motion; .gif .apng .webp"),
+                 help="With --panel: in motion; .gif .apng .webp .mp4"),
     click.option("--rate", type=float, default=10.0, help="With --animate: pictures a second."),
     click.option("--every", type=int, default=1, metavar="N", help="With --animate: each N-th step or frame."),
     click.option("--progress", is_flag=True, hidden=True, help="Progress as lines of JSON, for the window."),
