@@ -19,9 +19,10 @@ from click.testing import CliRunner
 import inspector
 from inspector.capture import CaptureError, Writer, open_capture
 from inspector.cli.command import cli
+from inspector.gui.export.headless import drawing
 from inspector.gui.export.look import Look, size_of
 from inspector.gui.export.number_files import axes_of
-from inspector.records import Channel, Frame, Page, RunStart, RunStop
+from inspector.records import Channel, Frame, Page, RunStart, RunStop, ViewAt
 
 STEPS, UNITS, FRAMES = 12, 3, 3
 NORM, STATE = "rnn.l0:jacobian/spectral_norm", "rnn.l0:h"
@@ -259,3 +260,41 @@ def test_without_qt_a_notebook_gets_one_sentence(training: Path) -> None:
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert "drawn by Qt, which cannot be loaded" in told.stdout and told.stdout.count("\n") == 1
+
+
+GATED = "rnn.l0"
+
+
+@pytest.fixture(scope="module")
+def gated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four gates of 8 units over 40 steps."""
+    path = tmp_path_factory.mktemp("gated") / "g.inspect"
+    with Writer(path, RunStart(run="r", title="gates")) as writer:
+        writer.write(Frame(index=0))
+        for gate in ("i", "f", "g", "o"):
+            name = f"{GATED}:gate/{gate}"
+            writer.write(Channel(name=name, kind="gate", dims=("step", "unit"), shape=(40, 8), title=f"gate {gate}"))
+            writer.write(Page(name, 0, (0, 0), np.random.default_rng(0).random((40, 8)).astype(np.float32)))
+        writer.write(RunStop(status="done"))
+    return path
+
+
+@pytest.mark.parametrize("font", ["7", None])
+def test_a_column_of_a_paper_has_every_map_and_says_what_has_no_room(
+    gated: Path, tmp_path: Path, font: str | None
+) -> None:
+    words = [] if font is None else ["--font-size", font]
+    code, said = run(gated, "--panel", "gates", "--size", "85x60mm", *words, "--to", tmp_path / "g.png")
+    assert code == 0 and "the saturation of units had no room" in said
+    assert size_in_png(tmp_path / "g.png") == (642, 454)
+    code, said = run(gated, "--panel", "gates", "--size", "900x600", "--to", tmp_path / "w.png")
+    assert code == 0 and "no room" not in said and size_in_png(tmp_path / "w.png") == (1800, 1200)
+
+
+def test_every_map_of_a_small_figure_has_height(gated: Path) -> None:
+    with drawing(gated, ViewAt(panel="gates"), Look(size=size_of("85x60mm"))) as (_, panel):
+        rows: Any = panel
+        heights = [row.plot.vb.height() for row in rows.rows]
+        assert len(heights) == 4 and min(heights) > 15
+        bottoms = [row.plot.sceneBoundingRect().bottom() for row in rows.rows]
+        assert bottoms == sorted(bottoms) and bottoms[-1] <= panel.figure.sceneRect().bottom() + 1

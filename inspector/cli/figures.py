@@ -135,7 +135,8 @@ def _many(path: str, at: ViewAt, to: str, asked: Figures, told: _Lines, *, damag
         written += one.path is not None
         problems += [one.why] if one.why else []
         if one.path is not None and not asked.progress:
-            say(str(one.path) + (f", without what is damaged: {one.lost}" if one.lost else ""), err=True)
+            said = f", without what is damaged: {one.lost}" if one.lost else ""
+            say(str(one.path) + said + (f"; {one.left_out}" if one.left_out else ""), err=True)
     if problems:
         more = f" ({len(problems) - 1} more like it.)" if len(problems) > 1 else ""
         raise Fault(f"{counted(written, 'figure', ',')} in {to}; {problems[0]}{more}", 1)

@@ -1,4 +1,4 @@
-"""A panel in motion, over the steps of the input or over a training, as GIF, APNG or WebP (by Pillow) or MP4 (by PyAV)."""
+"""A panel in motion, over steps of the input or over a training, as GIF, APNG, WebP (by Pillow) or MP4 (by PyAV)."""
 
 from __future__ import annotations
 
