@@ -14,6 +14,8 @@ from PySide6.QtGui import QImage, QPainter
 
 from inspector.capture import Capture, Writer, open_capture
 from inspector.capture.layout import SUFFIX
+from inspector.gui.panel.registry import PANELS
+from inspector.gui.state.cursor import Cursor
 from inspector.gui.state.step_range import StepRange, room_for
 from inspector.gui.widgets import growing_image, source
 from inspector.gui.widgets.growing_image import cell_width
@@ -21,7 +23,7 @@ from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.quantise import Levels, levels_of
 from inspector.gui.widgets.source import changes_of, glance, overview_of, steady
 from inspector.gui.widgets.theme import DARK, LIGHT, Theme
-from inspector.records import Channel, Page, RunStart
+from inspector.records import Channel, Page, RunStart, RunStop
 
 NAME = "a:h"
 FIXED = Levels(-2.0, 2.0, "diverging")
@@ -209,7 +211,7 @@ def test_limits_of_a_growing_channel_are_those_of_all_of_it_within_their_steps(
         levels, nan, infinite = glance(capture, capture.channels[NAME], 0)
         assert (nan, infinite) == (start >= 1400, start >= 1650), "the legend has what is drawn"
         assert levels.clipped <= source.MOST_BEYOND
-        exact = plain(capture, capture.channels[NAME], 0, steady_limits=True)[0]
+        exact = plain(capture, capture.channels[NAME], 0)[0]
         assert levels.high == pytest.approx(exact.high, rel=0.3)
     rooms = len({room_for(n) for n in range(50, 3001, 50)})
     assert len(whole) < rooms + 20, f"{len(whole)} of 60 looks were at all of it: {whole}"
@@ -276,3 +278,32 @@ def test_a_shown_map_goes_on_by_itself(
     screen.view.show()
     screen.show(capture)
     qtbot.waitUntil(lambda: screen.row.map._growing.whole)
+
+
+def test_a_run_has_the_same_colours_whenever_it_is_drawn(live: tuple[Writer, Capture], qtbot: Any) -> None:
+    writer, capture = live
+    random = np.random.default_rng(4)
+    cursor, steps = Cursor(), StepRange()
+    panel: Any = PANELS["states"](cursor, steps, LIGHT)
+    qtbot.addWidget(panel)
+    steps.set_lengths({"step": 6000})
+    add(live, 0, (3 * random.uniform(-1, 1, size=(1000, UNITS))).astype(np.float32))
+    panel.set_capture(capture)
+    for start in range(1000, 1300, 50):  # they become smaller: what was drawn meanwhile keeps wider limits
+        add(live, start, (0.1 * random.uniform(-1, 1, size=(50, UNITS))).astype(np.float32))
+        panel.refresh(frozenset({NAME}))
+    while_it_ran = panel.row.bar.levels
+    writer.write(RunStop("done"))
+    writer.flush()
+    capture.refresh()
+    panel.refresh(frozenset())
+    ended = panel.row.bar.levels
+    panel.redraw()
+    assert panel.row.bar.levels == ended != while_it_ran
+    other: Any = PANELS["states"](cursor, steps, LIGHT)
+    qtbot.addWidget(other)
+    with open_capture(capture.path) as again:
+        other.set_capture(again)
+        assert (other.row.bar.levels.low, other.row.bar.levels.high) == (ended.low, ended.high)
+        other.set_capture(None)
+    panel.set_capture(None)
