@@ -163,3 +163,13 @@ def test_ends_stay_apart_and_on_the_axis() -> None:
     assert (both.low, both.high) == (6.0, 10.0)
     centred = Span(-2.0, 2.0, -5.0, 4.0, centred=True).moved(LOW, -1.0)
     assert (centred.low, centred.high) == (-3.0, 3.0)
+
+
+def test_a_panel_without_a_colour_bar_leaves_the_key_alone(tmp_path: Path) -> None:
+    with open_capture(written(tmp_path / "b.inspect", "log")) as capture:
+        stage = Stage(capture, (800, 500))
+        for key in ("openers", "preflight", "gradients"):
+            empty: Any = stage.panel(key)
+            QTest.keyClick(empty, Qt.Key.Key_C)
+            assert empty.held_bar is None and empty.state == "empty"
+        stage.close()

@@ -25,10 +25,13 @@ class MoreKeys(Holding):
 
     steps: AxisRange
     scene: Any
+    state: Any
     held_bar: ColourBar | None = None
 
-    def bars(self) -> list[ColourBar]:
+    def colour_bars(self) -> list[ColourBar]:
         """The colour bars that can be seen, from the top."""
+        if self.state != "figure":
+            return []
         found = [item for item in self.scene.items() if isinstance(item, ColourBar) and item.isVisible()]
         return sorted(found, key=lambda bar: (bar.scenePos().y(), bar.scenePos().x()))
 
@@ -53,10 +56,10 @@ class MoreKeys(Holding):
     def _of_bar(self, key: Qt.Key, shift: bool) -> bool:
         bar = self.held_bar
         if key == Qt.Key.Key_C:
-            bars = self.bars()
+            bars = self.colour_bars()
             at = bars.index(bar) + 1 if bar in bars else 0
             self.take_bar(bars[at] if at < len(bars) else None)
-        elif bar is None or bar not in self.bars():
+        elif bar is None or bar not in self.colour_bars():
             return False
         elif key in UP_AND_DOWN:
             bar.move_end(LOW if shift else HIGH, UP_AND_DOWN[key])

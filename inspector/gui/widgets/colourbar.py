@@ -55,6 +55,7 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         self._apply = QTimer(self, interval=APPLY_MS, singleShot=True)
         self._apply.timeout.connect(self._choose)
         self.setToolTip(TIP_TEXT)
+        self.setCursor(Qt.CursorShape.SizeVerCursor)
         self.setFixedWidth(WIDTH)
         self.setMinimumHeight(40)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
