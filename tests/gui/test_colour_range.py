@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from opened import opened
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
@@ -15,17 +17,18 @@ from PySide6.QtTest import QTest
 from inspector.capture import Writer, open_capture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panel.colours import colours_of
-from inspector.gui.widgets.colour_choice import AS_USUAL, DRAWN, OWN
+from inspector.gui.widgets.colour_choice import AS_USUAL, DRAWN, OWN, ColourChoice
 from inspector.gui.widgets.colour_span import BINS, BOTH, HIGH, LOW, Span, counted
 from inspector.gui.widgets.described import describe_widgets
 from inspector.gui.widgets.quantise import Levels
-from inspector.records import Channel, Frame, Page, RunStart, RunStop
+from inspector.gui.window.panel_asks import COLOURS
+from inspector.records import Channel, Frame, Page, Place, RunStart, RunStop
 
 VALUES = np.random.default_rng(0).exponential(1.0, (300, 7)).astype(np.float32)
 
 
-def written(path: Path, scale: str) -> Path:
-    with Writer(path, RunStart(run="r", title="t")) as writer:
+def written(path: Path, scale: str, model: str = "Net") -> Path:
+    with Writer(path, RunStart(run=path.stem, title="t", places=(Place(name="", module=model),))) as writer:
         writer.write(Frame(index=0))
         writer.write(Channel(name="l:h", kind="state", dims=("step", "unit"), shape=VALUES.shape, scale=scale))
         writer.write(Page("l:h", 0, (0, 0), VALUES))
@@ -173,3 +176,19 @@ def test_a_panel_without_a_colour_bar_leaves_the_key_alone(tmp_path: Path) -> No
             QTest.keyClick(empty, Qt.Key.Key_C)
             assert empty.held_bar is None and empty.state == "empty"
         stage.close()
+
+
+def test_a_range_in_numbers_stays_with_its_model_and_is_not_remembered(tmp_path: Path, qtbot: Any) -> None:
+    one, again, other = (
+        str(written(tmp_path / f"{name}.inspect", "sequential", model))
+        for name, model in (("a", "Net"), ("b", "Net"), ("c", "Other"))
+    )
+    with opened(qtbot, background=False) as window:
+        window.open_capture(one)
+        store = colours_of(window.looking)
+        store.choose("states", "sequential", ColourChoice("inferno", OWN, 0.5, 2.0))
+        assert json.loads(window.settings.text(COLOURS)) == {"states": {"sequential": {"colours": "inferno"}}}
+        window.open_capture(again)
+        assert store.of("states", "sequential").span == OWN, "the same model, another checkpoint or input"
+        window.open_capture(other)
+        assert store.of("states", "sequential") == ColourChoice("inferno")
