@@ -19,9 +19,10 @@ from click.testing import CliRunner
 import inspector
 from inspector.capture import CaptureError, Writer, open_capture
 from inspector.cli.command import cli
+from inspector.gui.export.headless import drawing
 from inspector.gui.export.look import Look, size_of
 from inspector.gui.export.number_files import axes_of
-from inspector.records import Channel, Frame, Page, RunStart, RunStop
+from inspector.records import Channel, Frame, Page, RunStart, RunStop, ViewAt
 
 STEPS, UNITS, FRAMES = 12, 3, 3
 NORM, STATE = "rnn.l0:jacobian/spectral_norm", "rnn.l0:h"
@@ -168,6 +169,40 @@ def test_an_animation_has_a_picture_for_each_place(
         assert len(pictures) == count
 
 
+def test_an_mp4_has_the_pictures_of_an_animation(training: Path, tmp_path: Path) -> None:
+    image, av = pytest.importorskip("PIL.Image"), pytest.importorskip("av")
+    for name in ("a.mp4", "a.apng"):
+        code, said = run(
+            training, "--panel", "states", "--animate", "training", "--rate", 5, "--size", "402x262", "--dpi", 72,
+            "--to", tmp_path / name,
+        )  # fmt: skip
+        assert code == 0, said
+    with av.open(tmp_path / "a.mp4") as film, image.open(tmp_path / "a.apng") as expected:
+        stream = film.streams.video[0]
+        shown = [frame.to_ndarray(format="rgb24") for frame in film.decode(stream)]
+        assert stream.codec_context.name == "h264" and stream.average_rate == 5
+        assert len(shown) == expected.n_frames == 3
+        wanted = []
+        for number in range(3):
+            expected.seek(number)
+            wanted.append(np.asarray(expected.convert("RGB")).astype(np.int64))
+        for number, picture in enumerate(shown):
+            assert picture.shape[0] % 2 == picture.shape[1] % 2 == 0
+            there = picture[: wanted[0].shape[0], : wanted[0].shape[1]].astype(np.int64)
+            apart = [float(np.abs(there - one).mean()) for one in wanted]
+            assert apart[number] < 3 and apart[number] < 0.7 * min(apart[:number] + apart[number + 1 :]), apart
+
+
+def test_an_mp4_without_its_library_is_refused_in_a_sentence(
+    training: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("PIL")
+    monkeypatch.setitem(sys.modules, "av", None)
+    code, said = run(training, "--panel", "states", "--animate", "steps", "--to", tmp_path / "a.mp4")
+    assert code == 2 and said.strip().endswith("pip install 'sequence-inspector[video]'.")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -181,7 +216,7 @@ def test_an_animation_has_a_picture_for_each_place(
         (["--channel", STATE, "--all-frames"], "of figures"),
         (["--panels", "states,nope"], "There is no panel 'nope'"),
         (["--all-panels", "--animate", "steps"], "one panel"),
-        (["--panel", "jacobians", "--animate", "steps", "--to", "a.mp4"], "there are .gif, .apng, .webp"),
+        (["--panel", "jacobians", "--animate", "steps", "--to", "a.avi"], "there are .gif, .apng, .webp, .mp4"),
         (["--panel", "states", "--animate", "steps", "--rate", "0", "--to", "a.gif"], "pictures a second"),
         (["--panel", "states", "--animate", "steps", "--steps", "3:4", "--to", "a.gif"], "needs two steps"),
         (["--panels", "states", "--frame", "7"], "There is no frame 7"),
@@ -225,3 +260,41 @@ def test_without_qt_a_notebook_gets_one_sentence(training: Path) -> None:
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert "drawn by Qt, which cannot be loaded" in told.stdout and told.stdout.count("\n") == 1
+
+
+GATED = "rnn.l0"
+
+
+@pytest.fixture(scope="module")
+def gated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four gates of 8 units over 40 steps."""
+    path = tmp_path_factory.mktemp("gated") / "g.inspect"
+    with Writer(path, RunStart(run="r", title="gates")) as writer:
+        writer.write(Frame(index=0))
+        for gate in ("i", "f", "g", "o"):
+            name = f"{GATED}:gate/{gate}"
+            writer.write(Channel(name=name, kind="gate", dims=("step", "unit"), shape=(40, 8), title=f"gate {gate}"))
+            writer.write(Page(name, 0, (0, 0), np.random.default_rng(0).random((40, 8)).astype(np.float32)))
+        writer.write(RunStop(status="done"))
+    return path
+
+
+@pytest.mark.parametrize("font", ["7", None])
+def test_a_column_of_a_paper_has_every_map_and_says_what_has_no_room(
+    gated: Path, tmp_path: Path, font: str | None
+) -> None:
+    words = [] if font is None else ["--font-size", font]
+    code, said = run(gated, "--panel", "gates", "--size", "85x60mm", *words, "--to", tmp_path / "g.png")
+    assert code == 0 and "the saturation of units had no room" in said
+    assert size_in_png(tmp_path / "g.png") == (642, 454)
+    code, said = run(gated, "--panel", "gates", "--size", "900x600", "--to", tmp_path / "w.png")
+    assert code == 0 and "no room" not in said and size_in_png(tmp_path / "w.png") == (1800, 1200)
+
+
+def test_every_map_of_a_small_figure_has_height(gated: Path) -> None:
+    with drawing(gated, ViewAt(panel="gates"), Look(size=size_of("85x60mm"))) as (_, panel):
+        rows: Any = panel
+        heights = [row.plot.vb.height() for row in rows.rows]
+        assert len(heights) == 4 and min(heights) > 15
+        bottoms = [row.plot.sceneBoundingRect().bottom() for row in rows.rows]
+        assert bottoms == sorted(bottoms) and bottoms[-1] <= panel.figure.sceneRect().bottom() + 1

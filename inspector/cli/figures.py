@@ -32,7 +32,7 @@ OPTIONS = (
     click.option("--numbers", type=click.Choice(["csv", "json", "npz"]), default=None,
                  help="Write what a figure shows beside it, as numbers."),
     click.option("--animate", type=click.Choice(["steps", "training"]), default=None,
-                 help="With --panel: in motion; .gif .apng .webp"),
+                 help="With --panel: in motion; .gif .apng .webp .mp4"),
     click.option("--rate", type=float, default=10.0, help="With --animate: pictures a second."),
     click.option("--every", type=int, default=1, metavar="N", help="With --animate: each N-th step or frame."),
     click.option("--progress", is_flag=True, hidden=True, help="Progress as lines of JSON, for the window."),
@@ -135,7 +135,8 @@ def _many(path: str, at: ViewAt, to: str, asked: Figures, told: _Lines, *, damag
         written += one.path is not None
         problems += [one.why] if one.why else []
         if one.path is not None and not asked.progress:
-            say(str(one.path) + (f", without what is damaged: {one.lost}" if one.lost else ""), err=True)
+            said = f", without what is damaged: {one.lost}" if one.lost else ""
+            say(str(one.path) + said + (f"; {one.left_out}" if one.left_out else ""), err=True)
     if problems:
         more = f" ({len(problems) - 1} more like it.)" if len(problems) > 1 else ""
         raise Fault(f"{counted(written, 'figure', ',')} in {to}; {problems[0]}{more}", 1)

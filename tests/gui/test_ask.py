@@ -109,3 +109,24 @@ def test_matches_closer_than_a_pixel_are_one_band_with_the_share_that_matches() 
     assert bands.joined(-0.5, 200, 5).tolist() == [[-0.5, 4.5, 3 / 5], [89.5, 99.5, 1]]
     assert bands.joined(92, 95, 0.1).tolist() == [[92, 95, 1]]
     assert not len(bands.joined(20, 40, 0.1))
+
+
+def test_matches_stay_marked_over_another_run_while_the_panel_is_behind_others(qtbot: Any, path: Any) -> None:
+    with opened(qtbot, background=False) as window:
+        window.open_path(str(path))
+        qtbot.waitUntil(lambda: window.looking.length == len(TEXT))
+        window.docking.show_panel("ask")
+        panel: Any = window.panels.get("ask")
+        QTest.keyClicks(panel.field, "said")
+        QTest.keyClick(panel.field, Qt.Key.Key_Return)
+        qtbot.waitUntil(lambda: bool(panel.listed), timeout=20_000)
+        window.docking.show_panel("states")
+        states: Any = window.panels.get("states")
+        qtbot.waitUntil(lambda: not panel.on_screen and states.on_screen)
+        window.open_path(str(path))  # the same sequence once more, as a run of it is
+        assert asked_of(window.looking).ranges == ()
+        qtbot.waitUntil(lambda: len(states.trace._matches.ranges) == TEXT.count("said"), timeout=20_000)
+        assert not panel.listed and not panel.job.found  # what tracks them waits until it is seen
+        window.docking.show_panel("ask")
+        qtbot.waitUntil(lambda: bool(panel.listed), timeout=20_000)
+        assert len(asked_of(window.looking).ranges) == TEXT.count("said")

@@ -9,10 +9,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtWidgets import QApplication
 
+from inspector.gui.app import make_window
 from inspector.gui.widgets.theme import DARK, LIGHT
 from inspector.gui.window import first_frame
 
@@ -93,3 +95,15 @@ def test_it_has_the_colours_of_the_theme(qapp: QApplication, theme: object) -> N
     colours = {drawn.pixelColor(x, y).name() for x in range(0, drawn.width(), 2) for y in range(0, drawn.height(), 2)}
     assert drawn.pixelColor(4, 4).name() == theme.window and theme.text in colours and len(colours) > 20
     frame.deleteLater()
+
+
+def test_before_there_are_panels_rows_at_the_top_keep_their_height(qtbot: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    window = make_window()
+    qtbot.addWidget(window)
+    window.resize(1280, 800)
+    window.show()
+    qtbot.waitExposed(window)
+    rows = (window.input, window.sequences)
+    assert all(row.height() <= max(row.sizeHint().height(), row.minimumSizeHint().height()) + 2 for row in rows)
+    window.close()
+    window.session.wait_for_end()

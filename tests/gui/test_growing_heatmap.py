@@ -10,17 +10,20 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 import pytest
+from PySide6.QtGui import QImage, QPainter
 
 from inspector.capture import Capture, Writer, open_capture
 from inspector.capture.layout import SUFFIX
+from inspector.gui.panel.registry import PANELS
+from inspector.gui.state.cursor import Cursor
 from inspector.gui.state.step_range import StepRange, room_for
-from inspector.gui.widgets import source
+from inspector.gui.widgets import growing_image, source
 from inspector.gui.widgets.growing_image import cell_width
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.quantise import Levels, levels_of
 from inspector.gui.widgets.source import changes_of, glance, overview_of, steady
 from inspector.gui.widgets.theme import DARK, LIGHT, Theme
-from inspector.records import Channel, Page, RunStart
+from inspector.records import Channel, Page, RunStart, RunStop
 
 NAME = "a:h"
 FIXED = Levels(-2.0, 2.0, "diverging")
@@ -208,7 +211,7 @@ def test_limits_of_a_growing_channel_are_those_of_all_of_it_within_their_steps(
         levels, nan, infinite = glance(capture, capture.channels[NAME], 0)
         assert (nan, infinite) == (start >= 1400, start >= 1650), "the legend has what is drawn"
         assert levels.clipped <= source.MOST_BEYOND
-        exact = plain(capture, capture.channels[NAME], 0, steady_limits=True)[0]
+        exact = plain(capture, capture.channels[NAME], 0)[0]
         assert levels.high == pytest.approx(exact.high, rel=0.3)
     rooms = len({room_for(n) for n in range(50, 3001, 50)})
     assert len(whole) < rooms + 20, f"{len(whole)} of 60 looks were at all of it: {whole}"
@@ -232,3 +235,75 @@ def test_the_axis_of_a_growing_run_stays_until_there_is_no_room(qtbot: Any) -> N
     steps.set(10, 20)
     steps.set_length(20_100, growing=True)
     assert steps.bounds == (10, 20), "a part stays in view"
+
+
+def test_a_long_map_is_drawn_a_part_at_a_time_and_then_looks_the_same(
+    live: tuple[Writer, Capture], qtbot: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capture = add(live, 0, numbers(9000))
+    whole = Screen()
+    expected = whole.show(capture)
+    assert whole.row.map._growing.whole
+    monkeypatch.setattr(growing_image, "SLICE_SECONDS", -1.0)  # the first part alone has time
+    screen = Screen()
+    reached = []
+    screen.show(capture)
+    for _ in range(4):
+        reached.append(screen.row.map._growing.stop)
+        screen.view.grab()
+    assert reached == sorted(reached) and reached[0] < reached[1] < reached[-1] == 9000
+    assert np.array_equal(screen.show(capture), expected)
+
+
+def test_a_picture_in_a_file_has_all_parts(live: tuple[Writer, Capture], monkeypatch: pytest.MonkeyPatch) -> None:
+    capture = add(live, 0, numbers(9000))
+    monkeypatch.setattr(growing_image, "SLICE_SECONDS", -1.0)
+    screen = Screen()
+    screen.show(capture)
+    assert not screen.row.map._growing.whole
+    image = QImage(400, 300, QImage.Format.Format_ARGB32)
+    painter = QPainter(image)
+    screen.view.scene().render(painter)
+    painter.end()
+    assert screen.row.map._growing.whole
+
+
+def test_a_shown_map_goes_on_by_itself(
+    live: tuple[Writer, Capture], qtbot: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capture = add(live, 0, numbers(20_000))
+    monkeypatch.setattr(growing_image, "SLICE_SECONDS", -1.0)
+    screen = Screen()
+    qtbot.addWidget(screen.view)
+    screen.view.show()
+    screen.show(capture)
+    qtbot.waitUntil(lambda: screen.row.map._growing.whole)
+
+
+def test_a_run_has_the_same_colours_whenever_it_is_drawn(live: tuple[Writer, Capture], qtbot: Any) -> None:
+    writer, capture = live
+    random = np.random.default_rng(4)
+    cursor, steps = Cursor(), StepRange()
+    panel: Any = PANELS["states"](cursor, steps, LIGHT)
+    qtbot.addWidget(panel)
+    steps.set_lengths({"step": 6000})
+    add(live, 0, (3 * random.uniform(-1, 1, size=(1000, UNITS))).astype(np.float32))
+    panel.set_capture(capture)
+    for start in range(1000, 1300, 50):  # they become smaller: what was drawn meanwhile keeps wider limits
+        add(live, start, (0.1 * random.uniform(-1, 1, size=(50, UNITS))).astype(np.float32))
+        panel.refresh(frozenset({NAME}))
+    while_it_ran = panel.row.bar.levels
+    writer.write(RunStop("done"))
+    writer.flush()
+    capture.refresh()
+    panel.refresh(frozenset())
+    ended = panel.row.bar.levels
+    panel.redraw()
+    assert panel.row.bar.levels == ended != while_it_ran
+    other: Any = PANELS["states"](cursor, steps, LIGHT)
+    qtbot.addWidget(other)
+    with open_capture(capture.path) as again:
+        other.set_capture(again)
+        assert (other.row.bar.levels.low, other.row.bar.levels.high) == (ended.low, ended.high)
+        other.set_capture(None)
+    panel.set_capture(None)

@@ -71,3 +71,44 @@ def test_a_pin_marks_its_cell_and_keeps_it_in_another_order(tmp_path: Path) -> N
         assert panel.pin_cells.shown and panel.state == "figure"
         pins.clear()
         stage.close()
+
+
+def test_means_are_right_wherever_the_view_ends_and_as_the_run_goes_on(tmp_path: Path) -> None:
+    values = random.uniform(-1, 1, (700, UNITS)).astype(np.float32)
+    with Writer(tmp_path / "b.inspect", RunStart(run="r", title="t")) as writer:
+        writer.write(Channel(name="rnn.l0:h", kind="state", dims=("step", "unit"), shape=(None, UNITS)))
+        there = np.full_like(values, np.nan)
+        for start, stop in ((0, 300), (300, 331), (500, 520), (331, 500), (520, 700)):  # one of them leaves a gap
+            writer.write(Page("rnn.l0:h", 0, (start, 0), values[start:stop]))
+            writer.flush()
+            there[start:stop] = values[start:stop]
+            with open_capture(tmp_path / "b.inspect") as capture:
+                once_more = mean_overview(capture, "rnn.l0:h", 0)
+                length = capture.extent("rnn.l0:h", 0)[0]
+                for first, end in ((256, length), (0, length), (64, 221), (0, 93)):
+                    for cells in (3, 5, 16):
+                        found, _ = once_more((first, end), cells)
+                        width = -(-(end - first) // len(found))
+                        expected = [there[at : min(end, at + width)].mean(0) for at in range(first, end, width)]
+                        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_sums_that_are_kept_follow_a_run_that_goes_on(tmp_path: Path) -> None:
+    with Writer(tmp_path / "c.inspect", RunStart(run="r", title="t")) as writer:
+        writer.write(Channel(name="rnn.l0:h", kind="state", dims=("step", "unit"), shape=(None, UNITS)))
+        there = np.full((900, UNITS), np.nan)
+        writer.flush()
+        with open_capture(tmp_path / "c.inspect") as capture:
+            for start, stop in ((0, 70), (70, 75), (400, 500), (75, 400), (500, 900)):
+                part = random.uniform(-1, 1, (stop - start, UNITS)).astype(np.float32)
+                there[start:stop] = part
+                writer.write(Page("rnn.l0:h", 0, (start, 0), part))
+                writer.flush()
+                capture.refresh()
+                length = capture.extent("rnn.l0:h", 0)[0]
+                for first in (0, 32, 64):
+                    cells = -(-(length - first) // 32)
+                    found, _ = mean_overview(capture, "rnn.l0:h", 0)((first, length), cells)
+                    width = -(-(length - first) // cells)
+                    expected = [there[at : min(length, at + width)].mean(0) for at in range(first, length, width)]
+                    np.testing.assert_allclose(found, expected, atol=1e-6)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from PySide6.QtCore import QEvent
 from PySide6.QtWidgets import QApplication
 
 from inspector.gui.panel.figure import Figure
@@ -86,3 +87,35 @@ def test_the_label_of_a_short_axis_is_cut_and_whole_again(figure: Figure, qapp: 
     figure.resize(300, 400)
     qapp.processEvents()
     assert axis.label.toPlainText().strip() == label
+
+
+def test_a_title_that_needs_fewer_lines_gives_back_its_height(figure: Figure, qapp: QApplication) -> None:
+    plot = stand(figure, qapp, 300, 300)
+    plot.set_title(SENTENCE)
+    qapp.processEvents()
+    assert len(shown(plot)) > 1
+    wide = plot.getAxis("left").width()
+    plot.getAxis("left").setWidth(200)  # less room for the title, the plot as large as before
+    qapp.processEvents()
+    qapp.processEvents()
+    many, high = len(shown(plot)), plot.layout.rowMaximumHeight(0)
+    assert high == plot.titleLabel.needs() and many > 2
+    plot.getAxis("left").setWidth(wide)
+    for _ in range(3):
+        qapp.processEvents()
+    assert len(shown(plot)) < many and plot.layout.rowMaximumHeight(0) == plot.titleLabel.needs() < high
+
+
+def test_a_figure_may_be_deleted_while_its_titles_are_fitted(qapp: QApplication) -> None:
+    for _ in range(20):
+        made = Figure(lambda _line, _trace: None)
+        plot = stand(made, qapp, 300, 300)
+        plot.set_title(SENTENCE)
+        qapp.processEvents()
+        plot.getAxis("left").setWidth(200)
+        made.resize(700, 300)
+        made.close()
+        made.deleteLater()
+        del made, plot
+        qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+        qapp.processEvents()

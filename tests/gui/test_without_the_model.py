@@ -10,17 +10,18 @@ from opened import opened
 from PySide6.QtWidgets import QMessageBox, QPushButton
 
 from inspector.capture import Writer
+from inspector.gui.panel.missing import NOTHING
 from inspector.gui.state.needed import EXAMPLE
 from inspector.gui.window.main_window import Window
 from inspector.gui.window.saving import WITHOUT, complete
-from inspector.records import Channel, Load, Page, RunStart, RunStop
+from inspector.records import SECONDS, Channel, Load, Page, RunStart, RunStop, Scalar
 from inspector.workspace.its_model import load_of
 
 LEFT = ("jacobian/spectral_radius",)
 
 
-def capture(folder: Path, left: tuple[str, ...] = LEFT, **start: Any) -> str:
-    """A capture with states, of which one quantity is left."""
+def capture(folder: Path, left: tuple[str, ...] = LEFT, computed: tuple[str, ...] = (), **start: Any) -> str:
+    """A capture with states, of which one quantity is left; `computed` were computed without giving anything."""
     import numpy as np
 
     path = folder / f"{len(list(folder.iterdir()))}.inspect"
@@ -30,6 +31,8 @@ def capture(folder: Path, left: tuple[str, ...] = LEFT, **start: Any) -> str:
         norm = Channel(name="rnn:jacobian/spectral_norm", kind="jacobian", dims=("step",), shape=(5,))
         writer.write(norm)
         writer.write(Page(norm.name, 0, (0,), np.ones(5, np.float32)))
+        for key in computed:
+            writer.write(Scalar(f"{SECONDS}{key}", 0, 0.01))
         writer.write(RunStop("done", left=left))
     return str(path)
 
@@ -92,6 +95,31 @@ def test_frames_of_a_training_offer_nothing(window: Window, tmp_path: Path, abou
     window.fail = failed.append  # type: ignore[method-assign, assignment]
     window.compute_also(dynamics.extra)
     assert failed == [window.compute_menu.why.text()] and not window.compute_menu.wanted
+
+
+def test_an_empty_panel_of_default_quantities_offers_the_model_where_they_were_not_computed(
+    window: Window, qtbot: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject = code(tmp_path)
+    window.open_capture(capture(tmp_path, subject=subject))
+    gates = window.panels["gates"]
+    window.say_what_remains()
+    assert gates.state == "empty" and not gates.extra
+    assert gates._empty.text().endswith(f"It needs the model of this capture, m.py:make: {EXAMPLE}.")
+    assert not gates._empty.button.isHidden() and gates._empty.button.text() == "Open its model"
+    asked: list[Any] = []
+    monkeypatch.setattr("inspector.gui.window.main_window.ask_trust", lambda _w, files, *_: asked.append(files))
+    gates._empty.button.click()
+    qtbot.waitUntil(lambda: bool(asked), timeout=60_000)
+    assert not window.compute_menu.wanted, "it is computed by default"
+
+
+def test_an_empty_panel_whose_quantities_gave_nothing_does_not_offer_the_model(window: Window, tmp_path: Path) -> None:
+    window.open_capture(capture(tmp_path, (), ("gates",), subject=code(tmp_path)))
+    gates = window.panels["gates"]
+    window.say_what_remains()
+    assert gates.state == "empty" and gates._empty.text().endswith(NOTHING)
+    assert gates._empty.button.isHidden()
 
 
 def test_saving_offers_the_model_or_only_to_save_without(

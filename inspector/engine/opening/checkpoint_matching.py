@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from inspector.engine.contracts import State
 from inspector.engine.errors import InputError
@@ -60,7 +61,7 @@ def fit(model: nn.Module, state: State, path: Path) -> tuple[CheckpointReport, M
     for name in own:
         if name not in found:
             twin = _tied(model, name, good)
-            problem, detail = ("tied", f"shares its values with {twin}") if twin else ("missing", "")
+            problem, detail = ("tied", f"shares its values with {twin}") if twin else ("missing", shape_in(own[name]))
             mismatches.append(Mismatch(name=name, problem=problem, detail=detail))
     bad = any(m.problem in BAD for m in mismatches)
     if bad and not good:
@@ -73,6 +74,11 @@ def fit(model: nn.Module, state: State, path: Path) -> tuple[CheckpointReport, M
         fits=not bad, mismatches=tuple(mismatches), step=state.step, folded=folded, others=state.others,
     )  # fmt: skip
     return report, MatchedTensors(good)
+
+
+def shape_in(wanted: Tensor) -> str:
+    """What the model has where the checkpoint has nothing; "" of a parameter that has no shape yet."""
+    return "" if is_lazy(wanted) else f"model {tuple(wanted.shape)}"
 
 
 def _require_values(tensors: Mapping[str, Tensor], path: Path) -> None:

@@ -87,6 +87,9 @@ OTHER_KEYS = (
     ("Double-click", "on a plot: show all of it again; on a token: replace it"),
     ("click on a name in a legend", "hide or show its curve; with Alt or Ctrl show it alone"),
     ("1 … 9", "hide or show the first to the ninth curve; with Alt show it alone"),
+    ("W S, A D", "zoom the steps around the cursor, and move along them"),
+    ("drag at a colour bar", "its ends, or both: the range of the colours; double click: as usual"),
+    ("C", "the colour bar by keys: ↑ ↓ its upper end, with Shift the lower one, Home as usual; C the next, Esc done"),
     ("right button, Menu, Shift+F10", "copy, save, pin, edit, curves, colours, and what is shown"),
     ("Enter in the text", "run it"),
 )

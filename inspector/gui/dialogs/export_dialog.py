@@ -32,7 +32,8 @@ NOW, EVERY = "the frame that is shown", "every frame"
 COLUMN = "85x60mm"
 SIZES = ("1200x760", "900x600", COLUMN, "180x110mm", "3.3x2.2in")
 THEMES = {"Light": "light", "Dark": "dark", "Paper (white)": "paper"}
-FORMS = {FIGURES: ("png", "svg", "pdf"), STEPS: ("gif", "apng", "webp"), TRAINING: ("gif", "apng", "webp")}
+MOVING = ("gif", "apng", "webp", "mp4")
+FORMS = {FIGURES: ("png", "svg", "pdf"), STEPS: MOVING, TRAINING: MOVING}
 NUMBERS = {"none": "", "CSV": "csv", "JSON": "json", "NPZ": "npz"}
 
 

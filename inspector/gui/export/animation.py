@@ -1,4 +1,4 @@
-"""A panel in motion, over the steps of the input or over a training, as GIF, APNG or WebP (by Pillow)."""
+"""A panel in motion, over steps of the input or over a training, as GIF, APNG, WebP (by Pillow) or MP4 (by PyAV)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 from inspector.capture import CaptureError, DamagedError, summary, write_atomically
 from inspector.gui.export.headless import PLAIN, drawing, why_nothing
 from inspector.gui.export.look import Look
+from inspector.gui.export.video import mp4_of, pyav
 from inspector.records import STEP_DOMAIN, ViewAt
 
 if TYPE_CHECKING:
     from inspector.gui.export.offscreen import Stage
     from inspector.gui.panel.base import Panel
 
-FORMATS = {".gif": "GIF", ".apng": "PNG", ".webp": "WEBP"}
+FILM = "MP4"
+FORMATS = {".gif": "GIF", ".apng": "PNG", ".webp": "WEBP", ".mp4": FILM}
 OVER = ("steps", "training")
 MOST = 1_000
 """Pictures of an animation at most: a browser holds all of them in memory."""
@@ -50,6 +52,8 @@ def export_animation(
         )
     _check(over, rate, every)
     image = _pillow()
+    if form == FILM:
+        pyav()  # before anything is drawn
     with drawing(path, at, look) as (stage, panel):
         if (why := why_nothing(panel, damaged=damaged)) is not None:
             raise why
@@ -149,6 +153,8 @@ class _Pictures:
 
 
 def _written(pictures: Iterator[Any], form: str, rate: float, title: str) -> bytes:
+    if form == FILM:
+        return mp4_of(pictures, rate)
     first, out = next(pictures), io.BytesIO()
     if form == "GIF":
         first, pictures = _with_palette(first), (_with_palette(one) for one in pictures)

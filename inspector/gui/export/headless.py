@@ -79,6 +79,8 @@ def export_panel(
     """
     with drawing(path, at, look) as (_, panel):
         lost = write_figure(panel, Path(to), damaged=damaged, look=look, numbers=numbers)
+        if left_out := left_out_of(panel):
+            say(f"{to}: {left_out}.", err=True)
     return Path(to), lost
 
 
@@ -130,6 +132,12 @@ def lacks(path: Path | str, panel_key: str) -> str:
     panel = PANELS[key_of(panel_key)]
     with open_any(path) as opened:
         return "" if isinstance(opened, LogView) else not_computed(opened, {*panel.shows, *panel.extra})
+
+
+def left_out_of(panel: Panel) -> str:
+    """What has no room in a figure of the size that was asked for, as one line; "" for nothing."""
+    found = panel.figure.left_out
+    return f"{' and '.join(found)} had no room; a larger --size, or a smaller --font-size, has it" if found else ""
 
 
 def why_nothing(panel: Panel, *, damaged: bool = False) -> CaptureError | None:

@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inspector.capture import Capture, CaptureError, DamagedError, LogView, open_any
-from inspector.gui.export.headless import PLAIN, application, as_window, key_of, panels_in, staged, write_figure
+from inspector.gui.export.headless import (
+    PLAIN,
+    application,
+    as_window,
+    key_of,
+    left_out_of,
+    panels_in,
+    staged,
+    write_figure,
+)
 from inspector.gui.export.look import Look
 from inspector.records import ViewAt
 
@@ -42,7 +51,8 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """One of them: `path` of its file, or None and `why` there is none; `lost`: what is damaged in it, one line."""
+    """One of them: `path` of its file, or None and `why` there is none; `lost`: what is damaged in it, one line;
+    `left_out`: what had no room in it, one line."""
 
     done: int
     total: int
@@ -50,6 +60,7 @@ class Drawn:
     path: Path | None
     why: str = ""
     lost: str = ""
+    left_out: str = ""
 
 
 def export_many(path: Path | str, folder: Path | str, wanted: Wanted) -> Iterator[Drawn]:
@@ -132,4 +143,4 @@ def _figure(stage: Stage, panel: Panel, target: Path, wanted: Wanted, count: tup
         return Drawn(*count, panel.title, None, f"{problem} With --damaged what is left is written.")
     except CaptureError as problem:
         return Drawn(*count, panel.title, None, str(problem))
-    return Drawn(*count, panel.title, target, lost=lost)
+    return Drawn(*count, panel.title, target, lost=lost, left_out=left_out_of(panel))

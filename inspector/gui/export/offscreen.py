@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QSize, Qt
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLayout
 
 from inspector.capture import Capture, CaptureError
 from inspector.gui.panel.base import Panel
@@ -14,6 +14,9 @@ from inspector.gui.state.step_axes import lengths_of
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.theme import LIGHT, Theme
 from inspector.records import STEP_DOMAIN, ViewAt
+
+MOST_TRIES = 6
+"""Times that a panel is resized until its picture has the size that was asked for: what stands around it changes."""
 
 
 class Stage:
@@ -56,9 +59,18 @@ class Stage:
 
     def fit(self, panel: Panel) -> None:
         """Lay out a panel so that its picture has the size of the stage, whatever stands around it."""
+        panel.figure.fixed = True
         panel.figure.setMinimumHeight(1)  # it would scroll rather than be smaller
-        for _ in range(2):  # a row of controls may wrap at the new width
+        panel.control_row.setMaximumHeight(0)  # it is not drawn, and would ask for its width
+        layout = panel.layout()
+        if layout is not None:
+            layout.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)
+        panel.setMinimumSize(0, 0)
+        panel.redraw()  # it may leave out what has no room
+        for _ in range(MOST_TRIES):
             lacking = QSize(*self.size) - panel.picture_size()
+            if lacking.isNull():
+                break
             panel.resize(panel.size() + lacking)
             QApplication.processEvents()
         panel.redraw()

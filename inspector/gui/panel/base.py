@@ -113,7 +113,7 @@ class Panel(PanelInWords, SameInAll):
     def _make_pages(self) -> None:
         """The empty page, the figure, the error page and the summaries over training, below the controls."""
         self._empty = EmptyPage(self.hint)
-        self._empty.asked.connect(lambda: self.wanted.emit(self.remaining.offered or self.extra))
+        self._empty.asked.connect(lambda: self.wanted.emit(self.remaining.offered or self.extra or self.shows))
         self.over = OverTraining(self, self._broken)
         self.over.changed.connect(self.redraw)
         self.over.framed.connect(lambda frame: self.looking.move(frame=frame))
@@ -251,7 +251,7 @@ class Panel(PanelInWords, SameInAll):
         """Called from the session's tick when the capture has grown; draws only if one of the panel's channels has."""
         if self.capture is None:
             return
-        ended = self.old.shown and not self.growing
+        ended = (self.old.shown or self._drew_growing) and not self.growing
         if ended or any(
             name in self.capture.channels and self.accepts(self.capture.channels[name]) for name in changed
         ):
@@ -259,7 +259,7 @@ class Panel(PanelInWords, SameInAll):
 
     def redraw(self) -> None:
         """Draw, or show the empty page, or the error page if drawing raises; other panels are not affected."""
-        self._drawn, self.stale = self._drawn + 1, False
+        self._drawn, self.stale, self._drew_growing = self._drawn + 1, False, self.growing
         try:
             if self.by_steps and self.capture is not None:
                 self.axes.settle(self.capture, self.frame, self._filled())

@@ -9,7 +9,7 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from inspector.gui.state.cursor import Cursor, Looking
-from inspector.gui.widgets.colour_choice import AS_USUAL, ColourChoice, as_data, from_data
+from inspector.gui.widgets.colour_choice import AS_USUAL, OWN, ColourChoice, as_data, from_data, without_range
 from inspector.records.json_text import read_json
 
 MOST = 200
@@ -42,6 +42,12 @@ class Colours(QObject):
         if choice == AS_USUAL:
             del self._chosen[key, scale]
         self.changed.emit(key)
+
+    def forget_ranges(self) -> None:
+        """Ranges between two numbers of one's own: those of another model lie elsewhere. What else was chosen stays."""
+        for (key, scale), choice in list(self._chosen.items()):
+            if choice.span == OWN:
+                self.choose(key, scale, without_range(choice))
 
     def sides(self, key: str) -> bool:
         """Whether maps whose axes count the same have equal sides in panels of a kind."""
@@ -81,6 +87,15 @@ class Colours(QObject):
         """All of them as one line; "" for none."""
         found = self.as_data()
         return json.dumps(found, separators=(",", ":")) if found else ""
+
+    @property
+    def lasting(self) -> str:
+        """The same without ranges of one's own, which belong to what is shown."""
+        kept = Colours()
+        kept._chosen = {at: without_range(choice) for at, choice in self._chosen.items()}
+        kept._chosen = {at: choice for at, choice in kept._chosen.items() if choice != AS_USUAL}
+        kept._free = self._free
+        return kept.text
 
     def take_text(self, text: str) -> None:
         """Those of a line; nothing where it is none."""

@@ -37,6 +37,10 @@ class Figure(InWords, pg.GraphicsLayoutWidget):  # type: ignore[misc]
         self._report = report
         self.fault = ""
         """What could not be painted, as one line; only text, since a traceback would keep painters alive."""
+        self.fixed = False
+        """Whether it has the size that was asked for a file: nothing scrolls there."""
+        self.left_out: tuple[str, ...] = ()
+        """What has no room in a figure of that size and is not drawn, in words."""
         super().__init__()
         self.ci.layout.setContentsMargins(4, 4, 4, 4)
         self.ci.layout.setSpacing(4)

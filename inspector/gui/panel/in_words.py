@@ -20,7 +20,8 @@ class PanelInWords(InWords):
         panel: Any = self
         if panel.state != "figure":
             return f"{panel.state}: nothing is drawn"
-        return "; ".join(f"{what} {value}".strip() for what, value in panel.labelled_readout()[:MOST_IN_WORDS])
+        rows = [f"{what} {value}".strip() for what, value in panel.labelled_readout()[:MOST_IN_WORDS]]
+        return "; ".join(rows if panel.held_bar is None else [panel.held_bar.in_words(), *rows])
 
     def about_in_words(self) -> str:
         """What the panel shows."""

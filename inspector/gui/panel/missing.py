@@ -10,6 +10,7 @@ from inspector.capture import Capture, Difference, Pair
 from inspector.gui.panel.availability import why_not
 from inspector.gui.panel.empty_page import refused
 from inspector.gui.state.background import Rest
+from inspector.gui.state.needed import computed_in
 from inspector.gui.widgets.cut_label import CutLabel
 from inspector.gui.widgets.plain_text import tooltip
 from inspector.records import Channel, Refusal
@@ -108,9 +109,20 @@ def why_empty(panel: Concerned) -> tuple[list[str], bool]:
     offered = bool(rest.offered) or (offer and not (rest.present or rest.waiting))
     told = [*reasons, *said]
     capture = panel.capture
+    if not told and not offered and by_its_model(panel):
+        return [rest.needed.why], True
     if not told and not offered and panel.shows and capture is not None and capture.stop is not None:
         told = [NOTHING]
     return told, offered
+
+
+def by_its_model(panel: Concerned) -> bool:
+    """Whether the model of a capture, which is not open, may give what the panel shows: none of that was asked for in
+    the run. What was computed and gave nothing would give nothing once more."""
+    capture, load = panel.capture, panel.remaining.needed.load
+    if capture is None or load is None or not panel.shows or isinstance(panel.source, Pair):
+        return False
+    return capture.stop is not None and computed_in(capture).isdisjoint(panel.shows)
 
 
 def _missing(panel: Concerned) -> tuple[list[str], bool]:

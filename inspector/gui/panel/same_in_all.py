@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QComboBox
 from inspector.gui.panel.colours import colours_of
 from inspector.gui.panel.explained import in_full, named_in, of_entries, told_of
 from inspector.gui.panel.figure import Figure
-from inspector.gui.panel.holding import Holding
+from inspector.gui.panel.more_keys import MoreKeys
 from inspector.gui.panel.old_picture import OldPicture
 from inspector.gui.panel.pages import Pages
 from inspector.gui.panel.plot_menu import PlotMenu
@@ -28,7 +28,7 @@ DIGITS = {Qt.Key(int(Qt.Key.Key_1) + n): n for n in range(9)}
 ALT, KEYPAD = Qt.KeyboardModifier.AltModifier, Qt.KeyboardModifier.KeypadModifier
 
 
-class SameInAll(Holding):
+class SameInAll(MoreKeys):
     """The base of panels, below what each draws."""
 
     figure: Figure
@@ -56,12 +56,15 @@ class SameInAll(Holding):
         self.old = OldPicture(self.stack)
         for figure in (self.figure, self.over.figure):
             scene = figure.scene()
-            scene.told, scene.colours = self.formulas_in, self.colour_of
+            scene.told, scene.colours, scene.choose_colours = self.formulas_in, self.colour_of, self.choose_colours
         store = colours_of(self.looking)
         store.changed.connect(self._recolour)
         for box in self.control_row.findChildren(QComboBox):
             box.activated.connect(self._release)
         self._show_sides()
+
+    _drew_growing = False
+    """Whether the run went on when it was drawn last: limits of colours are those of what had come then."""
 
     @property
     def growing(self) -> bool:
@@ -108,6 +111,10 @@ class SameInAll(Holding):
     def colour_of(self, scale: str) -> ColourChoice:
         """What was chosen for maps of a scale here."""
         return colours_of(self.looking).of(self.key, scale)
+
+    def choose_colours(self, scale: str, choice: ColourChoice) -> None:
+        """Choose them for maps of a scale, in all panels of this kind."""
+        colours_of(self.looking).choose(self.key, scale, choice)
 
     @Slot(str)
     def _recolour(self, key: str) -> None:

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QSpinBox, QSplitter, QWidget
 
 from inspector.analysis.text_matches import KINDS, Ranges, marked, matches
 from inspector.analysis.tracking import Track, Tracked, series, track
+from inspector.capture import Capture
 from inspector.capture.pyramid import reduce_rows
 from inspector.gui.panel.base import Panel, caption, chooser, measured
 from inspector.gui.panel.registry import PANELS
@@ -48,6 +49,8 @@ class Job:
     """One search: written by the thread that does it, read by the window."""
 
     ranges: Ranges = ()
+    searched: bool = False
+    """Whether `ranges` are all that there are."""
     found: list[Tracked] = field(default_factory=list)
     series: dict[Track, Array] = field(default_factory=dict)
 
@@ -119,6 +122,7 @@ class Ask(Panel):
         self.picked: Track | None = None
         self._task: Task | None = None
         self._key: Any = None
+        self._marked: Any = None
 
     def reset(self) -> None:
         """Another capture: nothing is found in it yet."""
@@ -169,7 +173,7 @@ class Ask(Panel):
         names, channels, length = self.step_names(), [one for one, _ in own], self.looking.length
 
         def steps(view: Any) -> Iterator[None]:
-            job.ranges = matches(names, length, kind, text)
+            job.ranges, job.searched = matches(names, length, kind, text), True
             yield
             mark = marked(job.ranges, length)
             if not mark.any() or mark.all():
@@ -185,13 +189,45 @@ class Ask(Panel):
         self.reader.do(capture, self._task, at_once=False)
         self._poll.start()
 
+    def draw_if_seen(self) -> None:
+        """Draw now, or behind others find at least the matches: other panels show them."""
+        super().draw_if_seen()
+        if self.stale and self.capture is not None and self.field.text():
+            self._find_matches(self.capture)
+
+    def _find_matches(self, capture: Capture) -> None:
+        """The matches alone, without what tracks them: as soon as the run begins, and once more when it has ended."""
+        text, kind, axis = self.field.text(), self.kind.currentText(), self.looking.axis
+        asked = (text, kind, axis, capture.stop is None)
+        if self._key is not None or asked == self._marked:
+            return
+        names, length, job = self.step_names(), self.looking.length, Job()
+
+        def steps(_view: Any) -> Iterator[None]:
+            job.ranges, job.searched = matches(names, length, kind, text), True
+            yield
+
+        self._marked, self.job = asked, job
+        self._task = Task(("matches", asked), steps, 1)
+        self.reader.do(capture, self._task, at_once=False)
+        self._poll.start()
+
     @Slot()
     def _take(self) -> None:
         """Show what was found since."""
         if self._task is None or self._task.done:
             self._poll.stop()
-        if self.capture is not None:
+        if self.capture is None:
+            return
+        if self.on_screen:
             self.redraw()
+        else:
+            self._mark()
+
+    def _mark(self) -> None:
+        """Mark the matches, once all are known; until then what is marked stays."""
+        if self.job.searched or self._task is None or self._task.done:
+            asked_of(self.looking).show(self.job.ranges, self.looking.axis)
 
     def complete(self) -> None:
         """Wait for all of it: a figure in a file shows the whole."""
@@ -206,7 +242,7 @@ class Ask(Panel):
         for channel in self.channels():  # it is read by a thread that opens the file once more: damage is told here
             self.capture.block(channel.name, self.frame, (slice(0, 1),) * len(channel.dims))
         self._request()
-        asked_of(self.looking).show(self.job.ranges, self.looking.axis)
+        self._mark()
         self.listed = best_of(list(self.job.found))[:LISTED]
         chance = {one.channel: one.chance for one in list(self.job.found)}
         self.table.show_table(

@@ -10,17 +10,17 @@ import numpy.typing as npt
 import pyqtgraph as pg
 from PySide6.QtCore import Qt
 
-from inspector.analysis.clipping import clipped_steps, clipping_verdict, percent
+from inspector.analysis.clipping import clipped_steps, clipping_verdict
 from inspector.capture import series
 from inspector.gui.panel.arranged import LEAST_BESIDE, Arranged, is_very_wide
 from inspector.gui.panel.base import Panel, measured, number
+from inspector.gui.panel.clipping_words import effect_in_words, not_finite_in_words
 from inspector.gui.panel.exact import or_why
 from inspector.gui.panel.labelled import coordinates, rows_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis, StepAxis, style_axis
 from inspector.gui.widgets.legend import Legend
-from inspector.gui.widgets.numbers import fixed
 from inspector.gui.widgets.stepplot import StepPlot, curve, decimated, logarithm
 from inspector.gui.widgets.theme import Theme
 from inspector.records import ITERATION_DOMAIN, Channel
@@ -33,12 +33,12 @@ ROWS: dict[tuple[str, ...], tuple[str, ...]] = {
 """The statistics that are read of each table, in the order in which they are used here."""
 SHOWN = ("factor by norm, min(1, c / ‖g‖)", "cosine after cutting by value", "share of entries cut by value")
 CELLS = 1200
-SPOKEN = 3
-"""Parameters that are named in a title."""
 EDGE, UNLIMITED = 4, 16_777_215.0
 """Pixels around a figure; a height that does not bound."""
 NAME, ABOVE_NAMES, MOST_NAMES = 14, 120, 60
 """Pixels for a parameter's name and for all the rest; the number of names above which they become numbers."""
+LEAST_WIDTH, LEAST_HEIGHT = 480, 270
+"""Pixels of a figure that cannot scroll in which there is room for the parameters, and for the training."""
 FARTHEST = 30.0
 """Decades from 1 to which a threshold can be dragged."""
 
@@ -78,15 +78,16 @@ class Clipping(Panel):
         self._very = False
         self.plots = [self.effect, self.history, self.parameters]
 
-    def _arrange(self, noted: bool) -> None:
+    def _arrange(self, noted: bool, by_parameter: bool) -> None:
         """The two on the left above each other, or, in a very wide panel, beside each other."""
         self._very = is_very_wide(self.width(), self.height())
         cells = {self.effect: (0, 0, 1, 1)}
         if noted:
             cells[self.history] = (0, 1, 1, 1) if self._very else (1, 0, 1, 1)
         beside = self._very and noted
-        cells[self.parameters] = (0, 2, 1, 1) if beside else (0, 1, 2 if noted else 1, 1)
-        columns = (4, 4, 5) if beside else (3, 2, 0)
+        if by_parameter:
+            cells[self.parameters] = (0, 2, 1, 1) if beside else (0, 1, 2 if noted else 1, 1)
+        columns = (4, 4, 5) if beside else (3, 2 if by_parameter else 0, 0)
         if self.arranged.place(cells, (1,) if beside or not noted else (1, 1), columns):
             for column, share in enumerate(columns):
                 self.figure.ci.layout.setColumnPreferredWidth(column, 100 * share)
@@ -212,7 +213,8 @@ class Clipping(Panel):
             self.threshold = used if math.isfinite(used) and used > 0 else 1.0
         table, noted, norms = self.values(BY_VALUE), self.noted_norms(), self.values(NORMS)
         lost = table is None and bool(self.not_finite())
-        self._arrange(noted is not None)
+        noted, norms = self._with_room(noted, norms)
+        self._arrange(noted is not None, norms is not None)
         for plot, shown in ((self.effect, table is not None or lost), (self.history, noted), (self.parameters, norms)):
             plot.setVisible(shown is not None and shown is not False)
         if lost:
@@ -225,6 +227,18 @@ class Clipping(Panel):
         if norms is not None:
             self._draw_parameters(norms)
         self.set_threshold(self.threshold)
+
+    def _with_room(self, noted: Array | None, norms: Array | None) -> tuple[Array | None, Array | None]:
+        """The norms of training and of parameters, without those that have no room in a figure of a size that was
+        asked for."""
+        low, slim = self.height() < LEAST_HEIGHT, self.width() < LEAST_WIDTH
+        lacking = {
+            "the norms of the training": low and noted is not None,
+            "the gradient by parameter": (low or slim) and norms is not None,
+        }
+        out = self.figure.left_out = tuple(what for what, gone in lacking.items() if gone and self.figure.fixed)
+        history, parameters = (what in out for what in lacking)
+        return (None if history else noted), (None if parameters else norms)
 
     def _draw_effect(self, table: Array) -> None:
         norm = self.scalar("gradient_norm")
@@ -275,7 +289,8 @@ class Clipping(Panel):
         self.parameters.vb.setYRange(-0.6, max(1, len(place)) - 0.4, padding=0)
         names = self.names()
         self.name_axis.set_names(names)
-        self.figure.setMinimumHeight(max(self.needs_height, ABOVE_NAMES + NAME * min(MOST_NAMES, len(names))))
+        needed = max(self.needs_height, ABOVE_NAMES + NAME * min(MOST_NAMES, len(names)))
+        self.figure.setMinimumHeight(needed)
         shown = max((min(len(name), self.name_axis.longest) for name in names), default=4)
         self.name_axis.setWidth(20 + 6.5 * shown)
         terms = self.scalar("loss_terms")
@@ -295,11 +310,8 @@ class Clipping(Panel):
     def names(self) -> tuple[str, ...]:
         """The parameters' names."""
         channel = self.of_dims(NORMS)
-        return (
-            ()
-            if channel is None or self.capture is None
-            else self.capture.labels(channel.domain("parameter"), self.frame)
-        )
+        known = channel is not None and self.capture is not None
+        return self.capture.labels(channel.domain("parameter"), self.frame) if known else ()  # type: ignore[union-attr]
 
     # -- the threshold
 
@@ -329,15 +341,8 @@ class Clipping(Panel):
         """The effect of the threshold on the gradient of this run, in two lines."""
         norm = self.scalar("gradient_norm")
         if not math.isfinite(norm) or self.values(BY_VALUE) is None:
-            broken, names = self.not_finite(), self.names()
-            which = f": {', '.join(names[n] for n in broken[:SPOKEN])}" if broken and names else ""
-            more = f" and {len(broken) - SPOKEN} more" if len(broken) > SPOKEN else ""
-            return f"threshold {self.threshold:.3g}", f"the gradient of this run is not finite{which}{more}"
-        factor = min(1.0, self.threshold / norm) if norm > 0 else 1.0
-        by_norm = f"scaled by {factor:.3g}" if factor < 1 else "unchanged"
-        share, cosine = self.by_value()
-        by_value = f"{percent(share)} cut, cosine {fixed(cosine, 3)}" if share else "nothing cut"
-        return f"threshold c = {self.threshold:.3g}, ‖g‖ = {norm:.3g}", f"by norm {by_norm}; by value {by_value}"
+            return not_finite_in_words(self.threshold, self.not_finite(), self.names())
+        return effect_in_words(self.threshold, norm, *self.by_value())
 
     def clipped(self) -> tuple[int, int] | None:
         """(training steps with a norm above the threshold or not finite, all of them)."""

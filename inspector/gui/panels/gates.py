@@ -36,6 +36,8 @@ NARROW = SCATTER + 230
 BESIDE = SCATTER + 2 * 250
 """Pixels of width from which two columns of maps, each with its axis and colour bar, can be read."""
 """Pixels of width that the scatter needs, and of height where maps stand beside each other."""
+LEAST_MAP, AXIS, LEAST_SCATTER = 42, 36, 150
+"""Pixels of height that a map with its title needs, its axis, and the scatter, in a figure that cannot scroll."""
 NEAR = 9.0
 """Pixels from a dot's middle within which the mouse is on it; dots have a radius of 3."""
 
@@ -146,10 +148,16 @@ class Gates(Panel):
             last = line == high - 1 or at == len(self.rows) - 1
             row.plot.getAxis("bottom").setStyle(showValues=last)
             row.plot.getAxis("bottom").showLabel(last)
-        rows = [1] * high + [2] * narrow
+            row.plot.setMinimumHeight(LEAST_MAP + AXIS * last)
+        left_out = self.figure.fixed and narrow and self.height() < LEAST_MAP * high + AXIS + LEAST_SCATTER
+        if left_out:
+            del cells[self.scatter]
+        self.figure.left_out = ("the saturation of units",) if left_out else ()
+        rows = [1] * high + [2] * (narrow and not left_out)
         if self.arranged is not None and self.arranged.place(cells, rows, [*([3, 0] * columns), 0]):
             needed = self.needs_height + SCATTER * narrow
-            self.figure.setMinimumHeight(LEAST_HEIGHT if columns > 1 else needed)
+            least = LEAST_HEIGHT if columns > 1 else needed
+            self.figure.setMinimumHeight(1 if self.figure.fixed else least)
         square = min(self.height(), self.width() // 4)  # both of its axes are shares from 0 to 1
         for column in (2, 4):
             here = column == 2 * columns and not narrow

@@ -29,6 +29,8 @@ from inspector.records import Channel, counted
 
 Array = npt.NDArray[Any]
 TALLEST = 1 << 24  # Qt's own limit
+SMALL = (420, 300)
+"""Pixels of width, and of height, from which timescales, and texts, have room in a figure that cannot scroll."""
 MEAN, ONE = "all units", "one unit"
 LONGEST_SPAN, FIRST_SPAN = 512, 10
 LEAST = ("1", "3", "10", "30")
@@ -148,6 +150,21 @@ class Openers(Panel):
         self._draw_retention()
         self._draw_timescales()
         self._draw_summary(self.looking.position.unit)
+        self._leave_out()
+
+    def _leave_out(self) -> None:
+        """In a figure of a size that was asked for, what has no room: the timescales, the texts."""
+        layout, wide, high = self.figure.ci.layout, self.width() >= SMALL[0], self.height() >= SMALL[1]
+        lacking = {"the timescales of units": not wide, "the summary in words": not high}
+        self.figure.left_out = tuple(what for what, gone in lacking.items() if gone and self.figure.fixed)
+        if not self.figure.fixed:
+            return
+        layout.setColumnMaximumWidth(2, TALLEST if wide else 0)
+        layout.setColumnStretchFactor(2, 2 if wide else 0)
+        if not high:
+            self.summary.set_columns([])
+        if not wide:
+            self.scales.plot.hide()
 
     def sorted_table(self) -> tuple[list[str], Array, list[int], float]:
         """(names, values sorted from the most opening, occurrences, mean over all steps) of the chosen table."""

@@ -102,6 +102,20 @@ class Preflight(Panel):
         last = (self.controls.itemAt(self.controls.count() - n) for n in (2, 1))
         self._of_which = [widget for item in last if item is not None and (widget := item.widget()) is not None]
         self.told = WrappedText(self.theme, lines=7, muted=True)
+        self._make_map_and_bars()
+        self._make_curves()
+        self.plots = [self.row.plot, self.bars, self.rates, self.batch, self.lags, self.lengths]
+        self.below = [self.cell, self.bars, self.rates, self.batch, self.lags, self.lengths]
+        self.arranged = Arranged(self.figure, [self.told, *self.below])
+        self._arrange(self.below)
+        self.there: list[Any] = []
+        """The plots that have something to show."""
+        self.found: list[Verdict] = []
+        self.replaced: Array = np.zeros(0, dtype=np.int64)
+        """The inputs that were replaced, one for each row of the map."""
+
+    def _make_map_and_bars(self) -> None:
+        """What comes out where an input is replaced, and the change by module."""
         self.cell = self.figure.addLayout(row=1, col=0)
         self.row = MapRow(
             self.cell, 0, None, self.theme, label="input that is replaced", bottom="step of the output", square=True
@@ -115,6 +129,9 @@ class Preflight(Panel):
         self.bars.getAxis("left").setWidth(58)
         self.items = pg.BarGraphItem(x=[], height=[], width=0.8)
         self.bars.addItem(self.items)
+
+    def _make_curves(self) -> None:
+        """The loss by learning rate and over steps on one batch, the reach by lag, the lengths."""
         self.rates = StepPlot(None, self.theme, label="loss after one step", bottom="learning rate", log=True)
         self.lines = [curve(self.theme, n, width=WIDTHS[n]) for n in range(len(DIRECTIONS))]
         self.lines[-1].setZValue(-1)
@@ -130,15 +147,6 @@ class Preflight(Panel):
         self.batch.addItem(self.learned)
         self.lags = ReachPlot(self.theme)
         self.lengths = LengthsPlot(self.theme)
-        self.plots = [self.row.plot, self.bars, self.rates, self.batch, self.lags, self.lengths]
-        self.below = [self.cell, self.bars, self.rates, self.batch, self.lags, self.lengths]
-        self.arranged = Arranged(self.figure, [self.told, *self.below])
-        self._arrange(self.below)
-        self.there: list[Any] = []
-        """The plots that have something to show."""
-        self.found: list[Verdict] = []
-        self.replaced: Array = np.zeros(0, dtype=np.int64)
-        """The inputs that were replaced, one for each row of the map."""
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""

@@ -16,11 +16,12 @@ from inspector.capture import Capture, Curve
 from inspector.capture.curves import further, is_histogram, is_series, unit_along
 from inspector.gui.panel.base import Panel, measured
 from inspector.gui.panel.baseline import Baseline, SettingsTable
+from inspector.gui.panel.cells_in_words import cells_in_words
 from inspector.gui.panel.channel_choice import distinct, offer
 from inspector.gui.panel.curve_plots import Group, first_choice, groups_of
 from inspector.gui.panel.curve_tree import CurveTree
 from inspector.gui.panel.figure import scrolled
-from inspector.gui.panel.iteration_maps import IterationMaps, Shown, bin_words
+from inspector.gui.panel.iteration_maps import IterationMaps, Shown
 from inspector.gui.panel.plot_column import PlotColumn
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.panel.training_data import CURVES, LAYERS, TrainingData
@@ -368,7 +369,7 @@ class Training(Panel):
         assert self.capture is not None
         here = self.iteration(position.along(self.looking.axis))
         here = self.step() if here is None else here
-        rows = self._in_maps()
+        rows = cells_in_words(self.capture, self.maps, self.marked, self.content)
         for group in self.groups_shown:
             for curve, name in zip(group.curves, group.names, strict=True):
                 told = self.content.told(self.capture, curve, self.frame, math.inf if here is None else here)
@@ -376,22 +377,6 @@ class Training(Panel):
                     what = f"{group.title}: {name}" if name else group.title
                     word = clean(self.capture.axis(curve.axis, self.frame).title)
                     rows.append((f"{what} [{word} {told[0]:.15g}]", measured(told[1], curve.channel.unit)))
-        return rows
-
-    def _in_maps(self) -> list[tuple[str, str]]:
-        """The cells that are pointed at in the maps."""
-        assert self.capture is not None
-        rows = []
-        for row, shown in zip(self.maps.rows, self.maps.shown, strict=False):
-            at = self.marked.at(row.plot, len(shown.rows))
-            position = row.plot._line.value() if row.plot._line.isVisible() else None
-            if at is None or position is None:
-                continue
-            value = self.content.cell(self.capture, shown, int(position), at)
-            name = (
-                shown.names[at] if shown.channel.kind == "series" else bin_words(self.capture, shown, int(position), at)
-            )
-            rows.append((f"{shown.channel.title}: {name}", measured(value, shown.channel.unit)))
         return rows
 
     def data(self) -> dict[str, Array]:

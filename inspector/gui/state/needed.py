@@ -8,7 +8,7 @@ from typing import Protocol
 
 from inspector.capture import Capture, not_added_to
 from inspector.gui.state.opening import Opening
-from inspector.records import Catalog, Load, Loaded, RunStart
+from inspector.records import SECONDS, Catalog, Load, Loaded, RunStart
 from inspector.workspace.its_model import load_of, weights_of
 
 EXAMPLE = "its first example runs then, with what is missing"
@@ -56,6 +56,11 @@ def needed_for(session: Window) -> Needed:
         return NOTHING_NEEDED
     closed = not_added_to(capture.start)
     return Needed(closed) if closed else _by_its_model(session, capture.start)
+
+
+def computed_in(capture: Capture) -> frozenset[str]:
+    """Keys of the quantities that were computed for a capture, whether they gave anything or not."""
+    return frozenset(one.name.removeprefix(SECONDS) for one in capture.scalars if one.name.startswith(SECONDS))
 
 
 def _by_its_model(session: Window, start: RunStart) -> Needed:

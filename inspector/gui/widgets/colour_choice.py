@@ -53,6 +53,11 @@ class ColourChoice:
 AS_USUAL = ColourChoice()
 
 
+def without_range(choice: ColourChoice) -> ColourChoice:
+    """The choice with the usual range where it has two numbers of one's own."""
+    return replace(choice, span=DRAWN, low=AS_USUAL.low, high=AS_USUAL.high) if choice.span == OWN else choice
+
+
 def maps_for(scale: str) -> Mapping[str, str]:
     """The maps that suit a scale: name → what it is called."""
     return DIVERGING if scale in CENTRED else SEQUENTIAL

@@ -1,16 +1,22 @@
-"""The colour bar of a map: gradient, limits with unit, and a note when limits clip or NaN is drawn."""
+"""The colour bar of a map: gradient, limits with unit, and a note when limits clip or NaN is drawn. Its ends can be
+dragged to choose the range of the colours; while the mouse is over it, it shows all numbers and how many lie where."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyqtgraph as pg
-from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
+from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt, QTimer
 from PySide6.QtGui import QColor, QImage, QPainter, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QStyleOptionGraphicsItem, QWidget
 
-from inspector.gui.widgets.colour_choice import chosen
+from inspector.gui.widgets.colour_choice import DRAWN, ColourChoice, chosen
+from inspector.gui.widgets.colour_span import STEP, Overview, Span, counted
+from inspector.gui.widgets.colourbar_range import in_words, paint_range
 from inspector.gui.widgets.gaps import NONE, Gaps
 from inspector.gui.widgets.hatching import paint_gaps
 from inspector.gui.widgets.numbers import short
@@ -20,6 +26,10 @@ from inspector.gui.widgets.theme import BEYOND, INFINITE, LAST, LIGHT, NOT_A_NUM
 
 WIDTH, BAR, TIP = 98.0, 12.0, 7.0
 MISSING, DAMAGED = "not there", "damaged"
+
+APPLY_MS = 30
+"""Milliseconds between two ranges that are drawn while an end is dragged."""
+TIP_TEXT = "Drag an end, or both, to choose the range of the colours; double click: as usual. By keys: C, then arrows"
 
 MOST_PLAIN = 99_950
 """Below this, numbers are written with all digits before the point."""
@@ -35,6 +45,17 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         self._unit = ""
         self._special = (False, False)
         self._gaps = NONE
+        self._look: tuple[Overview, int] | None = None
+        self._over = self.held = False
+        """Whether the mouse is over it, and whether keys move its ends."""
+        self._drag: tuple[Span, str] | None = None
+        """The ends when they were taken hold of, and which is dragged."""
+        self._wanted: Span | None = None
+        self._counts: npt.NDArray[np.int64] | None = None
+        self._apply = QTimer(self, interval=APPLY_MS, singleShot=True)
+        self._apply.timeout.connect(self._choose)
+        self.setToolTip(TIP_TEXT)
+        self.setCursor(Qt.CursorShape.SizeVerCursor)
         self.setFixedWidth(WIDTH)
         self.setMinimumHeight(40)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
@@ -58,15 +79,135 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         """The colours that are drawn: the given ones with what the user has chosen."""
         return chosen(self, self._levels)
 
+    # -- the range in the hand
+
+    def count_from(self, look: Overview, columns: int) -> None:
+        """Where the numbers are read whose histogram is drawn, once somebody looks."""
+        self._look = look, columns
+
+    @property
+    def span(self) -> Span:
+        """The ends of the colours, those that are dragged where they are."""
+        return self._wanted or Span.of(self._levels, self.levels)
+
+    @property
+    def can_choose(self) -> bool:
+        """Whether somebody keeps what is chosen."""
+        return hasattr(self.scene(), "choose_colours")
+
+    def in_words(self) -> str:
+        """The range, for programs that read the screen."""
+        return in_words(self.span, log=self.levels.log, unit=self._unit)
+
+    def hoverEvent(self, event: Any) -> None:
+        """The mouse comes over it, or leaves."""
+        over = not event.isExit() and self.can_choose
+        if over:
+            event.acceptDrags(Qt.MouseButton.LeftButton)
+        if over != self._over:
+            self._over = over
+            self._show_in_hand()
+
+    def hold(self, on: bool) -> None:
+        """Keys move its ends from now on, or no longer."""
+        self.held = on and self.can_choose
+        self._show_in_hand()
+
+    def _show_in_hand(self) -> None:
+        if self.in_hand and self._look is not None:
+            self._counts = counted(*self._look, self.span, log=self.levels.log)
+        self.update()
+
+    @property
+    def in_hand(self) -> bool:
+        """Whether all numbers are shown, with the ends to be moved."""
+        return self._over or self.held or self._drag is not None
+
+    def mouseDragEvent(self, event: Any) -> None:
+        """The nearer end follows the mouse; between them both do."""
+        if event.button() != Qt.MouseButton.LeftButton or not self.can_choose:
+            event.ignore()
+            return
+        event.accept()
+        bar = self._bar()
+        if event.isStart() or self._drag is None:
+            span = self.span
+            at = span.at((bar.bottom() - event.buttonDownPos().y()) / bar.height())
+            self._drag = span, span.nearest(at)
+        span, end = self._drag
+        by = (event.buttonDownPos().y() - event.pos().y()) / bar.height() * span.width
+        if event.isFinish():
+            self._drag = None
+        self._want(span.moved(end, by), at_once=self._drag is None)
+        if self._drag is None:
+            self._show_in_hand()
+
+    def mouseClickEvent(self, event: Any) -> None:
+        """A double click: the range as usual."""
+        if event.button() != Qt.MouseButton.LeftButton or not self.can_choose:
+            event.ignore()
+            return
+        event.accept()
+        if event.double():
+            self.as_usual()
+
+    def move_end(self, end: str, steps: int) -> None:
+        """By keys: so many fiftieths of the axis."""
+        span = self.span
+        self._want(span.moved(end, steps * STEP * span.width), at_once=True)
+
+    def as_usual(self) -> None:
+        """The range that the panel chooses."""
+        self._wanted = None
+        self._store(replace(self._chosen(), span=DRAWN, low=0.0, high=1.0))
+
+    def _want(self, span: Span, *, at_once: bool) -> None:
+        self._wanted = span
+        self.update()
+        if at_once:
+            self._choose()
+        elif not self._apply.isActive():
+            self._apply.start()
+
+    def _choose(self) -> None:
+        self._apply.stop()
+        span, self._wanted = self._wanted, self._wanted if self._drag is not None else None
+        if span is not None:
+            self._store(span.chosen(self._chosen(), log=self.levels.log))
+
+    def _chosen(self) -> ColourChoice:
+        found: ColourChoice = self.scene().colours(self._levels.scale)
+        return found
+
+    def _store(self, choice: ColourChoice) -> None:
+        self.scene().choose_colours(self._levels.scale, choice)
+        self.update()
+
     def sizeHint(self, which: Qt.SizeHint, constraint: QSizeF = QSizeF()) -> QSizeF:  # noqa: B008 - Qt's signature
         """Narrow, as high as there is room."""
         return QSizeF(WIDTH, 16_000.0 if which == Qt.SizeHint.MaximumSize else 120.0)
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """Gradient from the bottom (low) to the top (high), then the texts."""
+        notes, bar = self._notes(), self._bar()
+        painter.setFont(self.font())
+        if self.in_hand and widget is not None:
+            unit = "" if self._unit in ("", "1") else f" {self._unit}"
+            log = self.levels.log
+            paint_range(painter, bar, self.levels, self.span, self._counts, self.theme,
+                        lambda value: _plain(10.0**value if log else value) + unit)  # fmt: skip
+        else:
+            self._paint_bar(painter, bar)
+        self._paint_notes(painter, bar, notes)
+
+    def _bar(self) -> QRectF:
+        """Where the gradient is."""
         area: QRectF = self.boundingRect().adjusted(6, 8, -2, -8)
-        notes = self._notes()
-        bar = QRectF(area.left(), area.top(), BAR, max(20.0, area.height() - 15 * len(notes) - (6 if notes else 0)))
+        notes = len(self._notes())
+        return QRectF(area.left(), area.top(), BAR, max(20.0, area.height() - 15 * notes - (6 if notes else 0)))
+
+    def _paint_bar(self, painter: QPainter, bar: QRectF) -> None:
+        """The colours from end to end."""
         levels = self.levels
         below, above = levels.beyond
         painter.drawImage(bar, _gradient(levels.colours or levels.scale))
@@ -76,10 +217,14 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
             if there:
                 self._paint_tip(painter, QPointF(bar.center().x(), end), tip, LAST if tip < 0 else 0)
         painter.setPen(QColor(self.theme.muted))
-        painter.setFont(self.font())
         for share, text in self._ticks():
             y = bar.bottom() - share * bar.height()
             painter.drawText(QRectF(bar.right() + 5, y - 8, WIDTH, 16), Qt.AlignmentFlag.AlignVCenter, text)
+
+    def _paint_notes(self, painter: QPainter, bar: QRectF, notes: list[tuple[QColor | None, str]]) -> None:
+        """What else has a colour, below."""
+        painter.setPen(QColor(self.theme.muted))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
         for number, (colour, text) in enumerate(notes):
             y = bar.bottom() + 8 + 15 * number
             if colour is not None:
@@ -89,7 +234,7 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
                 else:
                     painter.fillRect(box, colour)
                 painter.drawRect(box)
-            painter.drawText(QRectF(area.left() + (BAR + 5 if colour is not None else 0), y, WIDTH, 14), 0, text)
+            painter.drawText(QRectF(bar.left() + (BAR + 5 if colour is not None else 0), y, WIDTH, 14), 0, text)
 
     def _paint_tip(self, painter: QPainter, at: QPointF, tip: float, index: int) -> None:
         """An arrow at an end beyond which there are numbers, in the colour that they have."""

@@ -5,6 +5,7 @@ A cell covers a fixed number of steps, counted from step 0, so that cells which 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,9 @@ from inspector.gui.widgets.quantise import Levels, extreme
 
 Array = npt.NDArray[Any]
 Pixels = npt.NDArray[np.uint32]
+SLICE, SLICE_SECONDS = 4096, 0.03
+"""Steps that are read at a time, and the CPU time after which a slice was the last one of a `show` that takes turns:
+3,000 small pages take 0.15 s to be read and checked."""
 BLOCK = 64
 """Cells that are coloured together: of 512 units what lies between the steps of it stays in a core's cache."""
 Overview = Callable[[tuple[int, int], int], tuple[Array, Array]]
@@ -68,15 +72,25 @@ class GrowingImage:
         self.image = QImage()
         self.drawn = 0
         """Cells that were coloured at the last `show`: all of them, or those that are new."""
+        self.whole = True
+        """Whether all that was asked for is drawn; else the next `show` goes on."""
 
     def forget(self) -> None:
         """Colour everything at the next `show`."""
         self._key = None
 
     def show(
-        self, span: tuple[int, int], width: int, key: Any, changed: int, overview: Overview, colour: Colour
+        self,
+        span: tuple[int, int],
+        width: int,
+        key: Any,
+        changed: int,
+        overview: Overview,
+        colour: Colour,
+        *,
+        in_turns: bool = False,
     ) -> None:
-        """Colour what is new of the steps `span`.
+        """Colour what is new of the steps `span`; `in_turns` as much of it as a window has time for.
 
         What was coloured is kept where `key`, all that the colours depend on beside the array, is the same, and where
         the steps before `changed` are as they were.
@@ -85,19 +99,26 @@ class GrowingImage:
         done = 0
         if (key, first, width) == self._key:
             done = max(0, min(changed, self.stop, stop) - first) // width
-        start = first + done * width
-        cells = -(-(stop - first) // width)
-        self.drawn = cells - done
+        start, end = first + done * width, time.thread_time() + SLICE_SECONDS
+        cells, reached = -(-(stop - first) // width), stop
         for part in _parts(start, stop, width):
-            count = -(-(part[1] - part[0]) // width)
-            low, high = overview(part, count)
-            for at in range(0, len(low), BLOCK):
-                some = low[at : at + BLOCK]
-                colours = colour(some, some if low is high else high[at : at + BLOCK])
-                self._put((part[0] - first) // width + at, colours, cells)
-        self._key, self.first, self.stop, self.width = (key, first, width), first, stop, width
+            if in_turns and part[0] > start and time.thread_time() > end:
+                reached = part[0]
+                break
+            self._colour_part(part, (part[0] - first) // width, width, cells, overview, colour)
+        self.drawn, self.whole = -(-(reached - start) // width), reached == stop
+        self._key, self.first, self.stop, self.width = (key, first, width), first, reached, width
         rows, room = self._pixels.shape
         self.image = QImage(self._pixels.data, room, rows, 4 * room, QImage.Format.Format_ARGB32_Premultiplied)
+
+    def _colour_part(
+        self, part: tuple[int, int], cell: int, width: int, cells: int, overview: Overview, colour: Colour
+    ) -> None:
+        """Colour the steps of a part, the first of which lie in the cell of that number."""
+        low, high = overview(part, -(-(part[1] - part[0]) // width))
+        for at in range(0, len(low), BLOCK):
+            some = low[at : at + BLOCK]
+            self._put(cell + at, colour(some, some if low is high else high[at : at + BLOCK]), cells)
 
     def _put(self, at: int, colours: Pixels, cells: int) -> None:
         """Write new cells in place; the image has room for as many again."""
@@ -117,9 +138,12 @@ class GrowingImage:
 
 
 def _parts(start: int, stop: int, width: int) -> list[tuple[int, int]]:
-    """The whole cells, and the last one, which may be smaller: an overview divides what it is asked for evenly."""
+    """The whole cells, some at a time, and the last one, which may be smaller: an overview divides what it is asked for
+    evenly."""
     whole = start + (stop - start) // width * width
-    return [part for part in ((start, whole), (whole, stop)) if part[0] < part[1]]
+    some = max(1, SLICE // width) * width
+    parts = [(at, min(at + some, whole)) for at in range(start, whole, some)]
+    return [*parts, (whole, stop)] if whole < stop else parts
 
 
 def into_svg(painter: QPainter) -> bool:

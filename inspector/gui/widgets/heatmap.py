@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
-from PySide6.QtCore import QRectF
+from PySide6.QtCore import QRectF, QTimer
 from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
@@ -122,7 +122,10 @@ class Heatmap(pg.GraphicsObject):  # type: ignore[misc]
         device = painter.deviceTransform()
         cells = max(16, min(4096, int(abs(device.m11()) * (stop - first)) + 1))
         height = max(16, min(4096, int(abs(device.m22()) * self._rows) + 1))
-        picture = self._grown(first, stop, cells, height) if self._changes else self._whole(first, stop, cells, height)
+        if self._changes:
+            picture = self._grown(first, stop, cells, height, in_turns=widget is not None)
+        else:
+            picture = self._whole(first, stop, cells, height)
         image, source, (left, right) = picture
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
         area = QRectF(left - 0.5, -0.5, right - left, self._rows)
@@ -145,16 +148,19 @@ class Heatmap(pg.GraphicsObject):  # type: ignore[misc]
                 found.append(QRectF(low - 0.5, top - 0.5, high - low, bottom - top))
         return found
 
-    def _grown(self, first: int, stop: int, cells: int, height: int) -> Picture:
-        """The image of an array that grows: what is new is added to it."""
+    def _grown(self, first: int, stop: int, cells: int, height: int, *, in_turns: bool) -> Picture:
+        """The image of an array that grows: what is new is added to it, on screen a part after the other."""
         assert self._overview is not None and self._changes is not None
         changed, self._seen_last = self._changes(self._seen_last)
         levels, order = replace(self.levels, clipped=0.0, robust=None, full=None), self._order
         key = (levels, None if order is None else order.tobytes(), min(height, self._rows), self._rows)
         self._growing.show(
-            (first, stop), cell_width(stop - first, cells), key, changed, self._overview, partial(self._colour, height)
-        )
-        return self._growing.image, self._growing.source, (self._growing.first, stop)
+            (first, stop), cell_width(stop - first, cells), key, changed, self._overview,
+            partial(self._colour, height), in_turns=in_turns,
+        )  # fmt: skip
+        if not self._growing.whole:
+            QTimer.singleShot(0, self, self.update)
+        return self._growing.image, self._growing.source, (self._growing.first, self._growing.stop)
 
     def _whole(self, first: int, stop: int, cells: int, height: int) -> Picture:
         """The image of an array of which nothing is known to stay as it was."""

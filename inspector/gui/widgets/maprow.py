@@ -86,6 +86,7 @@ class MapRow:
         if self.plot.steps is None:
             self.plot.vb.setXRange(-0.5, max(1, columns) - 0.5, padding=0)
         self.bar.set_levels(levels, unit, nan=nan, infinite=infinite, gaps=gaps)
+        self.bar.count_from(overview, columns)
 
     def set_order(self, order: npt.NDArray[np.intp] | None) -> None:
         """Draw row i as unit order[i], with the numbers of the units at the ticks; None: as they are."""

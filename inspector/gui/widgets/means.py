@@ -5,7 +5,7 @@ A cell in which any number is NaN or infinite is so itself: nothing is averaged 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -26,11 +26,37 @@ MOST = 1 << 28
 
 @dataclass
 class _Sums:
-    """The sums of every BASE steps of the first `rows` steps of a channel, and what of it was seen."""
+    """The sums of every BASE steps of a channel, as far as they were asked for.
+
+    Attributes:
+        values: (sum, unit); known: which of them are found; rows: steps that the channel had then.
+        seen: what of the channel was seen.
+    """
 
     values: Array
+    known: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
     rows: int = 0
     seen: Any = None
+
+    def make_room(self, needed: int) -> None:
+        """Room for so many sums, and for as many again where there is not enough: a run that goes on adds often."""
+        had = len(self.values)
+        if needed > had:
+            room = max(needed, min(2 * had, 2 * needed))
+            values, known = np.empty((room, *self.values.shape[1:])), np.zeros(room, np.bool_)
+            values[:had], known[:had] = self.values, self.known
+            self.values, self.known = values, known
+
+    def forget_from(self, step: int) -> None:
+        """The numbers from a step on are others now."""
+        self.known[step // BASE :] = False
+
+    def unknown(self, first: int, stop: int, most: int) -> Iterator[tuple[int, int]]:
+        """(first, stop) of the sums of a range that are not found yet, `most` at a time."""
+        missing = first + np.flatnonzero(~self.known[first:stop])
+        for run in np.split(missing, np.flatnonzero(np.diff(missing) > 1) + 1) if len(missing) else ():
+            for at in range(int(run[0]), int(run[-1]) + 1, most):
+                yield at, min(at + most, int(run[-1]) + 1)
 
 
 @dataclass
@@ -53,8 +79,9 @@ def mean_overview(capture: Any, name: str, frame: int) -> Callable[[tuple[int, i
     def look(cut: tuple[int, int], cells: int) -> tuple[Array, Array]:
         first, stop = cut
         factor = max(1, -(-(stop - first) // max(1, cells)))
-        if factor % BASE == 0 and first % BASE == 0:
-            found = _from_sums(_sums(capture, name, frame).values, first, stop, factor)
+        ends = stop % BASE == 0 or stop >= capture.extent(name, frame)[0]  # else the last sum has steps of others
+        if factor % BASE == 0 and first % BASE == 0 and ends:
+            found = _from_sums(_sums(capture, name, frame, first, stop), stop - first, factor)
         else:
             found = _means(_read(capture, name, frame, first, stop), factor)
         return found, found
@@ -74,11 +101,10 @@ def _means(rows: Array, factor: int) -> Array:
         return total / _counts(len(rows), factor, len(total))[:, None]
 
 
-def _from_sums(sums: Array, first: int, stop: int, factor: int) -> Array:
-    part = sums[first // BASE : -(-stop // BASE)]
+def _from_sums(sums: Array, rows: int, factor: int) -> Array:
     with np.errstate(all="ignore"):
-        total = reduce_rows(part, factor // BASE, np.add)
-        return total / _counts(stop - first, factor, len(total))[:, None]
+        total = reduce_rows(sums, factor // BASE, np.add)
+        return total / _counts(rows, factor, len(total))[:, None]
 
 
 def _counts(rows: int, factor: int, cells: int) -> npt.NDArray[np.int64]:
@@ -86,30 +112,30 @@ def _counts(rows: int, factor: int, cells: int) -> npt.NDArray[np.int64]:
     return np.minimum(factor, rows - factor * np.arange(cells))
 
 
-def _sums(capture: Any, name: str, frame: int) -> _Sums:
-    """The sums of a channel, with what is new since they were asked for last."""
+def _sums(capture: Any, name: str, frame: int, first: int, stop: int) -> Array:
+    """(sum, unit) the sums of the steps of a range that begins with one of them; what is not known yet is read."""
     rows, units = capture.extent(name, frame)[:2]
-    known = _KNOWN.setdefault(capture, _Known()).sums
-    before = known.get((name, frame))
-    since = getattr(capture, "since", None)
-    if since is None:
-        changed, seen = 0, capture.revision(name, frame)
-        if before is not None and (before.seen, before.rows) == (seen, rows):
-            return before
-    else:
-        changed, seen = since(name, frame, before.seen if before is not None else None)
-    at = min(changed, before.rows) // BASE * BASE if before is not None else 0
-    values = np.empty((-(-rows // BASE), units))
-    if before is not None:
-        if at >= rows == before.rows:
-            before.seen = seen
-            return before
-        values[: at // BASE] = before.values[: at // BASE]
-    step = max(BASE, CHUNK // max(1, units) // BASE * BASE)
-    for first in range(at, rows, step):
-        stop = min(rows, first + step)
-        part = _read(capture, name, frame, first, stop).astype(np.float64)
+    sums = _KNOWN.setdefault(capture, _Known()).sums
+    found = sums.setdefault((name, frame), _Sums(np.empty((0, units))))
+    if found.values.shape[1] != units:  # wider than before: none of them holds
+        found = sums[name, frame] = _Sums(np.empty((0, units)))
+    found.make_room(-(-rows // BASE))
+    found.forget_from(min(found.rows if found.rows < rows else rows, _unchanged(capture, name, frame, found)))
+    found.rows = rows
+    begin, end = first // BASE, -(-stop // BASE)
+    for low, high in found.unknown(begin, end, max(1, CHUNK // max(1, units) // BASE)):
+        part = _read(capture, name, frame, low * BASE, min(rows, high * BASE)).astype(np.float64)
         with np.errstate(all="ignore"):
-            values[first // BASE : -(-stop // BASE)] = reduce_rows(part, BASE, np.add)
-    found = known[name, frame] = _Sums(values, rows, seen)
-    return found
+            found.values[low:high] = reduce_rows(part, BASE, np.add)
+        found.known[low:high] = True
+    return found.values[begin:end]
+
+
+def _unchanged(capture: Any, name: str, frame: int, found: _Sums) -> int:
+    """How many of the first steps are as they were when their sums were found."""
+    since = getattr(capture, "since", None)
+    if since is not None:
+        changed, found.seen = since(name, frame, found.seen)
+        return int(changed)
+    before, found.seen = found.seen, capture.revision(name, frame)
+    return found.rows if before == found.seen else 0

@@ -46,7 +46,8 @@ def changes_of(capture: Capture, name: str, frame: int) -> Changes | None:
 
 def steady(levels: Levels) -> Levels:
     """The same limits on a grid of at most a twentieth of what they span, outward: while a run goes on its numbers
-    change in the last digits with every page, and what is drawn already keeps its colours.
+    change in the last digits with every page, and what is drawn already keeps its colours; a run that has ended has
+    the same ones, whenever it is drawn.
 
     Counter-example: limits that lie at a point of the grid may go to and fro between two of them; all is drawn again
     then.
@@ -66,13 +67,13 @@ def glance(capture: Capture, channel: Channel, frame: int) -> tuple[Levels, bool
     unknown values do not count as NaN. While a run goes on only what is new is looked at, where that is enough."""
     growing = getattr(capture, "stop", None) is None and channel.limits is None
     if not growing or type(capture) is not Capture:  # a comparison does not say what is new
-        return _whole(capture, channel, frame, steady_limits=growing)
+        return _whole(capture, channel, frame)
     looked = _LOOKED.setdefault(capture, {})
     known, rows = looked.get((channel.name, frame)), capture.extent(channel.name, frame)[0]
     found = known.grown(capture, channel, frame, rows) if known is not None else None
     if found is None:
         _, seen = capture.since(channel.name, frame)
-        levels, nan, infinite = _whole(capture, channel, frame, steady_limits=True)
+        levels, nan, infinite = _whole(capture, channel, frame)
         found = Looked(levels, nan, infinite, rows, rows, seen)
     looked[channel.name, frame] = found
     return found.levels, found.nan, found.infinite
@@ -136,13 +137,13 @@ MOST_BEYOND = 0.015
 of them at most."""
 
 
-def _whole(capture: Capture, channel: Channel, frame: int, *, steady_limits: bool) -> tuple[Levels, bool, bool]:
+def _whole(capture: Capture, channel: Channel, frame: int) -> tuple[Levels, bool, bool]:
     size = (GLANCE, *capture.extent(channel.name, frame)[1:])
     low, high = capture.overview(channel.name, frame, size=size)
     both = np.stack((low.reshape(-1), high.reshape(-1)), axis=-1)
     both = np.concatenate((both, *_of_the_other(capture, channel)))
     levels = levels_of(both, channel.scale, channel.limits)
-    levels = steady(levels) if steady_limits else levels
+    levels = steady(levels) if channel.limits is None else levels
     nan = np.isnan(low).reshape(len(low), -1).any(axis=1)
     if nan.any():
         nan &= ~_beside_gaps(capture, channel.name, frame, len(low))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pyqtgraph as pg
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QFont, QFontMetricsF
 
 from inspector.gui.widgets.plain_text import clean, escaped, tooltip
@@ -59,9 +59,17 @@ class Title(pg.LabelItem):  # type: ignore[misc]
             self.setText(told_now)
 
     def resizeEvent(self, event: Any) -> None:
-        """More or less room."""
+        """More or less room. Its height is given or taken a turn of the loop later: not within a layout that is being
+        made, and never where it is deleted meanwhile."""
         self.refit()
         super().resizeEvent(event)
+        if self.lines and self.isVisible() and self.needs() != self.maximumHeight():
+            QTimer.singleShot(0, self, self._fit)
+
+    def _fit(self) -> None:
+        plot = self.parentItem()
+        if isinstance(plot, pg.PlotItem) and plot.titleLabel is self:
+            fit_title(plot)
 
     def hoverEnterEvent(self, event: Any) -> None:
         """The whole title, and what the quantities in it are."""

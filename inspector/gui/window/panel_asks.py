@@ -34,10 +34,10 @@ def answer(window: Asking, key: str, panel: Panel) -> None:
 
 
 def remember_colours(window: Asking) -> None:
-    """The colours of maps that were chosen last, and from now on what is chosen."""
+    """The colours of maps that were chosen last, and from now on what is chosen, without ranges in numbers."""
     store = colours_of(window.looking)
     store.take_text(window.settings.text(COLOURS))
-    store.changed.connect(lambda _key: window.settings.set_text(COLOURS, store.text))
+    store.changed.connect(lambda _key: window.settings.set_text(COLOURS, store.lasting))
 
 
 def export_of(window: Asking, what: str) -> Callable[[str, Panel], None]:

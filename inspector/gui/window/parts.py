@@ -97,6 +97,7 @@ class Parts(QMainWindow):
         layout.setSpacing(0)
         for widget in (self.damage, self.rebuilt, self.input, self.runs, self.frames, self.compare, self.sequences):
             layout.addWidget(widget)
+        layout.addStretch(1)  # until there are panels below
         self.setCentralWidget(top)
         top.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QTimer, Slot
 
 from inspector.capture import Difference, Pair, Side, notes
+from inspector.gui.panel.colours import colours_of
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.followed_log import as_log
 from inspector.gui.state.needed import needed_for
@@ -83,6 +84,7 @@ class Showing(Parts):
         another = {} if kept else {"place": "", "unit": None, "head": None, "key": None}
         if another:
             self.holding.release()
+            colours_of(self.looking).forget_ranges()
         self._places = places
         self.looking.move(frame=-1, **another, steps=dict.fromkeys(self.looking.position.elsewhere))
         (self.steps.forget if another else self.steps.keep)()

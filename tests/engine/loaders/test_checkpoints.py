@@ -89,6 +89,12 @@ def test_the_report_names_every_problem(tmp_path: Path) -> None:
         ("0.weight", "shape"), ("extra", "unexpected"), ("0.bias", "missing"), ("1.weight", "dtype"), ("1.weight", "non-finite"),
     }  # fmt: skip
     assert not report.fits and set(plan.tensors) == {"1.weight", "1.bias"}
+    details = {m.name: m.detail for m in report.mismatches if m.problem in ("missing", "unexpected", "shape")}
+    wanted = {name: tuple(value.shape) for name, value in target.state_dict().items()}
+    assert details == {
+        "0.weight": f"checkpoint (9, 9), model {wanted['0.weight']}", "extra": "shape (2,)",
+        "0.bias": f"model {wanted['0.bias']}",
+    }  # fmt: skip
 
 
 def test_tied_weights_may_be_absent(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_the_report_is_kept_in_the_capture(tmp_path: Path, file: Path) -> None:
     assert told[0] == "c.pt (torch, nested under 'ema'; the file also holds params): 5 of 6 tensors loaded."
     assert told[1:] == [
         "prefix removed from the names: module.",
-        "missing: 1 (head.bias)", "unexpected: 1 (extra (shape (3,)))",
+        "missing: 1 (head.bias (model (2,)))", "unexpected: 1 (extra (shape (3,)))",
         "dtype: 1 (head.weight (checkpoint torch.float16, model torch.float32))",
     ]  # fmt: skip
     assert "not loaded, though the file holds it too: 1 (params)" in report.lines(kept, whole=True)

@@ -11,7 +11,7 @@ from torch import nn
 
 from inspector.engine.contracts import State
 from inspector.engine.errors import InputError
-from inspector.engine.opening.checkpoint_matching import not_finite
+from inspector.engine.opening.checkpoint_matching import not_finite, shape_in
 from inspector.engine.opening.hugging_face.library import FROM_DISK, one_line
 from inspector.engine.registries import LOADERS
 from inspector.engine.wording import text_of
@@ -110,8 +110,8 @@ def report_of(model: nn.Module, found: Mapping[str, Any], state: State, folder: 
     Tensors that are left over do not count as a misfit: many folders hold another head beside the one that their
     config.json names. Counter-example: a config.json with fewer layers than were trained, which the report tells too.
     """
-    mismatches = (*_mismatches(found), *not_finite(state.tensors))
-    total = len(model.state_dict())
+    own = model.state_dict()
+    mismatches, total = (*_mismatches(found, own), *not_finite(state.tensors)), len(own)
     lacking = sum(one.problem in ("missing", "shape") for one in mismatches)
     return CheckpointReport(
         path=str(folder), layout=state.layout, removed_prefix="", matched=total - lacking, total=total,
@@ -119,8 +119,9 @@ def report_of(model: nn.Module, found: Mapping[str, Any], state: State, folder: 
     )  # fmt: skip
 
 
-def _mismatches(found: Mapping[str, Any]) -> Iterator[Mismatch]:
-    for problem, key in (("missing", "missing_keys"), ("unexpected", "unexpected_keys")):
-        yield from (Mismatch(name=name, problem=problem) for name in sorted(found[key]))
+def _mismatches(found: Mapping[str, Any], own: Mapping[str, Any]) -> Iterator[Mismatch]:
+    for name in sorted(found["missing_keys"]):
+        yield Mismatch(name=name, problem="missing", detail=shape_in(own[name]) if name in own else "")
+    yield from (Mismatch(name=name, problem="unexpected") for name in sorted(found["unexpected_keys"]))
     for name, given, wanted in sorted(found["mismatched_keys"], key=lambda one: str(one[0])):
         yield Mismatch(name=name, problem="shape", detail=f"checkpoint {tuple(given)}, model {tuple(wanted)}")
