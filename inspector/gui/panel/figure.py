@@ -42,8 +42,8 @@ class Figure(InWords, pg.GraphicsLayoutWidget):  # type: ignore[misc]
         self.ci.layout.setSpacing(4)
 
     def fill(self) -> None:
-        """Give the plots the whole figure again: where a line of text was alone for a moment (pyqtgraph lays out anew as
-        each item is added, Qt after some were hidden), the whole has become as low as that."""
+        """Give the plots the whole figure again: where a line of text was alone for a moment (pyqtgraph lays out anew
+        as each item is added, Qt after some were hidden), the whole has become as low as that."""
         if self.ci.geometry() != self.range:
             self.ci.setGeometry(self.range)
 
