@@ -428,11 +428,11 @@ def test_lines_are_the_strongest_weights_and_those_of_a_token_alone(panel: Any) 
     assert lines.sentence.startswith("the 5 strongest of each query, 190 of 820 weights")
     panel.options.option("lines", "each 3").trigger()
     assert len(lines.links) == 3 * T - 3 and lines.sentence.startswith(
-        "the 3 strongest of each query, 117 of 820 weights"
+        "the 3 strongest of each query, 117 of 820 weights ≠ 0: "
     )
     assert {(2, 0), (2, 1), (2, 2)} <= set(zip(lines.links.queries.tolist(), lines.links.keys.tolist(), strict=True))
     panel.options.option("lines", "200").trigger()
-    assert len(lines.links) == 200 and lines.sentence.startswith("the strongest 200 of 820 weights other than 0:")
+    assert len(lines.links) == 200 and lines.sentence.startswith("the strongest 200 of 820 weights ≠ 0:")
     panel.options.option("lines", "50").trigger()
     largest = np.sort(WEIGHTS[0, 0].ravel())[-50:]
     np.testing.assert_allclose(np.sort(lines.links.weights), largest)
@@ -494,6 +494,36 @@ def test_lines_are_zoomed_dragged_and_named_without_overlap(panel: Any) -> None:
         named = lines.named(0, height, room)
         gaps = np.diff(sorted(named)) * height
         assert len(named) == len(set(named)) and (gaps >= room - 1e-9).all() and len(named) >= T * height / room / 3
+
+
+def test_many_parallel_lines_are_lines_and_no_block(panel: Any) -> None:
+    """300 steps that each look at the one before, in some 170 pixels: between any two lines there is ground."""
+    many = 300
+    diagonal = np.eye(many, k=-1) * 0.9 + np.tril(np.full((many, many), 1e-4))
+    names = [f"w{n}" for n in range(many)]
+    panel.resize(820, 300)
+    panel.view.setCurrentText("Lines")
+    QApplication.processEvents()
+    lines = panel.lines
+    lines.set_count(1, of_each=True)
+    lines.set_weights(diagonal, names, names)
+    height = lines.area().height()
+    assert len(lines.links) == many and height / 6 < lines.drawn.sum() < height / 3 + 1 < many
+    picture = panel.grab().toImage()
+    middle = lines.mapToScene(lines.area().center())
+    at = panel.figure.mapTo(panel, panel.figure.mapFromScene(middle))
+    column = [picture.pixelColor(at.x(), at.y() + n).lightnessF() for n in range(-60, 60)]
+    light = np.array(column) > max(column) - 0.08
+    assert light.mean() > 0.3 and (np.diff(light.astype(int)) == 1).sum() > 15
+    assert f": {lines.drawn.sum()} lines for {many}; " in lines.sentence
+    lines.zoom(0.02, 0.5)
+    assert lines.drawn.sum() == lines._in_view().sum() >= 6 and " lines for " not in lines.sentence
+    strong = np.where(np.eye(many, k=-1) > 0, np.linspace(0.1, 0.9, many)[:, None], 0)
+    lines.set_weights(strong, names, names)
+    lines.show_whole()
+    lines.set_cursor(151, None)
+    drawn = set(lines.links.queries[lines.drawn].tolist())
+    assert {299, 151} <= drawn and 150 not in drawn and 152 not in drawn
 
 
 # -- alignments
