@@ -42,8 +42,8 @@ PALEST = 0.15
 """Opacity of a line of weight 0; it goes with the square root of the weight, as the colours of maps do: in a causal map
 the first query always has a weight of 1, beside which all others were a haze."""
 APART = 3.0
-"""Pixels: of lines that begin and end less than this from each other the strongest is drawn. More are no lines any more,
-but a block: 300 steps in 100 pixels of a low panel."""
+"""Pixels: of lines that begin and end less than this from each other the strongest is drawn. More are no lines, but a
+block: 300 steps in 100 pixels of a low panel."""
 ZOOM = 0.8
 CLOSEST = 0.004
 ROUND = (1, 2, 5)
@@ -53,7 +53,8 @@ class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
     """Queries on the left, keys on the right; width and opacity of a line go with its weight.
 
     Only the `count` strongest weights are drawn, and the line above says which part of all weight they are; of those
-    that would run together the strongest, until they are zoomed. Under the mouse a token is shown alone. A query of which a weight is NaN, or not known, has a hatched mark.
+    that would run together the strongest, until they are zoomed. Under the mouse a token is shown alone. A query of
+    which a weight is NaN, or not known, has a hatched mark.
     """
 
     alone_changed = Signal()

@@ -109,6 +109,7 @@ class Window(Asking):
             panel = kind(self.looking, self.steps, self.theme)
             panel.wanted.connect(self.compute_also)
             panel.editing.connect(self.edit)
+            panel.searching.connect(self.searches.ask)
             panel.opening.connect(self.open_sequence)
             panel.leading.connect(self.go_to)
             panel.note_written.connect(self.show_notes)
