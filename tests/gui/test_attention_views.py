@@ -378,6 +378,7 @@ def test_other_maps_are_drawn_beside_that_of_the_head(tmp_path: Path, qtbot: Any
     signed = np.random.default_rng(3).normal(size=(2, 6, 6)).astype(np.float32)
     flow = np.random.default_rng(4).random((1, 6, 6)).astype(np.float32)
     zeroed = np.random.default_rng(5).random((6, 6)).astype(np.float32)
+    zeroed[5, 1] = np.nan
     weights = WEIGHTS[0, :2, :6, :6]
     every = ("head", "query", "key")
     parts = (
@@ -410,8 +411,16 @@ def test_other_maps_are_drawn_beside_that_of_the_head(tmp_path: Path, qtbot: Any
             np.testing.assert_array_equal(np.isneginf(cells), np.triu(np.ones((6, 6), dtype=bool), 1))
             np.testing.assert_array_equal(cells[np.tril_indices(6)], expected[np.tril_indices(6)])
             assert other.heading.startswith(title) and f"{expected[4, 2]:.3g}" in other.heading
+            (read,) = [value for what, value in panel.readout(panel.looking.position) if f" {4} → {2}  " in what]
+            assert float(read.split()[0]) == pytest.approx(float(expected[4, 2]), rel=1e-6)
             assert other.plot._line.value() == 2 and other.plot.level_line.value() == 4
         assert panel.page.maps[0].bar._levels.scale == "attention"
+        panel.options.option("beside", "attention/value_zeroing").trigger()
+        stage.cursor.move(step=5, key=1)
+        assert panel.state == "figure" and "[5] → [1]: NaN" in panel.page.maps[1].heading
+        assert dict(panel.readout(panel.looking.position))["value zeroing 5 → 1  a"] == "NaN"
+        stage.cursor.move(step=1, key=5)
+        assert dict(panel.readout(panel.looking.position))["value zeroing 1 → 5  a"] == "masked"
         panel.options.option("beside", "attention/times_gradient").trigger()
         assert panel.page.maps[1].bar._levels.scale == "diverging" and panel.page.maps[1].bar._unit == "nat"
         panel.options.option("beside", "").trigger()

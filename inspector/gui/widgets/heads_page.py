@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import pyqtgraph as pg
-from PySide6.QtCore import QRectF
+from PySide6.QtCore import QRectF, Qt
 
 from inspector.gui.widgets.colourbar import WIDTH
 from inspector.gui.widgets.head_map import PROFILE, TITLE, HeadMap
@@ -101,11 +101,13 @@ class HeadsPage(pg.GraphicsWidget):  # type: ignore[misc]
         """Maps as large as there is room for them, the strip below, or beside a square map in a low page."""
         room = QRectF(self.rect())
         wide = self._square_and_wide(room)
+        lower = self.pair if self.as_pair else self.strip
         strip = min(max(STRIP[0], STRIP_SHARE * room.height()), STRIP[1]) if self.with_strip else 0.0
+        if strip:  # a title and names of an axis may need more, and would end below the page
+            strip = max(strip, lower.effectiveSizeHint(Qt.SizeHint.MinimumSize).height())
         if not self.with_maps:
             strip = room.height()
         above = room.height() if wide else room.height() - strip - (SPACE if strip else 0.0)
-        lower = self.pair if self.as_pair else self.strip
         for item in (self.strip, self.pair):
             item.setVisible(self.with_strip and item is lower)
         self.lines.setVisible(self.with_maps and self.as_lines)
