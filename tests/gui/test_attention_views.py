@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,14 @@ import pytest
 from panel_captures import channel, write_frames
 from panel_captures import shown as shown_panel
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QImage, QKeyEvent, QPainter, QWheelEvent
+from PySide6.QtGui import QFontMetricsF, QImage, QKeyEvent, QPainter, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QStyleOptionGraphicsItem
 
 from inspector.capture import Capture, open_capture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panel.map_levels import MapLevels
+from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.theme import MASKED
 from inspector.records import Labels
 
@@ -369,6 +371,30 @@ def test_several_weights_in_a_pixel_are_the_largest_or_their_mean(panel: Any) ->
     panel.options.option("cells", "mean").trigger()
     cells, _ = panel.row.map._look((0.0, 0.0, float(T), float(T)), (T // 2, T // 2))
     assert cells[15, 3] == pytest.approx(WEIGHTS[0, 0, 30:32, 6:8].mean())
+
+
+@pytest.mark.parametrize("count", [2, 3, 6])
+def test_heads_side_by_side_in_a_low_panel_share_names_and_colours(panel: Any, count: int) -> None:
+    """What stands left and right of each map would leave no room for the maps."""
+    panel.resize(822, 290)
+    for number in range(1, count):
+        panel._added(number // HEADS, number % HEADS)
+    QApplication.processEvents()
+    maps = panel.page.shown
+    assert len(maps) == count and all(one.plot.vb.width() >= (45, 90)[count < 4] for one in maps)
+    assert [one.with_names for one in maps] == [True] + [False] * (count - 1)
+    for before, after in itertools.pairwise(maps):
+        assert after.geometry().left() >= before.geometry().right() and after.geometry().top() == 0
+        assert before.with_bar != before.bar.says_as(after.bar)
+    assert maps[-1].with_bar and maps[-1].geometry().right() <= panel.page.rect().right() + 1
+    metrics = QFontMetricsF(panel.font())
+    panel.looking.move(step=20, key=3)
+    for number, one in enumerate(maps):
+        said = one.shortened(metrics, metrics.horizontalAdvance("layers.0, … head 1"))
+        assert f"head {number % HEADS}" in said
+    maps[1].bar.set_levels(Levels(0.0, 7.0), "nat")
+    panel.page.place()
+    assert maps[0].with_bar and maps[0].plot.vb.width() >= 40
 
 
 # -- other numbers over the same queries and keys

@@ -24,6 +24,7 @@ from inspector.analysis.attention.strongest import Links, apart, strongest, stro
 from inspector.gui.widgets.hatching import paint_gaps
 from inspector.gui.widgets.plain_text import token
 from inspector.gui.widgets.theme import LIGHT, Theme
+from inspector.records import counted
 
 Array = npt.NDArray[Any]
 OF_EACH = (1, 3)
@@ -122,6 +123,8 @@ class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
         drawn, of = int(self.drawn.sum()), int(self._in_view().sum())
         if 0 < drawn < of and self.area().height() > 0:
             return f"{self._which('')}: {drawn} lines for {of}; {share}"
+        if self.alone is None and len(links) == links.of:
+            return f"all {counted(links.of, 'weight')} ≠ 0, from {abs(links.weights[0]):.2g} on"
         return f"{self._which(f'{len(links)} of {links.of} weights ≠ 0')}: {share}"
 
     def _which(self, of: str) -> str:
