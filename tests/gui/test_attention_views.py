@@ -12,13 +12,14 @@ import pytest
 from panel_captures import channel, write_frames
 from panel_captures import shown as shown_panel
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QFontMetricsF, QImage, QKeyEvent, QPainter, QWheelEvent
+from PySide6.QtGui import QFont, QFontMetricsF, QImage, QKeyEvent, QPainter, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QStyleOptionGraphicsItem
 
 from inspector.capture import Capture, open_capture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panel.map_levels import MapLevels
+from inspector.gui.widgets.atlas import fitting
 from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.theme import MASKED
 from inspector.records import Labels
@@ -143,6 +144,13 @@ def test_heads_are_sorted_and_grouped_by_the_menu(panel: Any) -> None:
     menu.option("group", "attention/type").trigger()
     assert [title for title, _ in shown(panel)] == ["induction", "previous"]
     assert {key[1] for key in shown(panel)[0][1]} == {1}
+
+
+def test_a_caption_without_room_keeps_the_number_by_which_heads_are_sorted(qapp: QApplication) -> None:
+    metrics = QFontMetricsF(QFont())
+    for said in ("10.11  0.82", "10.11 0.82", "0.82"):
+        assert fitting("10.11  0.82", metrics, metrics.horizontalAdvance(said)) == said
+    assert fitting("10.11  0.82", metrics, metrics.horizontalAdvance("0.8")) not in ("", "0.82")
 
 
 def test_heads_are_filtered_as_a_person_types(panel: Any, qtbot: Any) -> None:
