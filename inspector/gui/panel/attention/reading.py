@@ -102,7 +102,7 @@ class AttentionReading(AttentionParts):
         channel, head = self._map(), self.head()
         q, k = position.step, position.key
         if channel is not None and self.capture is not None and q is not None and k is not None:
-            _, queries, keys = self.capture.extent(channel.name, self.frame)
+            queries, keys = self._shape(channel)
             if q < queries and k < keys:
                 rows += [*self._weight_rows(channel, head, q, k), *self._beside_rows(channel, head, q, k)]
         for channel in self.statistics():
@@ -116,14 +116,17 @@ class AttentionReading(AttentionParts):
 
     def _weight_rows(self, channel: Channel, head: int, q: int, k: int) -> list[tuple[str, str]]:
         """The stored weight, whatever is drawn, and its rank among those of its query."""
-        what = f"{self.changed(channel)}attention {q} → {k}, head {head}  {channel.place}"
-        weight = exact_at(self.capture, channel.name, self.frame, head, q, k)  # type: ignore[arg-type]
-        choice = MapChoice(((channel.name, head),), self.frame, signed=self.signed(channel.name))
+        number = self._number(channel, head)
+        title = f"attention {q} → {k}, head {head}" if number >= 0 else f"{channel.title} {q} → {k}"
+        what = f"{self.changed(channel)}{title}  {channel.place}"
+        place = (q, k) if number < 0 else (number, q, k)
+        weight = exact_at(self.capture, channel.name, self.frame, *place)  # type: ignore[arg-type]
+        choice = MapChoice(((channel.name, number),), self.frame, signed=self.signed(channel.name))
         row = self.levels.source(self.capture, choice).rows(q, q + 1)[0]
         if np.isneginf(row[k]):
             return [(what, "masked")]
         found = [(what, measured(weight, channel.unit))]
-        if not choice.signed and np.isfinite(row[k]):
+        if number >= 0 and not choice.signed and np.isfinite(row[k]):
             rank, count = rank_in_row(row, k)
             found.append(("rank of that weight in its row", f"{rank} of {count}"))
         return found
@@ -136,7 +139,12 @@ class AttentionReading(AttentionParts):
             name, at = choice.heads[0]
             channel = self.capture.channel(name, self.frame)  # type: ignore[union-attr]
             source = self.levels.source(self.capture, choice)
-            if len(choice.heads) > 1 or (name, at) == (own.name, head) or q >= source.shape[0] or k >= source.shape[1]:
+            if (
+                len(choice.heads) > 1
+                or (name, at) == (own.name, self._number(own, head))
+                or q >= source.shape[0]
+                or k >= source.shape[1]
+            ):
                 continue
             of = f"head {number}  {place}" if channel.dims[0] == "head" else channel.place
             masked = np.isneginf(source.rows(q, q + 1)[0][k])
