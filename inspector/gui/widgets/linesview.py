@@ -140,8 +140,8 @@ class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
         """Which of `links` are drawn: of those that would run together the strongest, the cursor's before others."""
         links, found = self.links, self._in_view()
         marked = (links.queries == self._cursor[0]) | (links.keys == self._cursor[1])
-        ends = [self._places(side, tokens)[found] for side, tokens in enumerate((links.queries, links.keys))]
-        found[found] = apart(*ends, APART, marked[found])
+        starts, ends = (self._places(side, of)[found] for side, of in enumerate((links.queries, links.keys)))
+        found[found] = apart(starts, ends, APART, marked[found])
         return found
 
     def _in_view(self) -> npt.NDArray[np.bool_]:
