@@ -296,8 +296,8 @@ class Docking:
                 self.docks[full].raise_()
 
     def give_way(self, capture: object) -> None:
-        """`raise_useful` when the run of a capture has ended; not when more was computed for it afterwards: a panel that
-        is empty then and on top was chosen by a person, who reads why."""
+        """`raise_useful` when the run of a capture has ended; not when more was computed for it afterwards: what is
+        empty then and on top was chosen by a person, who reads why."""
         if capture is not None and self._gave_way() is not capture:
             self._gave_way = weakref.ref(capture)
             self.raise_useful()
