@@ -70,7 +70,8 @@ class Projected:
         by_head = weight.T.unflatten(0, (self.heads, -1))
 
         def by_window(gradient: Tensor) -> Tensor:
-            return (of_sample(gradient) @ weight).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            at_heads: Tensor = (of_sample(gradient) @ weight).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            return at_heads
 
         take = behind_changes(by_window)
         call = PassedOn(
