@@ -17,6 +17,8 @@ from inspector.records.decoding import BEGINNING, FATES, joined
 PLACE, NODE = "decoding", "node"
 MARKS: Mapping[str, str] = {"continued": "", "pruned": "× ", "finished": "■ ", "unfinished": "… ", "alive": "→ "}
 """One sign for each fate."""
+GOING_ON = "on the way"
+"""What became of a token that another one follows, in words."""
 DEEPEST = 30
 """Choices one after the other that are shown by indentation; of further ones the number is written."""
 MOST_ON_A_LINE = 12
@@ -102,15 +104,18 @@ def _line(tree: DecodedTree, chain: list[int]) -> str:
     return f"{MARKS[last.fate]}{texts}  ({chances}; score {last.score:.4g}{often})"
 
 
-def hypothesis_lines(tree: DecodedTree, longest: int = 0) -> Iterator[str]:
-    """One line a hypothesis, the best first: its text, score, log probability and number of tokens.
+def hypothesis_lines(tree: DecodedTree, longest: int = 0, last: int = 0) -> Iterator[str]:
+    """One line a hypothesis, the best first: its text, score, log probability and number of tokens; with `last` as they
+    were after that token of the search (1 for the first).
 
     Of texts of more than `longest` characters (0: none) the middle is left out.
     """
-    for rank, end in enumerate(tree.ranked, 1):
-        one = tree.tokens[end]
+    for rank, end in enumerate(hypotheses_after(tree, last), 1):
+        one, length = tree.tokens[end], len(tree.path(end))
         often = f", drawn {one.times} times" if one.times > 1 else ""
-        said = f"score {one.score:.4g}, ln p {one.total:.4g} nat, {len(tree.path(end))} tokens, {one.fate}{often}"
+        fate = GOING_ON if one.fate == "continued" else one.fate
+        many = f"{length} token{'s' if length > 1 else ''}"
+        said = f"score {one.score:.4g}, ln p {one.total:.4g} nat, {many}, {fate}{often}"
         yield f"{rank}. {_cut(tree.said(end), longest)}  ({said})"
 
 
@@ -118,6 +123,17 @@ def _cut(text: str, longest: int) -> str:
     """The beginning and the end: hypotheses of a beam often differ only there."""
     half = longest // 2
     return text if not longest or len(text) <= longest else f"{text[:half]} … {text[-half:]}"
+
+
+def hypotheses_after(tree: DecodedTree, last: int) -> tuple[int, ...]:
+    """Where the hypotheses of a search end as it was after its token `last` (0: after all of it), the best score first:
+    what was tried as that token and not pruned, and what had ended before."""
+    if not last:
+        return tree.ranked
+    depths = tree.depths
+    tried = [at for at, depth in enumerate(depths) if depth == last and tree.tokens[at].fate != "pruned"]
+    ended = [end for end in tree.ranked if depths[end] < last]
+    return tuple(sorted((*tried, *ended), key=lambda at: (-tree.tokens[at].score, at)))
 
 
 def tokens_until(tree: DecodedTree, last: int, *, everything: bool = False) -> list[int]:

@@ -159,6 +159,7 @@ def test_weights_are_compared_with_what_is_beside_them(tmp_path: Path, qtbot: An
     random = np.random.default_rng(1)
     weights = np.where(np.tri(T, dtype=bool), random.uniform(size=(2, T, T)), -np.inf).astype(np.float32)
     gradient = random.normal(size=(2, T, T)).astype(np.float32)
+    gradient[:, 4:6] = np.nan
     dims, fields = ("head", "query", "key"), {"domains": KEYED}
     maps = [
         channel("a:attention", "attention", dims, weights, **fields),
@@ -178,5 +179,9 @@ def test_weights_are_compared_with_what_is_beside_them(tmp_path: Path, qtbot: An
         assert len(ticks) > 1 and panel.page.pair.step_axis.tickStrings(ticks[:2], 1.0, 0.0)[1] == f"{ticks[1]:.4g}"
         stage.cursor.move(step=1)
         assert "no rank correlation" in panel.page.pair.titleLabel.lines[0]
+        stage.cursor.move(step=4)
+        assert panel.page.pair.titleLabel.lines == (
+            "w4 [4]: slope is not known here", f"of {T - 2} queries it is; the nearest is w3 [3]",
+        )  # fmt: skip
         panel.options.option("beside", "").trigger()
         assert panel.which.findData(COMPARED) < 0 and not panel.page.as_pair

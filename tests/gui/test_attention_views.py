@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,15 @@ import pytest
 from panel_captures import channel, write_frames
 from panel_captures import shown as shown_panel
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QImage, QKeyEvent, QPainter, QWheelEvent
+from PySide6.QtGui import QFont, QFontMetricsF, QImage, QKeyEvent, QPainter, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QStyleOptionGraphicsItem
 
 from inspector.capture import Capture, open_capture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panel.map_levels import MapLevels
+from inspector.gui.widgets.atlas import fitting
+from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.theme import MASKED
 from inspector.records import Labels
 
@@ -141,6 +144,13 @@ def test_heads_are_sorted_and_grouped_by_the_menu(panel: Any) -> None:
     menu.option("group", "attention/type").trigger()
     assert [title for title, _ in shown(panel)] == ["induction", "previous"]
     assert {key[1] for key in shown(panel)[0][1]} == {1}
+
+
+def test_a_caption_without_room_keeps_the_number_by_which_heads_are_sorted(qapp: QApplication) -> None:
+    metrics = QFontMetricsF(QFont())
+    for said in ("10.11  0.82", "10.11 0.82", "0.82"):
+        assert fitting("10.11  0.82", metrics, metrics.horizontalAdvance(said)) == said
+    assert fitting("10.11  0.82", metrics, metrics.horizontalAdvance("0.8")) not in ("", "0.82")
 
 
 def test_heads_are_filtered_as_a_person_types(panel: Any, qtbot: Any) -> None:
@@ -371,6 +381,30 @@ def test_several_weights_in_a_pixel_are_the_largest_or_their_mean(panel: Any) ->
     assert cells[15, 3] == pytest.approx(WEIGHTS[0, 0, 30:32, 6:8].mean())
 
 
+@pytest.mark.parametrize("count", [2, 3, 6])
+def test_heads_side_by_side_in_a_low_panel_share_names_and_colours(panel: Any, count: int) -> None:
+    """What stands left and right of each map would leave no room for the maps."""
+    panel.resize(822, 290)
+    for number in range(1, count):
+        panel._added(number // HEADS, number % HEADS)
+    QApplication.processEvents()
+    maps = panel.page.shown
+    assert len(maps) == count and all(one.plot.vb.width() >= (45, 90)[count < 4] for one in maps)
+    assert [one.with_names for one in maps] == [True] + [False] * (count - 1)
+    for before, after in itertools.pairwise(maps):
+        assert after.geometry().left() >= before.geometry().right() and after.geometry().top() == 0
+        assert before.with_bar != before.bar.says_as(after.bar)
+    assert maps[-1].with_bar and maps[-1].geometry().right() <= panel.page.rect().right() + 1
+    metrics = QFontMetricsF(panel.font())
+    panel.looking.move(step=20, key=3)
+    for number, one in enumerate(maps):
+        said = one.shortened(metrics, metrics.horizontalAdvance("layers.0, … head 1"))
+        assert f"head {number % HEADS}" in said
+    maps[1].bar.set_levels(Levels(0.0, 7.0), "nat")
+    panel.page.place()
+    assert maps[0].with_bar and maps[0].plot.vb.width() >= 40
+
+
 # -- other numbers over the same queries and keys
 
 
@@ -378,6 +412,7 @@ def test_other_maps_are_drawn_beside_that_of_the_head(tmp_path: Path, qtbot: Any
     signed = np.random.default_rng(3).normal(size=(2, 6, 6)).astype(np.float32)
     flow = np.random.default_rng(4).random((1, 6, 6)).astype(np.float32)
     zeroed = np.random.default_rng(5).random((6, 6)).astype(np.float32)
+    zeroed[5, 1] = np.nan
     weights = WEIGHTS[0, :2, :6, :6]
     every = ("head", "query", "key")
     parts = (
@@ -410,8 +445,16 @@ def test_other_maps_are_drawn_beside_that_of_the_head(tmp_path: Path, qtbot: Any
             np.testing.assert_array_equal(np.isneginf(cells), np.triu(np.ones((6, 6), dtype=bool), 1))
             np.testing.assert_array_equal(cells[np.tril_indices(6)], expected[np.tril_indices(6)])
             assert other.heading.startswith(title) and f"{expected[4, 2]:.3g}" in other.heading
+            (read,) = [value for what, value in panel.readout(panel.looking.position) if f" {4} → {2}  " in what]
+            assert float(read.split()[0]) == pytest.approx(float(expected[4, 2]), rel=1e-6)
             assert other.plot._line.value() == 2 and other.plot.level_line.value() == 4
         assert panel.page.maps[0].bar._levels.scale == "attention"
+        panel.options.option("beside", "attention/value_zeroing").trigger()
+        stage.cursor.move(step=5, key=1)
+        assert panel.state == "figure" and "[5] → [1]: NaN" in panel.page.maps[1].heading
+        assert dict(panel.readout(panel.looking.position))["value zeroing 5 → 1  a"] == "NaN"
+        stage.cursor.move(step=1, key=5)
+        assert dict(panel.readout(panel.looking.position))["value zeroing 1 → 5  a"] == "masked"
         panel.options.option("beside", "attention/times_gradient").trigger()
         assert panel.page.maps[1].bar._levels.scale == "diverging" and panel.page.maps[1].bar._unit == "nat"
         panel.options.option("beside", "").trigger()
@@ -428,11 +471,11 @@ def test_lines_are_the_strongest_weights_and_those_of_a_token_alone(panel: Any) 
     assert lines.sentence.startswith("the 5 strongest of each query, 190 of 820 weights")
     panel.options.option("lines", "each 3").trigger()
     assert len(lines.links) == 3 * T - 3 and lines.sentence.startswith(
-        "the 3 strongest of each query, 117 of 820 weights"
+        "the 3 strongest of each query, 117 of 820 weights ≠ 0: "
     )
     assert {(2, 0), (2, 1), (2, 2)} <= set(zip(lines.links.queries.tolist(), lines.links.keys.tolist(), strict=True))
     panel.options.option("lines", "200").trigger()
-    assert len(lines.links) == 200 and lines.sentence.startswith("the strongest 200 of 820 weights other than 0:")
+    assert len(lines.links) == 200 and lines.sentence.startswith("the strongest 200 of 820 weights ≠ 0:")
     panel.options.option("lines", "50").trigger()
     largest = np.sort(WEIGHTS[0, 0].ravel())[-50:]
     np.testing.assert_allclose(np.sort(lines.links.weights), largest)
@@ -494,6 +537,36 @@ def test_lines_are_zoomed_dragged_and_named_without_overlap(panel: Any) -> None:
         named = lines.named(0, height, room)
         gaps = np.diff(sorted(named)) * height
         assert len(named) == len(set(named)) and (gaps >= room - 1e-9).all() and len(named) >= T * height / room / 3
+
+
+def test_many_parallel_lines_are_lines_and_no_block(panel: Any) -> None:
+    """300 steps that each look at the one before, in some 170 pixels: between any two lines there is ground."""
+    many = 300
+    diagonal = np.eye(many, k=-1) * 0.9 + np.tril(np.full((many, many), 1e-4))
+    names = [f"w{n}" for n in range(many)]
+    panel.resize(820, 300)
+    panel.view.setCurrentText("Lines")
+    QApplication.processEvents()
+    lines = panel.lines
+    lines.set_count(1, of_each=True)
+    lines.set_weights(diagonal, names, names)
+    height = lines.area().height()
+    assert len(lines.links) == many and height / 6 < lines.drawn.sum() < height / 3 + 1 < many
+    picture = panel.grab().toImage()
+    middle = lines.mapToScene(lines.area().center())
+    at = panel.figure.mapTo(panel, panel.figure.mapFromScene(middle))
+    column = [picture.pixelColor(at.x(), at.y() + n).lightnessF() for n in range(-60, 60)]
+    light = np.array(column) > max(column) - 0.08
+    assert light.mean() > 0.3 and (np.diff(light.astype(int)) == 1).sum() > 15
+    assert f": {lines.drawn.sum()} lines for {many}; " in lines.sentence
+    lines.zoom(0.02, 0.5)
+    assert lines.drawn.sum() == lines._in_view().sum() >= 6 and " lines for " not in lines.sentence
+    strong = np.where(np.eye(many, k=-1) > 0, np.linspace(0.1, 0.9, many)[:, None], 0)
+    lines.set_weights(strong, names, names)
+    lines.show_whole()
+    lines.set_cursor(151, None)
+    drawn = set(lines.links.queries[lines.drawn].tolist())
+    assert {299, 151} <= drawn and 150 not in drawn and 152 not in drawn
 
 
 # -- alignments

@@ -7,11 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from cases_runs import DECODING
-from panel_captures import shown
+from panel_captures import shown, write_frames
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 from reading import numbers_of
 
+from inspector.capture import open_capture
+from inspector.gui.export.offscreen import Stage
 from inspector.gui.panels.decoding import brief
 from inspector.gui.widgets.tree_layout import tree_layout
 
@@ -119,3 +123,56 @@ def test_the_drift_stands_beside_the_tree_in_a_wide_panel_and_below_it_in_a_high
             tree, drift = panel.branches.sceneBoundingRect(), panel.parting.sceneBoundingRect()
             assert panel.parting.isVisible() and not tree.intersects(drift)
             assert (drift.left() >= tree.right()) == beside and (drift.top() >= tree.bottom()) != beside
+
+
+def test_step_by_step_the_hypotheses_are_those_of_that_step(tmp_path: Path) -> None:
+    with shown(tmp_path, "decoding", *DECODING.parts) as (_, panel):
+        panel.until.setValue(1)
+        QApplication.processEvents()
+        (only,) = panel.told.text.splitlines()[:1]
+        tree = panel.tree
+        numbers = f"score {tree.tokens[0].score:.4g}, ln p {tree.tokens[0].total:.4g} nat"
+        assert only == f"1. a  ({numbers}, 1 token, on the way, drawn 3 times)"
+        panel.until.setValue(0)
+        QApplication.processEvents()
+        assert panel.told.text.startswith("1. ad  (") and "finished" in panel.told.text
+
+
+def test_the_token_that_is_read_has_a_ring_that_stays_with_it(tmp_path: Path) -> None:
+    with shown(tmp_path, "decoding", *DECODING.parts) as (_, panel):
+        panel.which.setCurrentText("everything tried")
+        QApplication.processEvents()
+        panel.pointed(panel.branches, 1.02, -2.1)
+        assert drawn(panel.ring) == {(1.0, -2.0)} == drawn(panel.dots["pruned"])
+        read = panel.readout(panel.looking.position)
+        assert read[0][0] == "token 'b', pruned", read
+        panel.which.setCurrentText("hypotheses")
+        QApplication.processEvents()
+        assert drawn(panel.ring) == set(), "it is not drawn there, and no other token is in its place"
+        assert panel.readout(panel.looking.position) == read
+
+
+def test_a_lower_panel_lists_fewer_hypotheses(tmp_path: Path, qapp: QApplication) -> None:
+    many = [f"line {n}" for n in range(9)]
+    with shown(tmp_path, "decoding", *TREE) as (_, panel):
+        patched = pytest.MonkeyPatch()
+        patched.setattr("inspector.gui.panels.decoding.hypothesis_lines", lambda *_: iter(many))
+        panel.redraw()
+        listed = []
+        for height in (700, 280, 700):
+            panel.resize(800, height)
+            qapp.processEvents()
+            listed.append(len(panel.told.text.splitlines()))
+        patched.undo()
+        assert listed == [7, 3, 7]
+
+
+def test_the_empty_page_begins_a_search(tmp_path: Path, qtbot: Any) -> None:
+    nothing = (part for part in DECODING.parts if not isinstance(part, tuple))
+    with open_capture(write_frames(tmp_path, *nothing)) as capture:
+        stage = Stage(capture, (800, 400))
+        panel: Any = stage.panel("decoding")
+        assert panel.state == "empty" and panel._empty.action.isVisibleTo(panel)
+        with qtbot.waitSignal(panel.searching, timeout=1000):
+            qtbot.mouseClick(panel._empty.action, Qt.MouseButton.LeftButton)
+        stage.close()

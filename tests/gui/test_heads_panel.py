@@ -86,7 +86,7 @@ def test_what_attention_costs_is_a_table_by_length(tmp_path: Path) -> None:
     with shown(tmp_path, "heads", *HEAD_PARTS) as (stage, panel):
         panel.which.setCurrentText("multiplications, flop")
         assert panel.table.model().headerData(0, Qt.Orientation.Horizontal) == "attention"
-        assert cells(panel.table) == [["a, scores", "10", "20"], ["a, Q", "400", "5e+09"]]
+        assert cells(panel.table) == [["a, scores", "10", "20"], ["a, Q", "400", "5,000,000,000"]]
         click_heading(panel.table, "256")
         click_row(panel.table, 0)
         assert stage.cursor.position.place == "a"
@@ -104,7 +104,7 @@ def test_what_attention_costs_is_shown_once_it_was_asked_for_and_is_there(tmp_pa
             panel.set_capture(later)
             QApplication.processEvents()
             assert panel.which.currentText() == "multiplications, flop"
-            assert cells(panel.table) == [["a, scores", "10", "20"], ["a, Q", "400", "5e+09"]]
+            assert cells(panel.table) == [["a, scores", "10", "20"], ["a, Q", "400", "5,000,000,000"]]
             panel.which.setCurrentIndex(0)  # what was chosen since stays
             panel.update_contents()
             assert panel.which.currentText() != "multiplications, flop"

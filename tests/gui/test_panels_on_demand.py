@@ -123,6 +123,24 @@ def test_what_is_empty_gives_way_and_nothing_else_is_made(window: Window, tmp_pa
     assert set(window.panels.made) == {"states", "lens", "jacobians", "gradients"}  # Token has gradients too
 
 
+def test_an_empty_panel_that_was_chosen_stays_when_more_is_computed(
+    window: Window, tmp_path: Path, qapp: QApplication
+) -> None:
+    window.open_capture(str(small(tmp_path / "a.inspect", GRADIENT)))
+    window.docking.give_way(window.session.capture)
+    qapp.processEvents()
+    assert "gradients" in window.docking.seen
+    window.docks["jacobians"].raise_()
+    qapp.processEvents()
+    window.docking.give_way(window.session.capture)
+    qapp.processEvents()
+    assert "jacobians" in window.docking.seen and "gradients" not in window.docking.seen
+    window.open_capture(str(small(tmp_path / "b.inspect", GRADIENT)))
+    window.docking.give_way(window.session.capture)
+    qapp.processEvents()
+    assert "gradients" in window.docking.seen, "another capture"
+
+
 def test_a_panel_whose_quantities_were_computed_stays_though_it_is_empty(
     window: Window, tmp_path: Path, qapp: QApplication, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from panel_captures import channel, shown
 
+from inspector.records import Labels
+
 ENCODING = np.arange(40, dtype=np.float32).reshape(10, 4) / 10 - 2
 FREQUENCY = np.array([[1.0, 0.1, 0.01], [1.0001, 0.1, 0.01]])
 SCORES = np.array([[0.0, -0.5, np.nan], [0.0, -0.125, -0.25]], np.float32)
@@ -73,3 +75,18 @@ def test_positions_give_way_to_the_stream(tmp_path: Path) -> None:
         assert panel.row.plot.isVisible()
         assert not panel.positions.map.plot.isVisible() and not panel.positions.plot.isVisible()
         panel.set_theme(panel.theme)
+
+
+def test_distances_are_written_without_the_numbers_of_their_columns(tmp_path: Path) -> None:
+    many = np.linspace(-1, 1, 2 * 61, dtype=np.float32).reshape(2, 61)
+    parts = (
+        channel("m.a:positions/scores", "positions", ("head", "distance"), many, title="score by distance",
+                domains={"distance": "distance"}),
+        Labels("distance", tuple(str(n) for n in range(-30, 31)), -1),
+    )  # fmt: skip
+    with shown(tmp_path, "residual", *parts) as (_, panel):
+        choose(panel, "score by distance")
+        axis = panel.positions.map.plot.step_axis
+        (spacing, values), *_ = axis.tickValues(-0.5, 60.5, 500.0)
+        written = axis.tickStrings(values, 1.0, spacing)
+        assert len(written) > 3 and written == [str(int(value) - 30) for value in values]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +65,36 @@ def strongest_of_each(weights: Array, count: int) -> Links:
     queries, chosen = queries[order], keys.ravel()[order]
     share = float(flat[order].sum()) / whole if whole else 0.0
     return Links(queries, chosen, weights[queries, chosen].astype(np.float64), share, there)
+
+
+def apart(starts: Array, ends: Array, room: float, first: Array) -> npt.NDArray[np.bool_]:
+    """Which of many lines, the strongest last, are drawn so that each of them can be seen: of those that begin and end
+    less than `room` from each other one of `first` (bool), else the strongest.
+
+    `starts` and `ends` are their places, in the unit of `room`.
+    """
+    drawn = np.zeros(len(starts), dtype=np.bool_)
+    taken: dict[tuple[int, int], list[tuple[float, float]]] = {}
+    order = [*np.flatnonzero(first)[::-1].tolist(), *np.flatnonzero(~first)[::-1].tolist()]
+    for at in order:
+        place = (float(starts[at]), float(ends[at]))
+        cell = (math.floor(place[0] / room), math.floor(place[1] / room))
+        if not _is_near(place, cell, taken, room):
+            drawn[at] = True
+            taken.setdefault(cell, []).append(place)
+    return drawn
+
+
+def _is_near(
+    place: tuple[float, float], cell: tuple[int, int], taken: dict[tuple[int, int], list[tuple[float, float]]],
+    room: float,
+) -> bool:  # fmt: skip
+    return any(
+        abs(place[0] - start) < room and abs(place[1] - end) < room
+        for down in (-1, 0, 1)
+        for across in (-1, 0, 1)
+        for start, end in taken.get((cell[0] + down, cell[1] + across), ())
+    )
 
 
 def rank_in_row(row: Array, key: int) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from inspector.engine.attention.calls import WITHOUT_DROPOUT, Projection, attend, check, of_nested
 from inspector.engine.attention.key_source import CROSS, SELF
 from inspector.engine.attention.selected_sample import SelectedSample
-from inspector.engine.trace.heads import Heads, PassedOn, edge_of
+from inspector.engine.trace.heads import Heads, PassedOn, behind_changes, edge_of
 from inspector.engine.trace.trace import Attention
 
 
@@ -69,11 +69,14 @@ class Projected:
         value, weight = self.split(2)[0].detach(), self.output[0].detach()
         by_head = weight.T.unflatten(0, (self.heads, -1))
 
-        def take(gradient: Tensor) -> Tensor:
+        def by_window(gradient: Tensor) -> Tensor:
             at_heads: Tensor = (of_sample(gradient) @ weight).unflatten(-1, (self.heads, -1)).transpose(1, 2)
-            return at_heads.flatten(0, 1)
+            return at_heads
 
-        call = PassedOn(value, self.inputs[0].shape[1], edge_of(returned), take)
+        take = behind_changes(by_window)
+        call = PassedOn(
+            value, self.inputs[0].shape[1], edge_of(returned), lambda gradient: take(gradient).flatten(0, 1)
+        )
         return Heads([call], by_head.repeat(len(value) // self.heads, 1, 1))
 
     def merged_mask(self, keys: int) -> Tensor | None:

@@ -12,6 +12,7 @@ one?
 from __future__ import annotations
 
 import inspect
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial, wraps
@@ -29,7 +30,7 @@ from inspector.engine.hooks.function_mode import unwatched
 from inspector.engine.hooks.module_stack import CalledModules
 from inspector.engine.model.subject import Batch
 from inspector.engine.probes.attention import AttentionMode
-from inspector.engine.trace.heads import Heads
+from inspector.engine.trace.heads import Heads, Replaced, replacing
 from inspector.engine.trace.trace import Attention
 from inspector.records import Edit
 from inspector.records.edits import MEAN
@@ -97,12 +98,12 @@ class _Editing(AttentionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if func is F.multi_head_attention_forward:
+            return self._multihead(args, kwargs)
         out = func(*args, **kwargs)
         with unwatched():
             if func is F.scaled_dot_product_attention:
                 return self._sdpa(out)
-            if func is F.multi_head_attention_forward:
-                return self._multihead(args, kwargs, out)
             handler = self.handlers.get(id(func))
             if handler is not None:
                 self.found.clear()
@@ -136,28 +137,24 @@ class _Editing(AttentionMode):
             self.edits.made.add(edit)
         return out
 
-    def _multihead(self, args: Any, kwargs: Any, out: tuple[Tensor, Any]) -> tuple[Tensor, Any]:
+    def _multihead(self, args: Any, kwargs: Any) -> tuple[Tensor, Any]:
         """y is linear in W_O: without the columns of a head it lacks what that head adds."""
         place = self.called.place()[0]
         number, wanted = self._next(place)
         bound = _MHA.bind(*args, **kwargs)
-        y, heads = out[0], bound.arguments["num_heads"]
-        weight = bound.arguments["out_proj_weight"]
-        for edit in wanted:
-            rows = _rows(edit, y.shape[0], number)
-            for head in _heads(edit, heads):
-                columns = slice(head * weight.shape[1] // heads, (head + 1) * weight.shape[1] // heads)
-                bound.arguments["out_proj_weight"] = torch.cat(
-                    (weight[:, : columns.start], torch.zeros_like(weight[:, columns]), weight[:, columns.stop :]), dim=1
-                )
-                added = out[0] - F.multi_head_attention_forward(*bound.args, **bound.kwargs)[0]
-                bound.arguments["out_proj_weight"] = weight
-                value = (edit.value * weight[:, columns].sum(1)).to(y) if not edit.text else _mean(added, 0, place)
-                change = torch.zeros_like(y)
-                change[rows] = (value - added)[rows] if value.dim() == added.dim() else value - added[rows]
-                y = y + change
-            self.edits.made.add(edit)
-        return y, out[1]
+        queries, heads = bound.arguments["query"].shape[0], bound.arguments["num_heads"]
+        parts = [
+            (edit, Replaced(head, _rows(edit, queries, number), edit.text == MEAN))
+            for edit in wanted
+            for head in _heads(edit, heads)
+        ]
+        with replacing([part for _, part in parts]):
+            y, weights = F.multi_head_attention_forward(*args, **kwargs)
+        with unwatched():
+            for edit, part in parts:
+                y = y + _change(bound, edit, part, place)
+        self.edits.made.update(wanted)
+        return y, weights
 
     def _written(self, attention: Attention, out: Any) -> Any:
         """A sum of values that the model computed itself."""
@@ -179,6 +176,29 @@ class _Editing(AttentionMode):
         except Unsupported as reason:
             self.edits.problem = str(reason)
         return out
+
+
+def _change(bound: inspect.BoundArguments, edit: Edit, part: Replaced, place: str) -> Tensor:
+    """What is added to y for one head. The head's own part comes from two more calls, not from y: y less itself would
+    have no gradient at y, where the gradient at the heads is read."""
+    weight, heads = bound.arguments["out_proj_weight"], bound.arguments["num_heads"]
+    columns = slice(part.head * weight.shape[1] // heads, (part.head + 1) * weight.shape[1] // heads)
+    without = torch.cat(
+        (weight[:, : columns.start], torch.zeros_like(weight[:, columns]), weight[:, columns.stop :]), dim=1
+    )
+    whole, rest = (
+        F.multi_head_attention_forward(*(ours := _with(bound, one)).args, **ours.kwargs)[0] for one in (weight, without)
+    )
+    added = whole - rest
+    value = _mean(added, 0, place) if part.mean else (edit.value * weight[:, columns].sum(1)).to(added)
+    change = torch.zeros_like(added)
+    change[part.rows] = (value - added)[part.rows]
+    return change
+
+
+def _with(bound: inspect.BoundArguments, weight: Tensor) -> inspect.BoundArguments:
+    """The same call with another W_O."""
+    return inspect.BoundArguments(_MHA, OrderedDict(bound.arguments | {"out_proj_weight": weight}))
 
 
 def _rows(edit: Edit, queries: int, number: int) -> slice:

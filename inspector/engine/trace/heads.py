@@ -8,7 +8,9 @@ Index letters: a head, q query, k key, d head width, e width of the residual str
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 import torch
@@ -16,8 +18,49 @@ from torch import Tensor
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 NewValue = Callable[[Tensor], Tensor]
-"""From the rows (…, q, d) of a head to what is put in their place; it broadcasts."""
+"""From all rows (…, q, d) of a head to what is put in the place of some or all; it broadcasts."""
 Put = Callable[[Tensor, int, slice, NewValue], Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """Rows of queries of a head in whose place the model goes on with a number, or with the mean over all rows."""
+
+    head: int
+    rows: slice
+    mean: bool = False
+
+
+_REPLACED: ContextVar[tuple[Replaced, ...]] = ContextVar("replaced heads", default=())
+
+
+@contextmanager
+def replacing(parts: Sequence[Replaced]) -> Iterator[None]:
+    """Inside, calls of attention are recorded whose results are changed afterwards, out of sight of autograd's graph at
+    those results: of y = z W_O the graph does not tell which head it is."""
+    token = _REPLACED.set(tuple(parts))
+    try:
+        yield
+    finally:
+        _REPLACED.reset(token)
+
+
+def behind_changes(take: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """`take` (… → (n, a, q, d) at the heads) of a call that is recorded now: nothing goes on from replaced rows, and in
+    place of a mean an equal part of it to every row."""
+    parts = _REPLACED.get()
+
+    def changed(gradient: Tensor) -> Tensor:
+        found = take(gradient).clone()
+        for one in parts:
+            own = found[:, one.head]
+            arrived = own[:, one.rows].sum(1, keepdim=True) / own.shape[1]
+            own[:, one.rows] = 0.0
+            if one.mean:
+                own += arrived
+        return found
+
+    return changed if parts else take
 
 
 @dataclass(slots=True)

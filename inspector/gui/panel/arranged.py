@@ -56,6 +56,7 @@ class Arranged:
                 if item.scene() is None:  # Qt deletes items that are in no scene out of order
                     self.figure.scene().addItem(item)
         self._share(shares)
+        self.figure.fill()
         self._cells, self._shares = dict(cells), shares
         return True
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
@@ -41,6 +41,9 @@ class EmptyPage(QWidget):
         layout.addWidget(self.label)
         layout.addSpacing(8)
         layout.addWidget(self.button, alignment=middle)
+        self.action = QPushButton()
+        self.action.hide()
+        layout.addWidget(self.action, alignment=middle)
         layout.addStretch(1)
 
     def show_cost(self, cost: str) -> None:
@@ -51,6 +54,13 @@ class EmptyPage(QWidget):
     def show_rest(self, rest: Rest) -> None:
         """Show on the button what it does, and about how long that takes where it is known."""
         show_button(self.button, rest, self.cost)
+
+    def offer(self, text: str, tip: str, then: Callable[[], None]) -> None:
+        """A button that begins what fills this panel, where that is no quantity."""
+        self.action.setText(text)
+        self.action.setToolTip(tooltip(tip))
+        self.action.clicked.connect(lambda _checked=False: then())
+        self.action.show()
 
     def text(self) -> str:
         """The text that is shown."""

@@ -45,6 +45,12 @@ class Figure(InWords, pg.GraphicsLayoutWidget):  # type: ignore[misc]
         self.ci.layout.setContentsMargins(4, 4, 4, 4)
         self.ci.layout.setSpacing(4)
 
+    def fill(self) -> None:
+        """Give the plots the whole figure again: where a line of text was alone for a moment (pyqtgraph lays out anew
+        as each item is added, Qt after some were hidden), the whole has become as low as that."""
+        if self.ci.geometry() != self.range:
+            self.ci.setGeometry(self.range)
+
     def about_in_words(self) -> str:
         """The plots: their titles, their axes and the ranges in view."""
         return "; ".join(plot_in_words(item) for item in self.scene().items() if isinstance(item, pg.PlotItem))
@@ -52,6 +58,7 @@ class Figure(InWords, pg.GraphicsLayoutWidget):  # type: ignore[misc]
     def paint_into(self, painter: QPainter, rect: QRectF, ground: str) -> str:
         """Draw the scene, on a background colour, into any paint device, vectors as vectors; returns what failed, or
         ""."""
+        self.fill()
         painter.fillRect(rect, QColor(ground))
         self.scene().prepareForPaint()
         self.fault = ""
@@ -66,6 +73,7 @@ class Figure(InWords, pg.GraphicsLayoutWidget):  # type: ignore[misc]
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint the scene; errors outside the items are reported too."""
         try:
+            self.fill()
             super().paintEvent(event)
         except Exception as fault:  # noqa: BLE001 - it may not reach Qt
             self.failed(fault)

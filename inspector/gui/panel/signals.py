@@ -41,6 +41,8 @@ class PanelSignals(DrawnWhenSeen):
     """The user asks for `extra`, or for what the run has left."""
     editing = Signal(str)
     """The user wants to clamp the unit under the cursor, from its step on, in the channel of this name."""
+    searching = Signal()
+    """The user wants to search for the answer to the sequence that is shown."""
     opening = Signal(int)
     """The user wants to run one sequence of a data set alone: its number."""
     remaining_changed = Signal()

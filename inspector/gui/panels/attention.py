@@ -16,7 +16,8 @@ from inspector.gui.panel.attention.drawing import (
     sides_of_alignment,
     unread_rows,
 )
-from inspector.gui.panel.attention.on_request import listed, quantity_of, signals_of
+from inspector.gui.panel.attention.on_request import has_source, listed, quantity_of, signals_of
+from inspector.gui.panel.attention.parts import ALONE
 from inspector.gui.panel.attention.quantities import OF_HEADS, ON_REQUEST, of_attention
 from inspector.gui.panel.attention.strip import AttentionStrip
 from inspector.gui.panel.channel_choice import distinct
@@ -36,6 +37,8 @@ from inspector.records import Channel
 
 Head = tuple[str, int]
 """(place, number)"""
+FROM_ANSWER = "Gradients from the answer to the encoder"
+FROM_ANSWER_TIP = "A backward pass for each step of the answer: how much its loss would change with each state it read"
 
 
 @PANELS.register("attention")
@@ -56,6 +59,7 @@ class Attention(AttentionStrip):
     def build(self) -> None:
         """The parts, and what they do."""
         super().build()
+        self._empty.offer(FROM_ANSWER, FROM_ANSWER_TIP, lambda: self.wanted.emit((ALONE,)))
         self.options.menu().aboutToShow.connect(self._say_where_there_is_no_room)
         for signal in (
             self.view.currentTextChanged,
@@ -75,16 +79,25 @@ class Attention(AttentionStrip):
 
     # -- drawing
 
+    def _show_empty(self) -> None:
+        """An encoder–decoder without attention has gradients over the same steps, on request."""
+        super()._show_empty()
+        possible = self.capture is not None and has_source(self.capture) and self.can_ask
+        self._empty.action.setVisible(possible)
+
     def update_contents(self) -> None:
         """Thumbnails, then the chosen heads."""
         maps = self.maps()
-        places = [(channel.place, self._heads(channel)) for channel in maps]
+        for widget in (self.which, self.overview.menu, self.overview.filter):
+            widget.setEnabled(not self._alone)
+        places = [] if self._alone else [(channel.place, self._heads(channel)) for channel in maps]
         self.overview.update(self.capture, self.frame, places, self.channels())
         self._fill_atlas(maps)
         self._share_room()
         assert self.capture is not None
         known, refused = self._known_beside(), signals_of(self.capture.refusals)
-        self.options.offer("beside", listed(known, offered=self.can_ask, refused=refused))
+        without = () if has_source(self.capture) else (ALONE,)
+        self.options.offer("beside", listed(known, offered=self.can_ask, refused=refused, without=without))
         self.chosen_signal = self.options.chosen("beside")
         self._offer_strips()
         self._draw_heads()
@@ -176,7 +189,8 @@ class Attention(AttentionStrip):
         """Path, coverage and focus of an alignment, which differences of two runs are not; the words of the axes."""
         aligned = self.view.currentText() == ALIGNMENT
         one.plot.label(*(("target (query)", "source (key)") if aligned else ("query", "key")))
-        found = self.levels.alignment(self.capture, choice) if aligned and not choice.signed else None
+        weights = not choice.signed and not self._alone
+        found = self.levels.alignment(self.capture, choice) if aligned and weights else None
         one.plot.show_path(found.path if found is not None else None)
         self._alignments.pop(one, None)
         if found is not None:
@@ -291,7 +305,7 @@ class Attention(AttentionStrip):
         if channel is None or self.capture is None:
             return
         changes: dict[str, Any] = {"place": head[0], "head": head[1]}
-        _, queries, keys = self.capture.extent(channel.name, self.frame)
+        queries, keys = self._shape(channel)
         across, down = plot is not getattr(shown, "beside", None), plot is not getattr(shown, "below", None)
         for name, at, count, meant in (("step", y, queries, down), ("key", x, keys, across)):
             if meant and not math.isnan(at):
@@ -320,7 +334,7 @@ class Attention(AttentionStrip):
         elif key in KEYS and control and channel is not None:
             assert self.capture is not None
             many = 10 if modifiers & Qt.KeyboardModifier.ShiftModifier else 1
-            last = self.capture.extent(channel.name, self.frame)[2] - 1
+            last = self._shape(channel)[1] - 1
             now = self.looking.position.key
             self.looking.move(key=0 if now is None else min(max(0, now + KEYS[key] * many), last))
         else:

@@ -11,10 +11,11 @@ import pyqtgraph as pg
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QSpinBox
 
-from inspector.analysis.decoded_tree import hypothesis_lines, read_tree, tokens_until
+from inspector.analysis.decoded_tree import GOING_ON, hypothesis_lines, read_tree, tokens_until
 from inspector.capture import CaptureError
 from inspector.gui.panel.arranged import Arranged, is_wide
 from inspector.gui.panel.base import Panel, measured, set_options
+from inspector.gui.panel.drift_words import GOES_ON, of_several, parted
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.controls import caption
@@ -35,13 +36,13 @@ ROW, WRITTEN_ROW, DRIFT, ELSE, TALLEST, LETTER = 14, 26, 240, 160, 8000, 7
 most, and of a letter."""
 LEAST_DRIFT, ABOVE = 190, 80
 """Pixels of the drift beside the tree at least, and of what stands above it: controls and hypotheses."""
+SEARCH, SEARCH_TIP = "Decode an answer…", "Asks how, then searches for the answer to the sequence that is shown"
 BY_SEQUENCE = ("statistic", "sequence")
-GOES_ON = "drift/continued"
 DRIFTS, CONTINUED = "drift from the right answer given", "second halves of sequences: the data's, and its own"
 TREE, NEWEST = 0, -1
 """The frame that has the tree; the drift stands in that of the best hypothesis."""
 KINDS = {
-    "on the way": ("continued",), "alive": ("alive",), "finished": ("finished",), "unfinished": ("unfinished",),
+    GOING_ON: ("continued",), "alive": ("alive",), "finished": ("finished",), "unfinished": ("unfinished",),
     "pruned": ("pruned",),
 }  # fmt: skip
 
@@ -71,6 +72,7 @@ class Decoding(Panel):
 
     def build(self) -> None:
         """The hypotheses as text, the tree, and the drift below it."""
+        self._empty.offer(SEARCH, SEARCH_TIP, self.searching.emit)
         self.which = self.add_choice("Show", "Which tokens of the search are drawn")
         set_options(self.which, [HYPOTHESES, EVERYTHING])
         self.until = until_chooser()
@@ -86,6 +88,9 @@ class Decoding(Panel):
         self.dots = {name: pg.ScatterPlotItem(size=8, pen=None) for name in KINDS}
         for dots in self.dots.values():
             self.branches.addItem(dots)
+        self.ring = pg.ScatterPlotItem(size=16, brush=None)
+        """Around the token that is read."""
+        self.branches.addItem(self.ring)
         self.legend = Legend(self.branches, theme=self.theme)
         self._written: dict[tuple[Any, ...], pg.TextItem] = {}
         """(position in the tree, text, colour, anchor) → what is drawn."""
@@ -102,6 +107,7 @@ class Decoding(Panel):
         self._wide = False
         self.plots = [self.branches, self.parting]
         self.tree: DecodedTree | None = None
+        self._said_lines = 0
         self.nodes, self.across, self.height_of = np.array([], int), np.array([]), np.array([])
 
     def set_theme(self, theme: Theme) -> None:
@@ -111,6 +117,7 @@ class Decoding(Panel):
         for legend in (self.legend, self.drift_legend):
             legend.set_theme(theme)
         self.lines.setPen(pg.mkPen(theme.grid, width=1.4))
+        self.ring.setPen(pg.mkPen(theme.cursor, width=2))
         for (name, dots), colour in zip(
             self.dots.items(), (*theme.series[:3], *theme.series[4:5], theme.muted), strict=True
         ):
@@ -125,16 +132,27 @@ class Decoding(Panel):
         assert self.capture is not None
         try:
             self.tree = read_tree(self.capture, TREE)
-            lines = list(hypothesis_lines(self.tree, MOST_LETTERS)) if self.tree is not None else []
+            self._say_hypotheses()
         except CaptureError as problem:  # damaged, or still being written
-            self.tree, lines = None, [str(problem)]
-        most = MOST_LINES if self.height() > self.needs_height else FEW_LINES
-        more = [f"and {len(lines) - most} more"] if len(lines) > most else []
-        several = [self._several(one) for one in self.channels() if one.dims == BY_SEQUENCE]
-        self.told.set_text("\n".join([*lines[:most], *more, *several]))
+            self.tree = None
+            self.told.set_text(str(problem))
         self._draw_drift([channel for channel in self.channels() if channel.dims == ("step",)])
         if self.tree is not None:
             self._draw_tree(self.tree)
+
+    def _say_hypotheses(self) -> None:
+        """The best of them, as many as a panel of this height has room for, and what is known of several sequences."""
+        last = self.until.value()
+        lines = list(hypothesis_lines(self.tree, MOST_LETTERS, last)) if self.tree is not None else []
+        most = self._most_lines
+        more = [f"and {len(lines) - most} more"] if len(lines) > most else []
+        several = [of_several(one.signal, self._drift(one)) for one in self.channels() if one.dims == BY_SEQUENCE]
+        self.told.set_text("\n".join([*lines[:most], *more, *several]))
+        self._said_lines = most
+
+    @property
+    def _most_lines(self) -> int:
+        return MOST_LINES if self.height() > self.needs_height else FEW_LINES
 
     def _draw_tree(self, tree: DecodedTree) -> None:
         depths = tree.depths
@@ -149,6 +167,7 @@ class Decoding(Panel):
         order = np.array(pairs, int).reshape(-1)
         self.lines.setData(self.across[order], self.height_of[order])
         self._draw_dots(tree)
+        self._draw_ring()
         self._write(tree)
         asked = tree.decode
         at = f", token {self.until.value()} of {max(depths, default=0)}" if self.until.value() else ""
@@ -176,6 +195,12 @@ class Decoding(Panel):
             self.legend.clear()
             for name in shown:
                 self.legend.addItem(self.dots[name], name)
+
+    def _draw_ring(self) -> None:
+        """Around the token that is read, wherever it stands now; nothing where it is not drawn."""
+        node = self.marked.at(self.branches, len(self.tree.tokens) if self.tree is not None else 0)
+        at = np.flatnonzero(self.nodes == node) if node is not None else np.array([], int)
+        self.ring.setData(x=self.across[at], y=self.height_of[at])
 
     def reset(self) -> None:
         """Another search is shown to its end."""
@@ -245,7 +270,9 @@ class Decoding(Panel):
             values = self._drift(channel).astype(np.float64)
             self.drifts[channel.name].setData(np.arange(1.0, len(values) + 1), values)
         wrong = next((channel for channel in channels if channel.signal == "drift/wrong"), None)
-        self.parting.set_title(self._parted(wrong) if wrong is not None else CONTINUED if self._goes_on else DRIFTS)
+        self.parting.set_title(
+            parted(self._drift(wrong)) if wrong is not None else CONTINUED if self._goes_on else DRIFTS
+        )
 
     def _arrange(self, drifts: bool) -> None:
         """The drift beside the tree in a wide panel, where it is not scrolled away with its axis, else below it."""
@@ -261,8 +288,12 @@ class Decoding(Panel):
     def resizeEvent(self, event: Any) -> None:
         """Another form of the panel: another layout."""
         super().resizeEvent(event)
-        if self.state == "figure" and self.drifts and (self._wide or is_wide(self.width(), self.height())):
+        if self.state != "figure":
+            return
+        if self.drifts and (self._wide or is_wide(self.width(), self.height())):
             self.draw_if_seen()
+        elif self._said_lines != self._most_lines:
+            self._say_hypotheses()
 
     def _drift(self, channel: Channel) -> Array:
         """The drift of the frame that is shown, if it has one; else of the newest that has."""
@@ -274,31 +305,6 @@ class Decoding(Panel):
     def _goes_on(self) -> bool:
         """Whether the model continues texts, so that no answer is the right one."""
         return any(one.signal == GOES_ON for one in self.channels())
-
-    def _several(self, channel: Channel) -> str:
-        """How often several sequences are said wrongly, after the model's own tokens and after right ones; of texts
-        that go on, how sure the model is in its own ones."""
-        table: Array = np.ma.filled(np.ma.asarray(self._drift(channel), dtype=float), np.nan)
-        known = table[:, np.isfinite(table[:2]).all(0)]
-        if not known.size:
-            return ""
-        if channel.signal == GOES_ON:
-            data, own = (float(known[row].mean()) for row in (1, 3))
-            return (
-                f"{known.shape[1]} second halves: {own:.3g} nats a token at the end of its own, {data:.3g} of the data."
-            )
-        forced, free = (100 * float(row.mean()) for row in known[:2])
-        many = (
-            f"Of the tokens of {known.shape[1]} sequences {free:.3g} % are wrong after its own, {forced:.3g} % after "
-        )
-        return f"{many}the right ones."
-
-    def _parted(self, channel: Channel) -> str:
-        """Where the best hypothesis first differs from the right answer."""
-        wrong = np.flatnonzero(self._drift(channel))
-        if not len(wrong):
-            return "the best hypothesis is right, as far as both go"
-        return f"first wrong: token {wrong[0] + 1} of the best hypothesis"
 
     def _remake(self, channels: list[Channel]) -> None:
         for line in self.drifts.values():
@@ -317,7 +323,8 @@ class Decoding(Panel):
         """The nearest token of the tree is marked, or a token of the answer."""
         if plot is self.branches and len(self.nodes):
             at = int(np.argmin((self.across - x) ** 2 + (self.height_of - y) ** 2))
-            self.marked.set(plot, at, float(self.across[at]))
+            self.marked.set(plot, int(self.nodes[at]), float(self.across[at]))
+            self._draw_ring()
         elif plot is self.parting:
             self.marked.set(plot, max(0, round(x) - 1), max(1, round(x)))
 
@@ -326,12 +333,12 @@ class Decoding(Panel):
         if self.state != "figure" or self.capture is None:
             return []
         rows: list[tuple[str, str]] = []
-        at = self.marked.at(self.branches, len(self.nodes))
+        at = self.marked.at(self.branches, len(self.tree.tokens) if self.tree is not None else 0)
         if at is not None and self.tree is not None:
-            one = self.tree.tokens[int(self.nodes[at])]
-            said = clean(self.tree.said(int(self.nodes[at])))
+            one = self.tree.tokens[at]
+            said, fate = clean(self.tree.said(at)), GOING_ON if one.fate == "continued" else one.fate
             rows += [
-                (f"token {clean(one.text)!r}, {one.fate}", f"p = {measured(math.exp(one.log_probability), '')}"),
+                (f"token {clean(one.text)!r}, {fate}", f"p = {measured(math.exp(one.log_probability), '')}"),
                 (f"ln p of {said!r}", measured(one.total, "nat")), ("its score", measured(one.score, "nat")),
             ]  # fmt: skip
             if one.times > 1:

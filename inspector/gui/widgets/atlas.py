@@ -272,8 +272,7 @@ class Atlas(pg.GraphicsWidget):  # type: ignore[misc]
         if one.caption:
             painter.setPen(QColor(self.theme.muted))
             box = QRectF(cell.left(), cell.bottom(), cell.width() + GAP, CAPTION)
-            said = metrics.elidedText(one.caption, Qt.TextElideMode.ElideRight, box.width())
-            painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, said)
+            painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, fitting(one.caption, metrics, box.width()))
 
     def _paint_frames(self, painter: QPainter) -> None:
         painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -352,3 +351,13 @@ def _images(pictures: Mapping[Key, Picture]) -> dict[Key, tuple[Array, QImage]]:
 
 
 __all__ = ["CELL", "Atlas", "Shown", "thumbnail"]
+
+
+def fitting(caption: str, metrics: QFontMetricsF, width: float) -> str:
+    """Which head it is and its number, two spaces between them, or with less room one, or the number alone: which head
+    it is stands in the line above, where the mouse is over it."""
+    ways = (caption, caption.replace("  ", " "), caption.rpartition("  ")[2])
+    return next(
+        (way for way in ways if metrics.horizontalAdvance(way) <= width),
+        metrics.elidedText(ways[-1], Qt.TextElideMode.ElideRight, width),
+    )

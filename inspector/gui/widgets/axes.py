@@ -51,6 +51,8 @@ class StepAxis(QuietAxis):
         """Whether names that do not fit beside each other may be written downwards, given the height."""
         self.thins = False
         """Whether every second, fifth, tenth … name is written where not all of them fit, each with its number."""
+        self.numbered = True
+        """Whether those have their numbers: names that are distances say themselves how far apart they are."""
         self.counts = True
         """Whether it is of steps; else of any numbers, which have fractions."""
         self._way = ""
@@ -123,7 +125,7 @@ class StepAxis(QuietAxis):
 
     def _thin_name(self, step: int) -> str:
         """A name with its number, which says how far apart those that are written are."""
-        return f"{self._name(step)} {step}".lstrip()
+        return f"{self._name(step)} {step}".lstrip() if self.numbered else self._name(step)
 
     def _fits(self, first: int, last: int, size: float) -> bool:
         count = last - first + 1

@@ -69,6 +69,12 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
             self._levels, self._unit, self._special, self._gaps = shown
             self.update()
 
+    def says_as(self, other: ColourBar) -> bool:
+        """Whether another bar shows the same colours for the same numbers, and the same below them."""
+        return (self.levels, self._unit, self._special, bool(self._gaps.missing), bool(self._gaps.damaged)) == (
+            other.levels, other._unit, other._special, bool(other._gaps.missing), bool(other._gaps.damaged)
+        )  # fmt: skip
+
     @property
     def given(self) -> Levels:
         """The colours that the panel draws where nothing is chosen."""

@@ -25,6 +25,8 @@ Array = npt.NDArray[Any]
 TITLE, PROFILE, BESIDE, SPACE = 24.0, 74.0, 86.0, 4.0
 """Pixels of height of a title and of a profile below, of width of one beside, and between two plots."""
 LEAST = 40.0
+NO_NAMES = 10.0
+"""Pixels left of a map whose queries are named by the one before it."""
 
 
 class HeadMap(pg.GraphicsWidget):  # type: ignore[misc]
@@ -50,7 +52,7 @@ class HeadMap(pg.GraphicsWidget):  # type: ignore[misc]
         self.row_line.hide()
         for item in (self.plot, self.bar, self.below, self.beside):
             item.setParentItem(self)
-        self.profiles = self.with_bar = self.square = True
+        self.profiles = self.with_bar = self.with_names = self.square = True
         self.above = pg.GraphicsWidget(self)
         """Where the line above is."""
         self.title = self.heading = ""
@@ -71,6 +73,23 @@ class HeadMap(pg.GraphicsWidget):  # type: ignore[misc]
         if on != self.square:
             self.square = on
             self.place()
+
+    @property
+    def left(self) -> float:
+        """Pixels left of the map, of the axis of its queries."""
+        return self.axis_width if self.with_names else NO_NAMES
+
+    @property
+    def around(self) -> float:
+        """Pixels of width that are not the map's."""
+        beside = (WIDTH if self.with_bar else 0.0) + (BESIDE if self.profiles else 0.0)
+        return self.left + beside + 2
+
+    def continues(self, other: HeadMap) -> bool:
+        """Whether it has the queries of another map: beside that they need no names again."""
+        return bool(
+            self.plot.query_axis.names == other.plot.query_axis.names and self.plot.size_of == other.plot.size_of
+        )
 
     @property
     def map(self) -> Any:
@@ -107,7 +126,7 @@ class HeadMap(pg.GraphicsWidget):  # type: ignore[misc]
         """The line above."""
         if not self.plot.isVisible():
             return
-        left = self.axis_width
+        left = self.left
         box = QRectF(left, 0, self.rect().width() - left, TITLE - 4)
         painter.setPen(QColor(self.theme.text))
         self.above.setGeometry(box)
@@ -116,9 +135,12 @@ class HeadMap(pg.GraphicsWidget):  # type: ignore[misc]
 
     def shortened(self, metrics: QFontMetricsF, width: float) -> str:
         """The line above where there is little room: the names of heads side by side differ at their ends, so a name
-        loses its middle; with what is read at the cursor behind it, after three spaces, the end."""
-        mode = Qt.TextElideMode.ElideRight if "   " in self.heading else Qt.TextElideMode.ElideMiddle
-        return metrics.elidedText(clean(self.heading), mode, width)
+        loses its middle; of what is read at the cursor, after three spaces, the end is cut, or all of it."""
+        whole = clean(self.heading)
+        name, apart, _ = whole.partition("   ")
+        if apart and metrics.horizontalAdvance(f"{name}{apart}") < width:
+            return metrics.elidedText(whole, Qt.TextElideMode.ElideRight, width)
+        return metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, width)
 
     def show_map(
         self, look: Look, size: tuple[int, int], levels: Levels, unit: str, *, revision: Any,
@@ -190,17 +212,16 @@ class HeadMap(pg.GraphicsWidget):  # type: ignore[misc]
         """The map as large as there is room for it, a square where it is one, and the rest around it."""
         room = self.rect()
         columns, rows = self.plot.size_of
-        right = (WIDTH if self.with_bar else 0.0) + (BESIDE if self.profiles else 0.0)
-        across = max(LEAST, room.width() - self.axis_width - right - 2)
+        across = max(LEAST, room.width() - self.around)
         across, down, bottom = self._size(across, room.height() - TITLE, square=self.square and columns == rows)
         self._axes(bottom)
-        self.plot.setGeometry(QRectF(0, 0, self.axis_width + across + 2, TITLE + down + bottom))
-        left = self.axis_width + across + 2
+        self.plot.setGeometry(QRectF(0, 0, self.left + across + 2, TITLE + down + bottom))
+        left = self.left + across + 2
         for item in (self.below, self.beside):
             item.setVisible(self.profiles and self.plot.isVisible())
         if self.profiles:
             self.beside.setGeometry(QRectF(left, 0, BESIDE, TITLE + down + bottom))
-            self.below.setGeometry(QRectF(0, TITLE + down + bottom + SPACE, self.axis_width + across + 2, PROFILE))
+            self.below.setGeometry(QRectF(0, TITLE + down + bottom + SPACE, self.left + across + 2, PROFILE))
             left += BESIDE
         self.bar.setVisible(self.with_bar and self.plot.isVisible())
         self.bar.setGeometry(QRectF(left, TITLE - 8, WIDTH, down + 16))
@@ -221,9 +242,11 @@ class HeadMap(pg.GraphicsWidget):  # type: ignore[misc]
         return width, width if square else down, bottom
 
     def _axes(self, bottom: float) -> None:
-        self.plot.query_axis.setWidth(self.axis_width)
+        self.plot.query_axis.setWidth(self.left)
+        self.plot.query_axis.setStyle(showValues=self.with_names)
+        self.plot.query_axis.showLabel(self.with_names)
         self.plot.step_axis.setHeight(bottom)
-        self.below.getAxis("left").setWidth(self.axis_width)
+        self.below.getAxis("left").setWidth(self.left)
         self.below.getAxis("bottom").setHeight(0 if self.profiles else 20)
         self.below.getAxis("bottom").setStyle(showValues=False)
         self.plot.layout.setRowFixedHeight(0, TITLE - 2)

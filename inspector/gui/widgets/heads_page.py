@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 import pyqtgraph as pg
-from PySide6.QtCore import QRectF
+from PySide6.QtCore import QRectF, Qt
 
 from inspector.gui.widgets.colourbar import WIDTH
-from inspector.gui.widgets.head_map import PROFILE, TITLE, HeadMap
+from inspector.gui.widgets.head_map import LEAST, PROFILE, TITLE, HeadMap
 from inspector.gui.widgets.linesview import LinesView
 from inspector.gui.widgets.map_plot import LOWER
 from inspector.gui.widgets.pair_plot import PairPlot
@@ -101,11 +101,13 @@ class HeadsPage(pg.GraphicsWidget):  # type: ignore[misc]
         """Maps as large as there is room for them, the strip below, or beside a square map in a low page."""
         room = QRectF(self.rect())
         wide = self._square_and_wide(room)
+        lower = self.pair if self.as_pair else self.strip
         strip = min(max(STRIP[0], STRIP_SHARE * room.height()), STRIP[1]) if self.with_strip else 0.0
+        if strip:  # a title and names of an axis may need more, and would end below the page
+            strip = max(strip, lower.effectiveSizeHint(Qt.SizeHint.MinimumSize).height())
         if not self.with_maps:
             strip = room.height()
         above = room.height() if wide else room.height() - strip - (SPACE if strip else 0.0)
-        lower = self.pair if self.as_pair else self.strip
         for item in (self.strip, self.pair):
             item.setVisible(self.with_strip and item is lower)
         self.lines.setVisible(self.with_maps and self.as_lines)
@@ -145,17 +147,35 @@ class HeadsPage(pg.GraphicsWidget):  # type: ignore[misc]
         )
 
     def _place_maps(self, area: QRectF, room: QRectF) -> None:
-        """In as many columns as make them largest."""
-        columns = max(range(1, self.count + 1), key=lambda n: _size(area, n, self.count))
-        rows = math.ceil(self.count / columns)
-        width, height = area.width() / columns, area.height() / rows
-        for i, one in enumerate(self.shown):
+        """In as many columns as make them largest; in a row names and colours that are the same stand once."""
+        for one in self.shown:
             one.profiles = self.profiles and self.count == 1 and room.height() >= LOW
-            one.with_bar = i == self.count - 1 or self.count > 1
-            one.setGeometry(QRectF(i % columns * width, i // columns * height, width - SPACE, height - SPACE))
-            one.place()
+        columns = max(range(1, self.count + 1), key=lambda n: self._side(area, n))
+        self._share_names(columns)
+        height = area.height() / math.ceil(self.count / columns)
+        for first in range(0, self.count, columns):
+            row = self.shown[first : first + columns]
+            spare = area.width() * len(row) / columns - sum(one.around + SPACE for one in row)
+            left = 0.0
+            for one in row:
+                width = one.around + max(LEAST, spare / len(row))
+                one.setGeometry(QRectF(left, first // columns * height, width, height - SPACE))
+                one.place()
+                left += width + SPACE
 
+    def _share_names(self, columns: int) -> None:
+        """Names of queries at the first map of a row, colours at the last, where those of all others are the same."""
+        for at, one in enumerate(self.shown):
+            before = self.shown[at - 1] if at % columns else None
+            after = self.shown[at + 1] if (at + 1) % columns and at + 1 < self.count else None
+            one.with_names = before is None or not one.continues(before)
+            one.with_bar = after is None or not one.bar.says_as(after.bar)
 
-def _size(area: QRectF, columns: int, count: int) -> float:
-    """The side of a square map in one of so many columns, about."""
-    return min(area.width() / columns - 160, area.height() / math.ceil(count / columns) - 70)
+    def _side(self, area: QRectF, columns: int) -> float:
+        """The side of a square map in so many columns, about."""
+        self._share_names(columns)
+        rows = math.ceil(self.count / columns)
+        around = max(
+            sum(one.around + SPACE for one in self.shown[at : at + columns]) for at in range(0, self.count, columns)
+        )
+        return min((area.width() - around) / columns, area.height() / rows - TITLE - LOWER - SPACE)

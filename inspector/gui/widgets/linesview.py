@@ -20,10 +20,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from inspector.analysis.attention.strongest import Links, strongest, strongest_of_each
+from inspector.analysis.attention.strongest import Links, apart, strongest, strongest_of_each
 from inspector.gui.widgets.hatching import paint_gaps
 from inspector.gui.widgets.plain_text import token
 from inspector.gui.widgets.theme import LIGHT, Theme
+from inspector.records import counted
 
 Array = npt.NDArray[Any]
 OF_EACH = (1, 3)
@@ -38,6 +39,12 @@ MEASURED = 2000
 FINE, THIN, THICK, THICK_SHARE = 0.6, 0.6, 3.0, 0.8
 """Pixels of a line of weight 0, what the strongest has more: as much at most, as little at least, and between them a
 share of the distance of two tokens, so that neighbours do not run together."""
+PALEST = 0.15
+"""Opacity of a line of weight 0; it goes with the square root of the weight, as the colours of maps do: in a causal map
+the first query always has a weight of 1, beside which all others were a haze."""
+APART = 3.0
+"""Pixels: of lines that begin and end less than this from each other the strongest is drawn. More are no lines, but a
+block: 300 steps in 100 pixels of a low panel."""
 ZOOM = 0.8
 CLOSEST = 0.004
 ROUND = (1, 2, 5)
@@ -46,8 +53,9 @@ ROUND = (1, 2, 5)
 class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
     """Queries on the left, keys on the right; width and opacity of a line go with its weight.
 
-    Only the `count` strongest weights are drawn, and the line above says which part of all weight they are. Under the
-    mouse a token is shown alone. A query of which a weight is NaN, or not known, has a hatched mark.
+    Only the `count` strongest weights are drawn, and the line above says which part of all weight they are; of those
+    that would run together the strongest, until they are zoomed. Under the mouse a token is shown alone. A query of
+    which a weight is NaN, or not known, has a hatched mark.
     """
 
     alone_changed = Signal()
@@ -112,14 +120,41 @@ class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
         if not len(links):
             return "no weight above 0"
         share = f"{100 * links.share:.3g} % of all weight, from {abs(links.weights[0]):.2g} on"
-        what = f"{len(links)} of {links.of} weights other than 0: {share}"
+        drawn, of = int(self.drawn.sum()), int(self._in_view().sum())
+        if 0 < drawn < of and self.area().height() > 0:
+            return f"{self._which('')}: {drawn} lines for {of}; {share}"
+        if self.alone is None and len(links) == links.of:
+            return f"all {counted(links.of, 'weight')} ≠ 0, from {abs(links.weights[0]):.2g} on"
+        return f"{self._which(f'{len(links)} of {links.of} weights ≠ 0')}: {share}"
+
+    def _which(self, of: str) -> str:
+        """Which weights these are; `of`: how many of how many, where it is said."""
         if self.alone is None and self.of_each:
             each = "strongest" if self.of_each == 1 else f"{self.of_each} strongest"
-            return f"the {each} of each query, {what}"
-        if self.alone is None:
-            return f"the strongest {what}"
-        side, at = self.alone
-        return f"{('query', 'key')[side]} {at} alone, the strongest {what}"
+            return f"the {each} of each query" + (f", {of}" if of else "")
+        which = f"the strongest {of or len(self.links)}"
+        return which if self.alone is None else f"{('query', 'key')[self.alone[0]]} {self.alone[1]} alone, {which}"
+
+    @property
+    def drawn(self) -> npt.NDArray[np.bool_]:
+        """Which of `links` are drawn: of those that would run together the strongest, the cursor's before others."""
+        links, found = self.links, self._in_view()
+        marked = (links.queries == self._cursor[0]) | (links.keys == self._cursor[1])
+        starts, ends = (self._places(side, of)[found] for side, of in enumerate((links.queries, links.keys)))
+        found[found] = apart(starts, ends, APART, marked[found])
+        return found
+
+    def _in_view(self) -> npt.NDArray[np.bool_]:
+        """Which of `links` cross the part in view."""
+        ends = [self._places(side, tokens) for side, tokens in enumerate((self.links.queries, self.links.keys))]
+        area = self.area()
+        inside: npt.NDArray[np.bool_] = (np.minimum(*ends) <= area.bottom()) & (np.maximum(*ends) >= area.top())
+        return inside
+
+    def _places(self, side: int, tokens: Array) -> Array:
+        """Pixels down to where the lines of tokens begin or end."""
+        first, second = (self.place_of(side, at).y() for at in (0, 1))
+        return first + tokens * (second - first)
 
     # -- places
 
@@ -251,14 +286,15 @@ class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
         paint_gaps(painter, self.theme, (), [QRectF(at.x(), at.y() - height / 2, 24, height) for at in places])
 
     def _paint_lines(self, painter: QPainter) -> None:
-        links = self.links
+        links, drawn = self.links, self.drawn
         most = float(np.abs(links.weights).max()) if len(links) else 1.0
         widest = min(THICK, max(THIN, THICK_SHARE * self.height_of(0)))
-        for query, key, weight in zip(links.queries.tolist(), links.keys.tolist(), links.weights.tolist(), strict=True):
+        shown = (links.queries[drawn], links.keys[drawn], links.weights[drawn])
+        for query, key, weight in zip(*(part.tolist() for part in shown), strict=True):
             share = abs(weight) / most
             marked = query == self._cursor[0] or key == self._cursor[1]
             colour = QColor(self.theme.cursor if marked else self.theme.accent if weight > 0 else self.theme.error)
-            colour.setAlphaF(0.15 + 0.85 * share)
+            colour.setAlphaF(PALEST + (1 - PALEST) * math.sqrt(share))
             painter.setPen(QPen(colour, FINE + widest * share))
             painter.drawLine(self.place_of(0, query), self.place_of(1, key))
 

@@ -19,7 +19,7 @@ Cell = float | str
 """A number, or a word."""
 NAMES = -1
 """The column of names."""
-MOST_WHOLE = 1e9
+MOST_WHOLE = 1e12
 """Whole numbers from here on are written in four digits."""
 MOST_WIDTH, MARGIN, ARROW = 360, 14, 28
 """Pixels: the widest column, the margin of a cell, that of a heading with the arrow of the order."""

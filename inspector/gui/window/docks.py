@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -59,6 +60,8 @@ class Docking:
         self._theme = LIGHT
         self._labeller = QTimer(window, interval=0, singleShot=True)
         """Started where docks have moved: Qt has made other tab bars then, whose tabs have no colours yet."""
+        self._gave_way: Callable[[], object] = lambda: None
+        """The capture for which empty panels gave way to others, while there is one."""
         self._arranged = False
         """Whether the docks have their places: while they get them each is visible for a moment."""
         self.tabs = PanelTabs(window)
@@ -291,6 +294,13 @@ class Docking:
             full = self._full_beside(key) if panel.state == "empty" and not self.docks[key].isFloating() else ""
             if full:
                 self.docks[full].raise_()
+
+    def give_way(self, capture: object) -> None:
+        """`raise_useful` when the run of a capture has ended; not when more was computed for it afterwards: what is
+        empty then and on top was chosen by a person, who reads why."""
+        if capture is not None and self._gave_way() is not capture:
+            self._gave_way = weakref.ref(capture)
+            self.raise_useful()
 
     def _full_beside(self, key: str) -> str:
         """The first panel in tabs beside one that draws something; "" where there is none."""

@@ -109,6 +109,7 @@ class Window(Asking):
             panel = kind(self.looking, self.steps, self.theme)
             panel.wanted.connect(self.compute_also)
             panel.editing.connect(self.edit)
+            panel.searching.connect(self.searches.ask)
             panel.opening.connect(self.open_sequence)
             panel.leading.connect(self.go_to)
             panel.note_written.connect(self.show_notes)
@@ -167,7 +168,7 @@ class Window(Asking):
         if changes.state or self.session.busy or self.session.background.present:
             self.show_state()
         if changes.state and not self.session.busy:
-            self.docking.raise_useful()
+            self.docking.give_way(self.session.capture)
             self.docking.label_tabs()
         self._answer(changes)
         self.open_at.go()

@@ -14,7 +14,7 @@ from inspector.analysis.attention.alignment import alignment_of
 from inspector.analysis.attention.arrangement import ConditionError, arranged
 from inspector.analysis.attention.head_table import HeadTable, head_table
 from inspector.analysis.attention.map_source import MapChoice, MapSource
-from inspector.analysis.attention.strongest import rank_in_row, strongest, strongest_of_each
+from inspector.analysis.attention.strongest import apart, rank_in_row, strongest, strongest_of_each
 from inspector.capture import Capture, open_capture
 
 T = 9
@@ -192,3 +192,17 @@ def test_the_strongest_weights_of_each_query() -> None:
 def test_a_rank_counts_the_keys_that_may_be_attended_to() -> None:
     row = np.array([0.2, 0.5, 0.2, 0.1, -np.inf])
     assert [rank_in_row(row, key) for key in range(4)] == [(2, 4), (1, 4), (2, 4), (4, 4)]
+
+
+def test_of_lines_that_run_together_the_strongest_is_drawn() -> None:
+    rng = np.random.default_rng(0)
+    starts, ends = rng.uniform(0, 60, 200), rng.uniform(0, 60, 200)
+    for first in (np.zeros(200, bool), rng.uniform(size=200) < 0.2):
+        drawn = apart(starts, ends, 4.0, first)
+        order = [n for n in range(199, -1, -1) if first[n]] + [n for n in range(199, -1, -1) if not first[n]]
+        kept: list[int] = []  # each beside all that are kept, in a plain loop
+        for n in order:
+            if all(abs(starts[n] - starts[k]) >= 4 or abs(ends[n] - ends[k]) >= 4 for k in kept):
+                kept.append(n)
+        assert np.flatnonzero(drawn).tolist() == sorted(kept) and 20 < len(kept) < 190
+    assert not len(apart(np.zeros(0), np.zeros(0), 4.0, np.zeros(0, bool)))

@@ -104,9 +104,8 @@ class Layout:
             raise Unsupported(QUERIES)
         here = (slice(None),) * len(self.batch) + ((rows,) if self.queries else ())
         count = len(self.roles.features)
-        before = own[here].flatten(-count) if count else own[here][..., None]
-        after = new(before).expand_as(before)
-        own[here] = after.reshape(own[here].shape)
+        before = own.flatten(-count) if count else own[..., None]  # every row: a mean is over all of them
+        own[here] = new(before).expand_as(before).reshape(own.shape)[here]
         return changed
 
     def note(self) -> str:

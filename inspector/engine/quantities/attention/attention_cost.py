@@ -147,7 +147,7 @@ def _write(trace: Trace, emit: Emitter, attention: Attention, call: ModuleCall) 
         return
     shape = shape_of(attention, call, key)
     lengths = [(rows.queries, rows.keys), *((n, n) for n in OTHERS)]
-    labels = {"length": ("this run", *(str(n) for n in OTHERS))}
+    labels = {"length": ("this run", *(f"{n:,} steps" for n in OTHERS))}
     entry = 4 if call.result is None else call.result.element_size()
     flops = torch.tensor([shape.flops(*one) for one in lengths], dtype=torch.float64).T
     memory = torch.tensor([shape.memory(*one, entry) for one in lengths], dtype=torch.float64).T

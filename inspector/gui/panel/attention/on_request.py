@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from inspector.records import Refusal
+from inspector.capture import Capture
+from inspector.records import ANSWER_DOMAIN, Refusal
 
 QUERIES_AND_KEYS = "attention/queries_and_keys"
 MAPS = {
@@ -15,6 +16,7 @@ MAPS = {
     "attention/relevance": ("attention/relevance", "relevance"),
     "attention/value_zeroing": ("attention/value_zeroing", "value zeroing"),
     "sensitivity": ("attention/against_gradient", "sensitivity of the output"),
+    "gradient/from_answer": ("gradient/from_answer", "gradient from the answer to the encoder"),
 }
 """Signal of a map → (the quantity that computes it, its title)."""
 OF_HEADS = {
@@ -37,13 +39,22 @@ def signals_of(refusals: Iterable[Refusal]) -> set[str]:
     return {one.channel.rpartition(":")[2] for one in refusals}
 
 
-def listed(known: Mapping[str, str], *, offered: bool, refused: Collection[str] = ()) -> dict[str, str]:
+def has_source(capture: Capture) -> bool:
+    """Whether a recurrent encoder reads another sequence than the one that is answered."""
+    states = [one for one in capture.channels.values() if one.kind == "state" and one.dims[0] == "step"]
+    domains = {one.domain("step") for one in states}
+    return ANSWER_DOMAIN in capture.label_domains and bool(domains - {ANSWER_DOMAIN})
+
+
+def listed(
+    known: Mapping[str, str], *, offered: bool, refused: Collection[str] = (), without: Collection[str] = ()
+) -> dict[str, str]:
     """Signal → title of what can be chosen: what there is, then what would be computed where that is `offered`, or was
-    `refused`."""
+    `refused`; but `without` what cannot be of this model."""
     others = {
         signal: (REFUSED if signal in refused else NOT_YET).format(title)
         for signal, (_, title) in MAPS.items()
-        if signal not in known
+        if signal not in known and signal not in without
     }
     return {"": "nothing", **known, **(others if offered else {})}
 

@@ -31,6 +31,8 @@ Head = tuple[str, int]
 """(place, number)"""
 MAIN = ("attention", "attention_statistic")
 """Kinds that are shown by themselves; others beside them."""
+ALONE = "gradient/from_answer"
+"""Signal of the one map of other numbers that is shown by itself, of an encoder–decoder without attention."""
 VECTORS = (("head", "query", "component"), ("group", "key", "component"))
 """Queries and keys, which are shown by dimension for a pair of them."""
 UNBOUNDED = 16_777_215.0
@@ -64,7 +66,7 @@ class AttentionParts(Panel):
     @classmethod
     def choose(cls, found: list[Channel]) -> list[Channel]:
         """Maps and numbers of heads are shown with attention."""
-        return found if any(channel.kind in MAIN for channel in found) else []
+        return found if any(channel.kind in MAIN or channel.signal == ALONE for channel in found) else []
 
     # -- parts
 
@@ -138,8 +140,12 @@ class AttentionParts(Panel):
         return without_passing(super()._filled())
 
     def maps(self) -> list[Channel]:
-        """The attention maps, in the order of the model."""
-        return [channel for channel in self.channels() if channel.kind == "attention"]
+        """The attention maps, in the order of the model; without attention gradients from an answer to its source."""
+        found = self.channels()
+        attention = [channel for channel in found if channel.kind == "attention"]
+        if attention or any(channel.kind in MAIN for channel in found):
+            return attention
+        return [channel for channel in found if channel.signal == ALONE]
 
     def statistics(self) -> list[Channel]:
         """The statistics by query of the chosen place."""
@@ -148,7 +154,8 @@ class AttentionParts(Panel):
 
     def place(self) -> str:
         """The place whose heads are shown: the cursor's where it has attention, else the first."""
-        places = list(dict.fromkeys(channel.place for channel in self.channels() if channel.kind in MAIN))
+        shown = [*(channel for channel in self.channels() if channel.kind in MAIN), *self.maps()]
+        places = list(dict.fromkeys(channel.place for channel in shown))
         wanted = self.looking.position.place
         return wanted if wanted in places else places[0] if places else ""
 
@@ -170,7 +177,12 @@ class AttentionParts(Panel):
 
     def _heads(self, channel: Channel) -> int:
         assert self.capture is not None
-        return int(self.capture.extent(channel.name, self.frame)[0])
+        return int(self.capture.extent(channel.name, self.frame)[0]) if channel.dims[0] == "head" else 1
+
+    @staticmethod
+    def _number(channel: Channel, head: int) -> int:
+        """Which map of a channel is that of a head; −1 for the only one of a channel without heads."""
+        return head if channel.dims[0] == "head" else -1
 
     def _map(self, place: str | None = None) -> Channel | None:
         """The maps of a place, of the chosen one by default."""
@@ -189,7 +201,8 @@ class AttentionParts(Panel):
 
     def choices(self) -> list[tuple[Head, MapChoice]]:
         """The maps that are drawn large, each with the head that it is named by."""
-        names = {place: channel.name for place in {p for p, _ in self.picked} if (channel := self._map(place))}
+        maps = {place: channel for place in {p for p, _ in self.picked} if (channel := self._map(place))}
+        names = {place: channel.name for place, channel in maps.items()}
         heads = [head for head in self.picked if head[0] in names]
         if not heads:
             return []
@@ -198,18 +211,26 @@ class AttentionParts(Panel):
         signed = self.signed(*names.values())
         one = MapChoice(
             (), self.frame, "maximum" if self.options.chosen("several") == MAXIMUM else "mean", signed=signed,
-            without_first=self.options.on("without_first") and not signed,
+            without_first=self.options.on("without_first") and not signed and not self._alone,
         )  # fmt: skip
         if self._beside or len(heads) == 1:
-            found = [(head, replace(one, heads=((names[head[0]], head[1]),))) for head in heads]
+            found = [
+                (head, replace(one, heads=((names[head[0]], self._number(maps[head[0]], head[1])),))) for head in heads
+            ]
             return found + self._other_numbers(heads, names) if self.view.currentText() == MAP else found
         return [(self.here, replace(one, heads=tuple((names[p], n) for p, n in heads)))]
+
+    @property
+    def _alone(self) -> bool:
+        """Whether what is drawn is no attention."""
+        return any(channel.kind != "attention" for channel in self.maps())
 
     def beside(self) -> list[Channel]:
         """Maps of other numbers over the same queries and keys: of this place, or of none in particular."""
         place = self.place()
         places = {channel.place for channel in self.channels() if channel.kind in MAIN}
-        maps = [channel for channel in self.channels() if is_beside(channel)]
+        large = [] if not self._alone else [channel.name for channel in self.maps()]
+        maps = [channel for channel in self.channels() if is_beside(channel) and channel.name not in large]
         anywhere = [one for one in maps if one.place not in places and place in one.labels.get("layer", (place,))]
         return [channel for channel in maps if channel.place == place] + anywhere
 
@@ -242,8 +263,8 @@ class AttentionParts(Panel):
         found = {}
         for layer, channel in enumerate(maps):
             if self.capture.holes(channel.name, self.frame):
-                heads, queries, keys = self.capture.extent(channel.name, self.frame)
-                for head in range(heads):
+                queries, keys = self._shape(channel)
+                for head in range(self._heads(channel)):
                     gaps = gaps_of(self.capture, channel.name, self.frame, x=2, y=1, at={0: head})
                     if gaps:
                         found[layer, head] = (gaps, (keys, queries))

@@ -16,7 +16,7 @@ from inspector.gui.panel.attention.drawing import (
 from inspector.gui.panel.attention.parts import AttentionParts
 from inspector.gui.panel.base import measured
 from inspector.gui.panel.exact import exact_at
-from inspector.gui.panel.map_options import ALIGNMENT
+from inspector.gui.panel.map_options import ALIGNMENT, MAP
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.head_map import HeadMap
 from inspector.gui.widgets.numbers import short
@@ -88,7 +88,8 @@ class AttentionReading(AttentionParts):
         read = f"{words[0]} → {words[1]}: "
         if not np.isfinite(row[k]):  # a number that is not known says why
             name, head = choice.heads[0]
-            return f"{read}{measured(exact_at(self.capture, name, self.frame, head, q, k), '1')}{fixed}"  # type: ignore[arg-type]
+            place = (q, k) if head < 0 else (head, q, k)  # maps of a whole model have no heads
+            return f"{read}{measured(exact_at(self.capture, name, self.frame, *place), '1')}{fixed}"  # type: ignore[arg-type]
         rank, count = rank_in_row(row, k)
         order = "" if choice.signed else f", rank {rank} of {count}"
         return f"{read}{short(row[k])}{order}{fixed}"
@@ -101,9 +102,9 @@ class AttentionReading(AttentionParts):
         channel, head = self._map(), self.head()
         q, k = position.step, position.key
         if channel is not None and self.capture is not None and q is not None and k is not None:
-            _, queries, keys = self.capture.extent(channel.name, self.frame)
+            queries, keys = self._shape(channel)
             if q < queries and k < keys:
-                rows += self._weight_rows(channel, head, q, k)
+                rows += [*self._weight_rows(channel, head, q, k), *self._beside_rows(channel, head, q, k)]
         for channel in self.statistics():
             assert self.capture is not None
             if q is not None and q < self.capture.extent(channel.name, self.frame)[1]:
@@ -115,17 +116,42 @@ class AttentionReading(AttentionParts):
 
     def _weight_rows(self, channel: Channel, head: int, q: int, k: int) -> list[tuple[str, str]]:
         """The stored weight, whatever is drawn, and its rank among those of its query."""
-        what = f"{self.changed(channel)}attention {q} → {k}, head {head}  {channel.place}"
-        weight = exact_at(self.capture, channel.name, self.frame, head, q, k)  # type: ignore[arg-type]
-        choice = MapChoice(((channel.name, head),), self.frame, signed=self.signed(channel.name))
+        number = self._number(channel, head)
+        title = f"attention {q} → {k}, head {head}" if number >= 0 else f"{channel.title} {q} → {k}"
+        what = f"{self.changed(channel)}{title}  {channel.place}"
+        place = (q, k) if number < 0 else (number, q, k)
+        weight = exact_at(self.capture, channel.name, self.frame, *place)  # type: ignore[arg-type]
+        choice = MapChoice(((channel.name, number),), self.frame, signed=self.signed(channel.name))
         row = self.levels.source(self.capture, choice).rows(q, q + 1)[0]
         if np.isneginf(row[k]):
             return [(what, "masked")]
         found = [(what, measured(weight, channel.unit))]
-        if not choice.signed and np.isfinite(row[k]):
+        if number >= 0 and not choice.signed and np.isfinite(row[k]):
             rank, count = rank_in_row(row, k)
             found.append(("rank of that weight in its row", f"{rank} of {count}"))
         return found
+
+    def _beside_rows(self, own: Channel, head: int, q: int, k: int) -> list[tuple[str, str]]:
+        """What is drawn beside the map of the head at the same query and key: other heads, gradients, relevance. The
+        lines above the maps say it too, where there is room."""
+        rows = []
+        for (place, number), choice in self.choices() if self.view.currentText() == MAP else []:
+            name, at = choice.heads[0]
+            channel = self.capture.channel(name, self.frame)  # type: ignore[union-attr]
+            source = self.levels.source(self.capture, choice)
+            if (
+                len(choice.heads) > 1
+                or (name, at) == (own.name, self._number(own, head))
+                or q >= source.shape[0]
+                or k >= source.shape[1]
+            ):
+                continue
+            of = f"head {number}  {place}" if channel.dims[0] == "head" else channel.place
+            masked = np.isneginf(source.rows(q, q + 1)[0][k])
+            cell = exact_at(self.capture, name, self.frame, *((q, k) if at < 0 else (at, q, k)))  # type: ignore[arg-type]
+            what = f"{self.changed(channel)}{channel.title} {q} → {k}  {of}"
+            rows.append((what, "masked" if masked else measured(cell, channel.unit)))
+        return rows
 
     def data(self) -> dict[str, Array]:
         """The chosen heads' maps, the alignment that is shown, and the statistics of the place."""

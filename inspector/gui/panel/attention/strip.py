@@ -84,12 +84,25 @@ class AttentionStrip(AttentionReading):
             return
         query, weights, numbers, other = found
         title, size = self._title_of(other), "the size of " if other.signed else ""
+        if not len(weights):
+            self.page.pair.show_pair(
+                f"{spoken(self.step_names(), query)}: {title} is not known here", weights, self._nearest(query, other)
+            )
+            return
         rho = spearman(weights, np.abs(numbers))
         order = "no rank correlation" if math.isnan(rho) else f"ρ = {rho:.2f}".replace("-", "−")
         said = (
             f"{spoken(self.step_names(), query)}, {len(weights)} keys: {order} (ranks of weight and of {size}{title})"
         )
         self.page.pair.show_points(said, weights, numbers, ("weight", "beside it"))
+
+    def _nearest(self, query: int, other: MapChoice) -> str:
+        """Of which queries there are numbers beside the weights: of a map that takes a pass for each query of some."""
+        known = np.flatnonzero(np.isfinite(self.levels.pyramid(self.capture, other).largest_by_query))
+        if not len(known):
+            return ""
+        nearest = int(known[np.argmin(np.abs(known - query))])
+        return f"of {len(known)} queries it is; the nearest is {spoken(self.step_names(), nearest)}"
 
     def _keeps_pairs(self) -> bool:
         return self.capture is not None and not self.differs and keeps_pairs(self.capture, self._map_name(), self.frame)
