@@ -50,7 +50,7 @@ def from_flex(
     k, v = (one.repeat_interleave(len(q) // len(one), dim=0) for one in (k, v))
     scores = q @ k.mT * given["scale"]
     sample = torch.tensor(at, device=q.device)
-    scores = _everywhere(given["score_mod"], scores, sample)
+    scores = _everywhere(given["score_mod"], scores, sample).to(q.dtype)
     mask_mod = given["block_mask"][-1]
     allowed = _everywhere(lambda _score, *where: mask_mod(*where), scores, sample).bool()
     masked = ~allowed | (scores == -torch.inf)
@@ -59,6 +59,7 @@ def from_flex(
         selected, place, module, weights, "scores and masks of flex_attention computed again",
         masked=masked[None] if bool(masked.any()) else None, source=source,
     )  # fmt: skip
+    seen.highest = scores.masked_fill(masked, -torch.inf).amax(-1)[None]
     if selected.passing_on:
         call = PassedOn(v, weights.shape[2], edge_of(out[0]), lambda gradient: gradient[at])
         seen.heads = Heads([call])

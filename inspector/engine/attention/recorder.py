@@ -29,7 +29,7 @@ from inspector.engine.attention.masks import written_out
 from inspector.engine.attention.projections import Projections
 from inspector.engine.attention.selected_sample import SelectedSample
 from inspector.engine.attention.written import untaken
-from inspector.engine.attention.written.by_hand import ByHand
+from inspector.engine.attention.written.other_ways import OtherWays
 from inspector.engine.errors import Unsupported
 from inspector.engine.hooks.heap import GAPS, Heap
 from inspector.engine.hooks.module_stack import ROOT, in_backward
@@ -55,12 +55,12 @@ class AttentionRecorder:
     refused: dict[str, str] = field(default_factory=dict)
     broken: str = ""
     projections: Projections = field(default_factory=Projections)
-    own: ByHand = field(init=False)
+    own: OtherWays = field(init=False)
     """What the model computes itself."""
     heap: Heap = field(default_factory=Heap)
 
     def __post_init__(self) -> None:
-        self.own = ByHand(self.selected, self.where, self.add, self.projections)
+        self.own = OtherWays(self.selected, self.where, self.add, self.projections)
 
     def looked(self, record: Callable[..., None], concerns: Callable[..., bool]) -> Callable[..., None]:
         """A handler of a function that may be called at every step: it is called only where that concerns it.

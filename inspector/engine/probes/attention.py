@@ -151,7 +151,7 @@ class AttentionMode(SwitchedMode):
     def _look_for_projections(self) -> None:
         found = self._recorder.projections
         products = (torch.matmul, torch.mm, torch.Tensor.matmul, torch.Tensor.mm)
-        looks = [(F.linear, found.linear), (torch.addmm, found.added_product)]
+        looks = [(F.linear, found.linear), (torch.addmm, found.added_product), (torch.einsum, found.einsum)]
         for function, look in (*looks, *((product, found.product) for product in products)):
             self._look_too(function, look)
 

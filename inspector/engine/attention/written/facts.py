@@ -120,13 +120,13 @@ class Known:
         if view.shape == self.shape and view.stride() == self.stride and view.storage_offset() == self.offset:
             return self.facts
         facts = self.facts
+        if facts.features and view.shape[:-1] == self.shape[:-1] and view.stride() == self.stride:
+            facts = replace(facts, features=view.shape[-1])  # some outputs of a layer
         if facts.ends is not None and view.numel() < self.shape.numel():
             facts = replace(facts, ends=None)
         companions = (facts.masked, facts.margins, facts.clean, facts.highest, facts.entries)
         if all(one is None for one in companions):
-            if not facts.features or view.shape[-1:] == self.shape[-1:]:
-                return facts
-            return replace(facts, features=0)
+            return facts if not facts.features or view.shape[-1:] == (facts.features,) else replace(facts, features=0)
         return replace(
             facts,
             masked=self._companion(facts.masked, view),
@@ -134,7 +134,7 @@ class Known:
             highest=self._companion(facts.highest, view),
             entries=self._companion(facts.entries, view),
             clean=self._companion(facts.clean, view),
-            features=facts.features if view.shape[-1:] == self.shape[-1:] else 0,
+            features=facts.features if view.shape[-1:] == (facts.features,) else 0,
         )
 
     @property

@@ -145,12 +145,13 @@ class Layout:
         weights, values = self.of_weights(self.contraction.left.tensor.detach())[0], self.values().detach()
         rows = torch.tensor(picked_rows(weights.shape[1]), device=weights.device)
         wide = torch.float64 if weights.device.type == "cpu" else torch.float32
+        wide = wide.to_complex() if values.is_complex() else wide
         ours = torch.bmm(weights[:, rows].to(wide), values.to(wide))
         theirs = self.returned().detach()[:, rows].to(wide)
-        products = torch.bmm(weights[:, rows].abs().to(wide), values.abs().to(wide))
+        products = torch.bmm(weights[:, rows].abs().to(wide), values.abs().to(wide)).abs()
         error = (ours - theirs).abs()[~ours.isnan()]
         given = (weights.dtype, values.dtype, self.contraction.out.tensor.dtype)
-        eps = max(torch.finfo(dtype).eps for dtype in given if dtype.is_floating_point)
+        eps = max(torch.finfo(dtype).eps for dtype in given if dtype.is_floating_point or dtype.is_complex)
         size = max(float(products.nan_to_num().amax()) if products.numel() else 0.0, 1e-6)
         return Check(float(error.max()) if error.numel() else 0.0, ROUNDING * eps * size)
 
@@ -168,6 +169,17 @@ def lay_out(selected: SelectedSample, contraction: Contraction, roles: Roles) ->
     order = {axis: number for number, axis in enumerate(contraction.left.axes)}
     together = "".join(sorted(heads + repeated, key=lambda axis: order[axis]))
     return Layout(selected, contraction, roles, batch, together, repeated, queries)
+
+
+def with_batch(selected: SelectedSample, contraction: Contraction, roles: Roles) -> tuple[Contraction, Roles]:
+    """Weights that are the same for all sequences (learned, or of positions alone) as weights of each of them."""
+    left, right = contraction.left, contraction.right
+    first = right.axes[0]
+    if selected.batch < 2 or first not in roles.features or right.size(first) != selected.batch or len(left.axes) < 2:
+        return contraction, roles
+    wide = Operand(left.tensor.expand(selected.batch, *left.tensor.shape), first + left.axes)
+    found = replace(contraction, left=wide)
+    return found, found.roles() or roles
 
 
 def _is_row_axis(selected: SelectedSample, contraction: Contraction, roles: Roles, axis: str) -> bool:

@@ -32,6 +32,8 @@ class Parts:
     seen: dict[int, Attention] = field(default_factory=dict)
     columns: dict[int, dict[int, tuple[Tensor, Tensor]]] = field(default_factory=dict)
     """Of each softmax (weights, mask), both (1, a, q, k'), by the first of their entries."""
+    regions: dict[int, dict[int, tuple[int, ...]]] = field(default_factory=dict)
+    """Of each softmax the shapes of the parts that were seen, by where they begin."""
     waiting: dict[int, list[Waiting]] = field(default_factory=dict)
     """Parts that multiply parameters: attention where another part is."""
 
@@ -42,6 +44,17 @@ class Parts:
             return False
         end = first + math.prod(map(contraction.left.size, roles.keys))
         return all(end <= at or first >= at + one.shape[-1] for at, (one, _) in known.items())
+
+    def apart(self, facts: FactTable, contraction: Contraction, origin: Origin) -> bool:
+        """Whether these are rows or heads of a softmax of which only others were seen: a map of their own, or rows of
+        one that is put together. They are seen from now on."""
+        key, part = region(facts, contraction, origin), contraction.left.tensor
+        known = self.regions.setdefault(id(origin), {})
+        if key[1] in known or -1 in known or (key[1] == -1 and known):
+            return False
+        other = bool(known) and all(shape == tuple(part.shape) for shape in known.values())
+        known[key[1]] = tuple(part.shape)
+        return other
 
     def wait(self, facts: FactTable, contraction: Contraction, roles: Roles, known: Facts, origin: Origin) -> None:
         """Remember a part that multiplies parameters."""
@@ -67,6 +80,14 @@ class Parts:
             _join(whole, known, seen)
             whole.note = _noted(whole.note, TOGETHER, share)
         return whole is not None and fits
+
+
+def region(facts: FactTable, contraction: Contraction, origin: Origin) -> tuple[int, int]:
+    """The origin and where a part of it begins; -1 where it is all of it, or a copy."""
+    part = contraction.left.tensor
+    known = facts.whole(part)
+    whole = known is None or tuple(known.shape) != origin.shape
+    return id(origin), -1 if whole else int(part.storage_offset())
 
 
 def start(facts: FactTable, contraction: Contraction, roles: Roles, origin: Origin) -> int | None:

@@ -17,7 +17,6 @@ from inspector.engine.attention.selected_sample import SelectedSample
 from inspector.engine.attention.written import judging, linear, masking, picked, scores
 from inspector.engine.attention.written.contraction import (
     Contraction,
-    Operand,
     Roles,
     of_einsum,
     of_matmul,
@@ -27,14 +26,15 @@ from inspector.engine.attention.written.contraction import (
 )
 from inspector.engine.attention.written.facts import Facts, FactTable, Origin
 from inspector.engine.attention.written.how_computed import how_computed
-from inspector.engine.attention.written.layout import Layout, lay_out
+from inspector.engine.attention.written.layout import Layout, lay_out, with_batch
 from inspector.engine.attention.written.linear import LinearAttention
 from inspector.engine.attention.written.mixed_heads import note_mixed
 from inspector.engine.attention.written.own_keys import OWN_KEY, with_own_keys
-from inspector.engine.attention.written.parts import Parts, start
+from inspector.engine.attention.written.parts import Parts, region, start
 from inspector.engine.attention.written.pieces import Pieces
 from inspector.engine.attention.written.product_nodes import Operands
 from inspector.engine.attention.written.products import products_behind
+from inspector.engine.attention.written.real_weights import with_real_weights
 from inspector.engine.attention.written.value_ends import ends_of_values
 from inspector.engine.attention.written.whose_keys import WhoseKeys
 from inspector.engine.attention.written.windows import WHOLE, place_of, windows_of
@@ -44,6 +44,7 @@ from inspector.engine.trace.trace import Attention, KeyEnds
 
 WINDOWS = "its keys were copied into windows that overlap"
 OWN_KEYS = "each query has keys of its own"
+COMPLEX = "its values are complex"
 SEVERAL = "its weights multiply several values, of which one was followed"
 OWN_WEIGHTS_BYTES = 2 << 30
 """Of maps that the model itself computes, which stay in memory until they are written, at most in a run."""
@@ -64,8 +65,8 @@ class WeightedSums:
     projections: Projections = field(default_factory=Projections)
     result: Any = None
     """What the function that is looked at returned."""
-    by_origin: dict[int, Attention] = field(default_factory=dict)
-    """Id of an origin → its attention, where what heads pass on is kept."""
+    by_origin: dict[tuple[int, int], Attention] = field(default_factory=dict)
+    """Part of an origin → its attention, where what heads pass on is kept."""
     origins: list[Origin] = field(default_factory=list)
     facts: FactTable = field(default_factory=FactTable)
     products: dict[int, tuple[weakref.ref[Tensor], Tensor, Tensor]] = field(default_factory=dict)
@@ -88,7 +89,7 @@ class WeightedSums:
         if not isinstance(left, Tensor) or not isinstance(right, Tensor) or not isinstance(out, Tensor):
             return
         if judging.is_parameter(right) and not self._normalised(left):
-            features = out.shape[-1] if out.dim() else 0
+            features = out.shape[-1] if out.dim() and right.dim() > 1 else 0
             known = Facts(features=features, weight=id(right), given=self.facts.given(left))
             self.facts.note(out, replace(known, scored=self._additive(out, right)))
             return
@@ -199,15 +200,9 @@ class WeightedSums:
         roles = contraction.roles()
         if roles is None:
             return False
-        if not contraction.left.tensor.is_floating_point():  # one_hot gives whole numbers
-            left = Operand(contraction.left.tensor.to(contraction.out.tensor.dtype), contraction.left.axes)
-            contraction = replace(contraction, left=left)
+        contraction = with_real_weights(self.facts, contraction)
         origin = known.origin or self._by_values(contraction, roles) or self._by_scores(contraction, roles)
-        if (
-            origin is None
-            or (origin.kind == "exp" and origin.reason)
-            or judging.over_others(origin, contraction, roles)
-        ):
+        if origin is None or judging.no_weights(origin, contraction, roles):
             return False
         known = self.facts.of(contraction.left.tensor.detach()) or NOTHING
         if origin.kind in ("sigmoid", "hard"):
@@ -223,11 +218,14 @@ class WeightedSums:
             if reason == judging.PARAMETERS:
                 self.parts.wait(self.facts, contraction, roles, known, origin)
             return False
-        if origin.taken:  # other values with the same weights
-            if id(origin) in self.by_origin:
-                self.by_origin[id(origin)].heads = Heads([], incomplete=SEVERAL)
+        if origin.taken and not self.parts.apart(self.facts, contraction, origin):  # other values, the same weights
+            before = self.by_origin.get(region(self.facts, contraction, origin))
+            if before is not None:
+                before.heads = Heads([], incomplete=SEVERAL)
             return True
         origin.take()  # or refused with a reason of its own
+        self.parts.apart(self.facts, contraction, origin)
+        contraction, roles = with_batch(self.selected, contraction, roles)
         taken = self._record(lay_out(self.selected, contraction, roles), known, origin)
         for part, its_roles, facts in self.parts.waiting.pop(id(origin), ()) if taken else ():
             self._record(lay_out(self.selected, part, its_roles), facts, origin)
@@ -373,8 +371,10 @@ class WeightedSums:
         if self.selected.products:
             seen.products = products_behind(layout, known, origin, self.operands)
         if self.selected.passing_on and seen.heads is None:
-            self.by_origin[id(origin)] = seen
+            self.by_origin[region(self.facts, layout.contraction, origin)] = seen
             self.projections.expect(seen, layout.passed_on(self.result), self.result)
+            if layout.contraction.right.tensor.is_complex():
+                seen.heads = Heads([], incomplete=COMPLEX)
 
     def _allow(self, part: Tensor) -> None:
         """Count the bytes of a map. Raises Unsupported where there are too many."""
