@@ -129,6 +129,7 @@ class AttentionRecorder:
             output = self.selected.fold_returned(out)
             seen.check = check(seen, values, lambda rows: output[:, rows].transpose(0, 1), lambda heads, _rows: heads)
         seen.ends = None if query.is_nested else self._ends(query, value, key)
+        self.own.descends(seen, value, out)
         self.add(of_nested(self.selected, seen) if query.is_nested else seen)
 
     def flex(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
@@ -136,7 +137,9 @@ class AttentionRecorder:
         place, module = self.where()
         given = dict(zip(_SDPA, args, strict=False)) | dict(kwargs)
         source = self._source(given["query"], given["key"])
-        self.add(from_flex(self.selected, place, module, args, dict(kwargs), out, source))
+        seen = from_flex(self.selected, place, module, args, dict(kwargs), out, source)
+        self.own.descends(seen, given["value"], out[0] if isinstance(out, tuple) else out)
+        self.add(seen)
 
     def function(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
         """F.multi_head_attention_forward(…) returned `out`, (output, weights or None)."""
@@ -150,6 +153,7 @@ class AttentionRecorder:
             self.selected, place, module, bound.arguments, out[0], self._of_module(bound)
         )
         seen.ends = self._ends(*(bound.arguments[name] for name in ("query", "value", "key")))
+        self.own.descends(seen, bound.arguments["value"], out[0])
         self.add(seen)
 
     def module(self, module: nn.MultiheadAttention, name: str, args: Any, kwargs: Any, out: Any) -> None:
@@ -161,6 +165,7 @@ class AttentionRecorder:
             self.selected, name, module, bound.arguments, out[0], self._of_module(bound)
         )
         seen.ends = self._ends(*(bound.arguments[name] for name in ("query", "value", "key")))
+        self.own.descends(seen, bound.arguments["value"], out[0])
         self.add(seen)
 
     def layer(self, layer: nn.TransformerEncoderLayer, name: str, args: Any, kwargs: Any, out: Tensor) -> None:
@@ -169,7 +174,9 @@ class AttentionRecorder:
         bound.apply_defaults()
         _refuse_unreadable(bound.arguments["src"])
         place = "self_attn" if name == ROOT else f"{name}.self_attn"
-        self.add(attention_projection.from_encoder_layer(self.selected, place, layer, bound.arguments, out))
+        seen = attention_projection.from_encoder_layer(self.selected, place, layer, bound.arguments, out)
+        self.own.descends(seen, bound.arguments["src"], out)
+        self.add(seen)
 
     def reshaped(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
         """A reshape: it shows the order in which the batch was merged with other axes."""

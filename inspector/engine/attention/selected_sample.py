@@ -36,6 +36,8 @@ class SelectedSample:
     """{size of an axis: entries after the batch in it}, of the last reshape that made an axis of this size."""
     passing_on: bool = False
     """Whether each attention keeps what its heads pass on (trace/heads.py)."""
+    lineages: bool = False
+    """Whether each attention notes of which earlier ones it was computed (attention/ancestry.py)."""
     products: bool = False
     """Whether attention that a model computes itself keeps what its scores are made of (trace/products.py)."""
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from inspector.engine.attention.ancestry import Ancestry
 from inspector.engine.attention.calls import from_weights
 from inspector.engine.attention.key_source import SELF
 from inspector.engine.attention.projections import Projections
@@ -75,11 +76,18 @@ class WeightedSums:
     operands: Operands = field(default_factory=Operands)
     parts: Parts = field(default_factory=Parts)
     bytes: int = 0
+    ancestry: Ancestry = field(init=False)
     of_itself: list[KeyEnds] = field(default_factory=list)
     """What was put together and is queries and keys: both are moved on alike."""
 
     def __post_init__(self) -> None:
         self.pieces, self.keys = Pieces(self.facts), WhoseKeys(self.facts)
+        self.ancestry = Ancestry(self.keys.graph)
+
+    def descends(self, seen: Attention, values: Tensor, result: object) -> None:
+        """Note of which earlier attentions one was computed that returned `result`."""
+        if self.selected.lineages:
+            self.ancestry.note(seen, values, result)
 
     def product(self, args: Args, kwargs: Kwargs, out: Any) -> None:
         """matmul, bmm and the like."""
@@ -226,6 +234,7 @@ class WeightedSums:
         if origin.taken:  # other values with the same weights
             if id(origin) in self.by_origin:
                 self.by_origin[id(origin)].heads = Heads([], incomplete=SEVERAL)
+                self.ancestry.also(self.by_origin[id(origin)], self.result)
             return True
         origin.take()  # or refused with a reason of its own
         taken = self._record(lay_out(self.selected, contraction, roles), known, origin)
@@ -348,6 +357,7 @@ class WeightedSums:
         )  # fmt: skip
         seen = place.put(seen)
         seen.ends = ends_of_values(self.selected, self.facts, layout, self.of_itself) if shown is layout else None
+        self.descends(seen, layout.contraction.right.tensor, self.result)
         seen.check = whole.check()
         seen.value_sums = layout.value_sums() if shown is layout and part.shape[-2] == 1 else None
         if own_keys is not None:
