@@ -97,6 +97,7 @@ class Attention:
         source_asked: False where nothing has shown yet whether keys, as many as queries, are of the same sequence.
         memories: how many keys each memory has, where one softmax is over several whose values are weighed apart;
             one number where these are a part of the softmax.
+        open_axes: which axis is the batch is not known yet: sizes alone do not say it.
         lineage: of which earlier attentions it was computed, where the run asks for that (`Trace.lineages`).
         call: which call of its module it is, from 0; order: its number among the attentions of the run, as they ran.
     """
@@ -127,6 +128,7 @@ class Attention:
     value_sums: Tensor | None = None
     source_asked: bool = True
     memories: tuple[int, ...] = ()
+    open_axes: bool = False
     lineage: Lineage | None = None
     call: int = 0
     order: int = 0

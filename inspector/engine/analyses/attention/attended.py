@@ -162,6 +162,7 @@ def recorded(
     fresh = Trace(
         subject, subject.placed(given), seed=trace.seed, passing_on=True, products=products, lineages=lineages
     )
+    fresh.batch_axes = dict(trace.batch_axes)
     emit = Emitter(Unshown())
     probe = PROBES["attention"]()
     probe.attach(subject.model, fresh, emit)

@@ -221,7 +221,7 @@ class WeightedSums:
         if origin.kind in ("sigmoid", "hard"):
             origin.place, origin.module = self.where()
         if origin.taken and self.parts.further(self.facts, contraction, roles, origin):
-            return self._record(lay_out(self.selected, contraction, roles), known, origin)
+            return self._record(self._laid_out(contraction, roles, origin), known, origin)
         values = self.facts.of(contraction.right.tensor) or NOTHING
         reason = judging.verdict(self.selected, origin, contraction, roles, known, values)
         if reason:
@@ -237,9 +237,9 @@ class WeightedSums:
                 self.ancestry.also(self.by_origin[id(origin)], self.result)
             return True
         origin.take()  # or refused with a reason of its own
-        taken = self._record(lay_out(self.selected, contraction, roles), known, origin)
+        taken = self._record(self._laid_out(contraction, roles, origin), known, origin)
         for part, its_roles, facts in self.parts.waiting.pop(id(origin), ()) if taken else ():
-            self._record(lay_out(self.selected, part, its_roles), facts, origin)
+            self._record(self._laid_out(part, its_roles, origin), facts, origin)
         return taken
 
     def _sums_first(self, contraction: Contraction) -> None:
@@ -330,6 +330,9 @@ class WeightedSums:
             self.facts.note(left, replace(known, origin=origin, masked=masked))
         return origin
 
+    def _laid_out(self, contraction: Contraction, roles: Roles, origin: Origin) -> Layout:
+        return lay_out(self.selected, contraction, roles, self.selected.choices.get(origin.place, 0))
+
     def _record(self, layout: Layout, known: Facts, origin: Origin) -> bool:
         given = layout.contraction.left.tensor.detach()
         shape, windows = given.shape, windows_of(layout)
@@ -357,6 +360,7 @@ class WeightedSums:
         )  # fmt: skip
         seen = place.put(seen)
         seen.ends = ends_of_values(self.selected, self.facts, layout, self.of_itself) if shown is layout else None
+        seen.open_axes = layout.open
         self.descends(seen, layout.contraction.right.tensor, self.result)
         seen.check = whole.check()
         seen.value_sums = layout.value_sums() if shown is layout and part.shape[-2] == 1 else None
