@@ -65,7 +65,7 @@ class SelectedSample:
             self.merged[size] = 1
 
     def heads_first(self, place: str, query: Tensor) -> tuple[bool, bool]:
-        """Of queries (b·n, a, …, q, d): whether they are (a, b, q, d) in truth; whether their sizes do not say which."""
+        """Of queries (b·n, a, …, q, d): whether they are (a, b, q, d) in truth; whether sizes do not say which."""
         if self.batch == 1 or query.is_nested or query.dim() < 3:
             return False, False
         size, choice = query.shape[0], self.choices.get(place, 0)

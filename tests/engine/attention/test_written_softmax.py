@@ -183,7 +183,6 @@ def test_heads_in_any_place() -> None:
         chain(way, expected, x)
 
 
-
 @settings(deadline=None, max_examples=60)
 @given(
     weights=st.permutations("baqk"), values=st.permutations("bakd"), out=st.permutations("baqd"),

@@ -1,7 +1,6 @@
 """Which axis of an attention is the batch, where sizes alone do not say it: the model is called with one sequence.
 
-As many heads as sequences, steps as sequences, or a batch merged with something else in an order that no reshape showed:
-the map of the selected sequence alone, in a call without the others, is the map of it among the others.
+As many heads or steps as sequences, or a batch merged with something else in an order that no reshape showed: the map of the selected sequence alone, in a call without the others, is the map of it among the others.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from inspector.engine.trace.trace import Attention, Trace
 CHOICES = 3
 """Axes of the size of the batch that are tried, and the orders in which it may be merged with others."""
 WHY = (
-    "Which axis of the attention of {} is the batch is not known: sizes do not say it (the batch has {} sequences), and "
-    "{}."
+    "Which axis of the attention of {} is the batch is not known: sizes do not say it (the batch has {} sequences), "
+    "and {}."
 )
 ALONE = "no choice gives the map that the selected sequence has in a call by itself"
 NOT_CALLED = "the model could not be called with the selected sequence alone ({})"
@@ -115,7 +114,8 @@ def _evaluating(model: nn.Module) -> Iterator[None]:
 def _alone(batch: Batch) -> Batch:
     """The selected sequence, with the padding that it has among the others."""
     at, given = batch.look_at, batch.targets
-    targets: Any = given[at : at + 1] if isinstance(given, Tensor) and given.dim() and len(given) == batch.size else given
+    by_row = isinstance(given, Tensor) and given.dim() and len(given) == batch.size
+    targets: Any = given[at : at + 1] if by_row else given
     return selected(batch, [at], targets)
 
 
