@@ -12,14 +12,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from inspector.engine.recurrent.traced.record.operation import Op, given_to, name_of
+from inspector.engine.recurrent.traced.record.operation import Call, Op, given_to, name_of
 from inspector.engine.scans.values import Flow, Value, by_broadcasting, rounding
 
 PRODUCTS = frozenset({"mul", "__mul__", "__rmul__", "multiply", "mul_", "__imul__"})
 MATRICES = frozenset({"matmul", "__matmul__", "bmm"})
 SUMS = frozenset({"add", "__add__", "__radd__"})
 PASSED = frozenset({"clone", "contiguous", "to", "float", "double", "type_as"})
-DEEPEST = 6
+VIEWS = frozenset({
+    "unsqueeze", "__getitem__", "view", "reshape", "expand", "expand_as", "transpose", "permute", "movedim", "squeeze",
+    "flatten", "unflatten", "mT", "select", "narrow",
+})  # fmt: skip
+"""Operations that only move entries: they do to each factor of a product what they do to the product."""
+DEEPEST = 8
 """Products within products that are taken apart."""
 
 
@@ -71,11 +76,25 @@ def _taken_apart(flow: Flow, value: Value, deep: int) -> list[Factor]:
             given = flow.value(one)
             parts += _taken_apart(flow, Value(one, given.made, value.exponent), deep - 1)
         return parts
+    if name in VIEWS and len(inputs) == 1 and not value.exponent:
+        return _of_view(flow, flow.table.calls[number], inputs[0], deep) or own
     if name in MATRICES and not value.exponent and _is_outer(inputs):
         return [factor for one in inputs for factor in _taken_apart(flow, flow.value(one), deep - 1)]
     if name == "einsum" and not value.exponent:
-        return _of_einsum(flow, flow.table.op(number)) or own
+        return _of_einsum(flow, flow.table.op(number), deep) or own
     return own
+
+
+def _of_view(flow: Flow, call: Call, given: Tensor, deep: int) -> list[Factor]:
+    """The factors of a product as parts or views of it; [] of what is no product."""
+    parts = _taken_apart(flow, flow.value(given), deep - 1)
+    if len(parts) < 2 or not call[1] or call[1][0] is not given:
+        return []
+    found = []
+    for one in parts:
+        seen = call[0](one.numbers.expand(given.shape), *call[1][1:], **(call[2] or {}))
+        found.append(Factor(_without_repeats(seen), one.value))
+    return found
 
 
 def _is_outer(inputs: Sequence[Tensor]) -> bool:
@@ -102,7 +121,7 @@ def _of_iterations(flow: Flow, each: Sequence[Tensor], dim: int, deep: int) -> l
     return found
 
 
-def _of_einsum(flow: Flow, op: Op) -> list[Factor]:
+def _of_einsum(flow: Flow, op: Op, deep: int) -> list[Factor]:
     """The operands in the axes of the result, where nothing is summed and each letter stands once in each term."""
     equation = op.args[0]
     if not isinstance(equation, str) or "->" not in equation or "." in equation:
@@ -114,8 +133,16 @@ def _of_einsum(flow: Flow, op: Op) -> list[Factor]:
     found = []
     for own, tensor in zip(letters, op.inputs, strict=True):
         order = [own.index(letter) for letter in out if letter in own]
-        numbers = tensor.detach().permute(order)
-        for n, letter in enumerate(out):
-            numbers = numbers if letter in own else numbers.unsqueeze(n)
-        found.append(Factor(numbers, flow.value(tensor)))
+        for one in _taken_apart(flow, flow.value(tensor), deep - 1):
+            numbers = one.numbers.expand(tensor.shape).permute(order)
+            for n, letter in enumerate(out):
+                numbers = numbers if letter in own else numbers.unsqueeze(n)
+            found.append(Factor(_without_repeats(numbers), one.value))
     return found
+
+
+def _without_repeats(numbers: Tensor) -> Tensor:
+    """One entry along axes along which all entries are the same place of memory."""
+    for axis, step in enumerate(numbers.stride()):
+        numbers = numbers.narrow(axis, 0, 1) if not step and numbers.shape[axis] > 1 else numbers
+    return numbers
