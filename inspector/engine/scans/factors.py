@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from string import ascii_uppercase
 
 import torch
 from torch import Tensor
@@ -122,22 +123,45 @@ def _of_iterations(flow: Flow, each: Sequence[Tensor], dim: int, deep: int) -> l
 
 
 def _of_einsum(flow: Flow, op: Op, deep: int) -> list[Factor]:
-    """The operands in the axes of the result, where nothing is summed and each letter stands once in each term."""
+    """The factors of the operands in the axes of the result."""
+    found: list[Factor] = []
+    for order, at, tensor in _placed(op) or ():
+        for one in _taken_apart(flow, flow.value(tensor), deep - 1):
+            found.append(Factor(_without_repeats(one.numbers.expand(tensor.shape).permute(order)[at]), one.value))
+    return found
+
+
+def laid_operands(op: Op) -> list[Tensor]:
+    """The operands of an einsum in the axes of its result, of size 1 where they lack one; [] where it sums."""
+    return [tensor.detach().permute(order)[at] for order, at, tensor in _placed(op) or ()]
+
+
+Placed = tuple[list[int], tuple[slice | None, ...], Tensor]
+
+
+def _placed(op: Op) -> list[Placed] | None:
+    """(order of its axes, index that adds those that it lacks, operand) of each operand of an einsum; None where that
+    sums over a letter or has one twice in a term."""
     equation = op.args[0]
-    if not isinstance(equation, str) or "->" not in equation or "." in equation:
-        return []
+    if not isinstance(equation, str) or "->" not in equation:
+        return None
     terms, _, out = equation.replace(" ", "").partition("->")
     letters = terms.split(",")
-    if len(letters) != len(op.inputs) or any(set(own) - set(out) or len(set(own)) < len(own) for own in letters):
-        return []
-    found = []
+    if len(letters) != len(op.inputs):
+        return None
+    if "..." in equation:
+        counts = [one.dim() - len(own.replace("...", "")) for own, one in zip(letters, op.inputs, strict=True)]
+        if len({count for own, count in zip(letters, counts, strict=True) if "..." in own}) > 1:
+            return None
+        more = "".join(letter for letter in ascii_uppercase if letter not in equation)
+        most = max((count for own, count in zip(letters, counts, strict=True) if "..." in own), default=0)
+        letters, out = [own.replace("...", more[:most]) for own in letters], out.replace("...", more[:most])
+    if any(set(own) - set(out) or len(set(own)) < len(own) for own in letters):
+        return None
+    found: list[Placed] = []
     for own, tensor in zip(letters, op.inputs, strict=True):
         order = [own.index(letter) for letter in out if letter in own]
-        for one in _taken_apart(flow, flow.value(tensor), deep - 1):
-            numbers = one.numbers.expand(tensor.shape).permute(order)
-            for n, letter in enumerate(out):
-                numbers = numbers if letter in own else numbers.unsqueeze(n)
-            found.append(Factor(_without_repeats(numbers), one.value))
+        found.append((order, tuple(slice(None) if letter in own else None for letter in out), tensor))
     return found
 
 

@@ -56,7 +56,9 @@ def roles_of(flow: Flow, found: Diagonal, decay: Tensor, reading: Reading) -> Ro
     decays = set() if found.a is None else _near(flow, found.a)
     for readout in (readout_of(flow, found.h, layout, reading), None):
         axis = None if readout is None else readout.axis
-        x = tuple(one for one in every if _carries(one, layout, axis) and _key(_of_one_step(flow, one.value)) not in decays)
+        x = tuple(
+            one for one in every if _carries(one, layout, axis) and _key(_of_one_step(flow, one.value)) not in decays
+        )
         if axis is not None and not x:
             continue
         x = x or tuple(every)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import RunOptions, perform
+from inspector.records import Log
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 WIDTH, STATES, STEPS, SAMPLE = 3, 4, 7, 1
@@ -72,9 +73,8 @@ def euler(h: Tensor, x: Tensor, delta: Tensor, a: Tensor, b: Tensor, c: Tensor) 
     return h, (h * c[:, None]).sum(-1)
 
 
-WAYS = [zoh_of_b, input_first, by_einsum, by_einsum_of_product, outer, token_last, in_place, true_zoh, euler]
+WAYS = [zoh_of_b, input_first, by_einsum, by_einsum_of_product, outer, token_last, in_place, true_zoh]
 GAINS = {true_zoh: lambda delta, a: (torch.exp(delta[:, None] * a) - 1) / a}
-DECAYS = {euler: lambda delta, a: 1 + delta[:, None] * a}
 
 
 class Selective(nn.Module):
@@ -132,7 +132,7 @@ def written(model: Selective, x: Tensor, step: Step) -> Tensor:
             gain = GAINS[step](delta[s], a) if step in GAINS else delta[s, :, None]
             left = gain * b[s]
             for j in range(s + 1, t + 1):
-                left = left * (DECAYS[step](delta[j], a) if step in DECAYS else torch.exp(delta[j, :, None] * a))
+                left = left * torch.exp(delta[j, :, None] * a)
             found[:, t, s] = (left * c[t]).sum(-1)
     return found
 
@@ -140,7 +140,9 @@ def written(model: Selective, x: Tensor, step: Step) -> Tensor:
 def run(model: nn.Module, x: Tensor) -> Listed:
     sink = Listed()
     batch = Batch(x, torch.full((len(x),), x.shape[1]), look_at=SAMPLE)
-    perform(Subject(model=model, kind="vectors", width=WIDTH), batch, sink, RunOptions(only=("states", "attention/maps")))
+    perform(
+        Subject(model=model, kind="vectors", width=WIDTH), batch, sink, RunOptions(only=("states", "attention/maps"))
+    )
     return sink
 
 
@@ -170,3 +172,66 @@ def test_the_map_takes_tokens_to_outputs_where_all_is_made_before_the_loop(order
     torch.manual_seed(2)
     model = AtOnce(order).double()
     check(model, model.inner, zoh_of_b)
+
+
+def test_a_step_without_a_decay_of_its_own_is_said_to_have_no_map() -> None:
+    torch.manual_seed(2)
+    model = Selective(euler, False, False).double()
+    sink = run(model, torch.randn(2, STEPS, WIDTH, dtype=torch.float64))
+    assert not [one for one in sink.names() if one.endswith(":attention")]
+    assert any("no tensor of the run was found that is its decay" in one.text for one in sink.of(Log))
+
+
+UNITS, VALUES = 5, 3
+READ: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "multiply and sum": lambda q, s: (q[..., None] * s).sum(-2),
+    "einsum": lambda q, s: torch.einsum("...d,...de->...e", q, s),
+    "matmul": lambda q, s: (q[..., None, :] @ s)[..., 0, :],
+    "transposed": lambda q, s: (s.mT @ q[..., None]).squeeze(-1),
+}
+UPDATE: dict[str, Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]] = {
+    "multiply": lambda s, g, k, v: g[..., None] * s + k[..., None] * v[..., None, :],
+    "matmul": lambda s, g, k, v: s * g.unsqueeze(-1) + k[..., None] @ v[..., None, :],
+    "einsum": lambda s, g, k, v: torch.einsum("bd,bde->bde", g, s) + torch.einsum("bd,be->bde", k, v),
+    "einsum with dots": lambda s, g, k, v: (
+        torch.einsum("...d,...de->...de", g, s) + torch.einsum("...d,...e->...de", k, v)
+    ),
+}
+
+
+class Gated(nn.Module):
+    """Linear attention with a gate for each unit of the keys (Yang et al. 2024), its states read in or after the loop."""
+
+    def __init__(self, update: str, read: str, after: bool, values: int) -> None:
+        super().__init__()
+        self.q, self.k, self.g = (nn.Linear(WIDTH, UNITS) for _ in range(3))
+        self.v, self.update, self.read, self.after = nn.Linear(WIDTH, values), UPDATE[update], READ[read], after
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v, g = self.q(x), self.k(x), self.v(x), self.g(x).sigmoid()
+        s, states, out = x.new_zeros(len(x), UNITS, v.shape[-1]), [], []
+        for t in range(x.shape[1]):
+            s = self.update(s, g[:, t], k[:, t], v[:, t])
+            states.append(s)
+            if not self.after:
+                out.append(self.read(q[:, t], s))
+        return self.read(q, torch.stack(states, 1)) if self.after else torch.stack(out, 1)
+
+
+@pytest.mark.parametrize("values", [VALUES, 1])
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("read", READ)
+@pytest.mark.parametrize("update", UPDATE)
+def test_a_gate_for_each_unit_of_the_keys_is_one_map(update: str, read: str, after: bool, values: int) -> None:
+    torch.manual_seed(3)
+    model = Gated(update, read, after, values).double()
+    x = torch.randn(2, STEPS, WIDTH, generator=torch.Generator().manual_seed(4)).double()
+    q, k, g = (part(x[SAMPLE]).detach() for part in (model.q, model.k, model.g))
+    expected = torch.zeros(1, STEPS, STEPS, dtype=torch.float64)
+    for t in range(STEPS):
+        for s in range(t + 1):
+            expected[0, t, s] = (q[t] * g[s + 1 : t + 1].sigmoid().prod(0) * k[s]).sum()
+    np.testing.assert_allclose(expected[0] @ model.v(x[SAMPLE]).detach(), model(x)[SAMPLE].detach(), atol=1e-9)
+    sink = run(model, x)
+    found = sink.array("model:attention").astype(float)
+    np.testing.assert_allclose(found, expected, atol=1e-3 * float(expected.abs().max()))
