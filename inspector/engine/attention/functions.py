@@ -51,7 +51,6 @@ def _by_name(recorder: AttentionRecorder) -> Named:
         (own.chained, "chain_matmul"),
         (own.compared, "eq ge"),
         (own.ordered, "argsort sort argmin"),
-        (own.chosen_rows, "index_select"),
         (own.filled_in, "index_fill index_fill_ fill_ index_put index_put_"),
         (own.added, "add add_"),
         (own.subtracted, "sub sub_ subtract"),
@@ -70,6 +69,8 @@ def _by_name(recorder: AttentionRecorder) -> Named:
         (own.scattered, "scatter scatter_"),
         (own.gathered, "gather"),
         (own.along, "take_along_dim"),
+        (own.selected_rows, "index_select"),
+        (own.summed_by_index, "index_add index_add_ scatter_add scatter_add_"),
         (recorder.reshaped, "reshape flatten view unflatten"),
         (own.softmax, "softmax"),
     )

@@ -152,12 +152,17 @@ def products_again(trace: Trace) -> dict[str, list[Products] | str]:
     return known.products
 
 
-def recorded(trace: Trace, batch: Batch | None = None, *, products: bool = False) -> tuple[Any, list[Attention]]:
+def recorded(
+    trace: Trace, batch: Batch | None = None, *, products: bool = False, lineages: bool = False
+) -> tuple[Any, list[Attention]]:
     """The output of one more call, with its graph, and its attentions with their heads; with what their scores are made
-    of where that is asked. Raises Unsupported."""
+    of, and of which earlier ones they were computed, where that is asked. Raises Unsupported."""
     subject, given = trace.subject, batch or trace.batch
     given = with_gradients(given) if products else given
-    fresh = Trace(subject, subject.placed(given), seed=trace.seed, passing_on=True, products=products)
+    fresh = Trace(
+        subject, subject.placed(given), seed=trace.seed, passing_on=True, products=products, lineages=lineages
+    )
+    fresh.batch_axes = dict(trace.batch_axes)
     emit = Emitter(Unshown())
     probe = PROBES["attention"]()
     probe.attach(subject.model, fresh, emit)

@@ -15,7 +15,7 @@ from inspector.engine.attention.written.facts import Facts, Origin
 from inspector.engine.attention.written.joined import PutTogether
 from inspector.engine.attention.written.sums import NOTHING, Args, Kwargs
 
-OF_ANY = ("entrywise", "logarithm", "inner", "vectors", "added_product", "chosen_rows", "looked_up", "averaged")
+OF_ANY = ("entrywise", "logarithm", "inner", "vectors", "added_product", "looked_up", "averaged")
 """Handlers that look only where something is known of an argument."""
 
 
@@ -28,21 +28,13 @@ class OtherWays(PutTogether):
         """See ByHand."""
         own = getattr(handler, "__self__", None) is self
         name = handler.__name__ if own else ""
-        if name in (
-            "entrywise",
-            "logarithm",
-            "inner",
-            "vectors",
-            "added_product",
-            "chosen_rows",
-            "looked_up",
-            "averaged",
-        ):
+        if name in OF_ANY:
             return self._of_any
         if name == "summed":
             return lambda args, out: self._remembered(args, out) or self.facts.knows(args[:1])
-        if name == "indexed":
-            return self._picked_by
+        if name in ("indexed", "selected_rows"):
+            before = super().concerns(handler)
+            return lambda args, out: self._picked_by(args, out) or (before is not None and before(args, out))
         return super().concerns(handler)
 
     def _of_any(self, args: Any, _out: Any) -> bool:
@@ -50,7 +42,7 @@ class OtherWays(PutTogether):
 
     def _picked_by(self, args: Any, _out: Any) -> bool:
         key = args[1]
-        return self.facts.knows(key if type(key) is tuple else (key,))
+        return self.facts.knows((*key, *args[2:]) if type(key) is tuple else (key, *args[2:]))
 
     # --- products
 
@@ -223,25 +215,25 @@ class OtherWays(PutTogether):
         if isinstance(whole, int) and isinstance(indices, Tensor):
             self.largest((args[0], whole), {}, indices)
 
-    def chosen_rows(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
-        """index_select(values, dim, index)."""
+    def selected_rows(self, args: Args, kwargs: Kwargs, out: Any) -> None:
+        """index_select(values, dim, index) of hard attention too."""
+        super().selected_rows(args, kwargs, out)
         given = masking.arguments(args, kwargs, ("input", "dim", "index"))
-        self._rows(given["input"], given["dim"], given["index"], out)
+        self._hard_rows(given["input"], given["dim"], given["index"], out)
 
     def looked_up(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
         """embedding(index, values)."""
         given = masking.arguments(args, kwargs, ("input", "weight"))
-        self._rows(given["weight"], 0, given["input"], out)
+        self._hard_rows(given["weight"], 0, given["input"], out)
 
     def indexed(self, args: Args, kwargs: Kwargs, out: Any) -> None:
         """values[index] too, and rows of the identity."""
         source, key = args[:2]
+        super().indexed(args, kwargs, out)
         if isinstance(key, Tensor) and isinstance(out, Tensor):
-            self._rows(source, 0, key, out)
-        else:
-            super().indexed(args, kwargs, out)
+            self._hard_rows(source, 0, key, out)
 
-    def _rows(self, source: Tensor, dim: int, index: Tensor, out: Tensor) -> None:
+    def _hard_rows(self, source: Tensor, dim: int, index: Tensor, out: Tensor) -> None:
         known = self.facts.of(index)
         if known is None or known.origin is None or known.origin.kind != "hard":
             return

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from inspector.engine.attention.written.contraction import Contraction, Roles
 from inspector.engine.attention.written.facts import Facts, FactTable, Origin
+from inspector.engine.trace.attention import joined_lineages
 from inspector.engine.trace.heads import Heads
 from inspector.engine.trace.trace import Attention
 
@@ -109,6 +110,7 @@ def _join(whole: Attention, columns: dict[int, tuple[Tensor, Tensor]], seen: Att
     whole.memories = tuple(weights.shape[-1] for weights, _ in parts)
     whole.keys_from, whole.source_asked, whole.first_query = "source step", True, 0
     whole.ends, whole.value_sums, whole.products = None, None, SEVERAL
+    whole.lineage = joined_lineages([whole.lineage, seen.lineage])
     whole.heads = Heads([], incomplete=SEVERAL)
     both = [one.check for one in (whole, seen) if one.check is not None]
     whole.check = max(both, key=lambda one: (not one.passed, one.error)) if both else None

@@ -10,11 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from inspector.engine.attention.ancestry import Ancestry
 from inspector.engine.attention.calls import from_weights
 from inspector.engine.attention.key_source import SELF
 from inspector.engine.attention.projections import Projections
 from inspector.engine.attention.selected_sample import SelectedSample
-from inspector.engine.attention.written import judging, linear, masking, picked, scores
+from inspector.engine.attention.written import judging, linear, masking, scores
 from inspector.engine.attention.written.contraction import (
     Contraction,
     Roles,
@@ -44,7 +45,6 @@ from inspector.engine.trace.trace import Attention, KeyEnds
 
 WINDOWS = "its keys were copied into windows that overlap"
 OWN_KEYS = "each query has keys of its own"
-COMPLEX = "its values are complex"
 SEVERAL = "its weights multiply several values, of which one was followed"
 OWN_WEIGHTS_BYTES = 2 << 30
 """Of maps that the model itself computes, which stay in memory until they are written, at most in a run."""
@@ -76,11 +76,18 @@ class WeightedSums:
     operands: Operands = field(default_factory=Operands)
     parts: Parts = field(default_factory=Parts)
     bytes: int = 0
+    ancestry: Ancestry = field(init=False)
     of_itself: list[KeyEnds] = field(default_factory=list)
     """What was put together and is queries and keys: both are moved on alike."""
 
     def __post_init__(self) -> None:
         self.pieces, self.keys = Pieces(self.facts), WhoseKeys(self.facts)
+        self.ancestry = Ancestry(self.keys.graph)
+
+    def descends(self, seen: Attention, values: Tensor, result: object) -> None:
+        """Note of which earlier attentions one was computed that returned `result`."""
+        if self.selected.lineages:
+            self.ancestry.note(seen, values, result)
 
     def product(self, args: Args, kwargs: Kwargs, out: Any) -> None:
         """matmul, bmm and the like."""
@@ -98,7 +105,14 @@ class WeightedSums:
             self.consider(contraction)
         else:
             self._sums_first(contraction)
+        self.factored_sum(contraction)
         self._scores(contraction)
+
+    def factored_sum(self, contraction: Contraction) -> None:
+        """A product of matrices; see `indirect.py`."""
+
+    def undivided_sum(self, contraction: Contraction) -> None:
+        """A sum of a product; see `indirect.py`."""
 
     def product_added(self, args: Args, kwargs: Kwargs, out: Any) -> None:
         """baddbmm(input, batch1, batch2) and addmm, where what they add is 0."""
@@ -117,6 +131,7 @@ class WeightedSums:
         if not self._any(*operands) or (pair and linear.of_features(self.facts, self.linear, pair)):
             if pair is not None and not any(judging.is_parameter(one) for one in operands):
                 self._sums_first(pair)
+                self.factored_sum(pair)
                 self._scores(pair)
             return
         for at, operand in enumerate(operands):
@@ -124,6 +139,9 @@ class WeightedSums:
                 found = of_einsum(args[0], operands, at, out)
                 if found is not None and self.weighs(found):
                     return
+        if pair is not None:
+            self.factored_sum(pair)
+            self._scores(pair)
 
     def tensordot(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
         """tensordot with lists of axes."""
@@ -142,30 +160,8 @@ class WeightedSums:
         keepdim = bool(kwargs.get("keepdim", args[2] if len(args) > 2 else False))
         contraction = of_sum(found[1], found[2], axes, keepdim, out)
         self.consider(contraction)
+        self.undivided_sum(contraction)
         self._scores(contraction)
-
-    def gathered(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
-        """gather(values, dim, index)."""
-        given = masking.arguments(args, kwargs, ("input", "dim", "index"))
-        if self.facts.of(given["index"]) is not None:
-            self._picks(picked.gathered(self.facts, given["input"], given["dim"], given["index"], out))
-
-    def along(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
-        """take_along_dim(values, index, dim)."""
-        given = masking.arguments(args, kwargs, ("input", "indices", "dim"))
-        if self.facts.of(given["indices"]) is not None and isinstance(given.get("dim"), int):
-            index = given["indices"]
-            wide = index.expand(*given["input"].shape[: given["dim"]], *out.shape[given["dim"] :])
-            self._picks(picked.gathered(self.facts, given["input"], given["dim"], wide, out))
-
-    def indexed(self, args: Args, _kwargs: Kwargs, out: Any) -> None:
-        """values[arange, index]."""
-        if isinstance(args[1], tuple) and any(self.facts.of(one) is not None for one in args[1]):
-            self._picks(picked.indexed(self.facts, args[0], args[1], out))
-
-    def _picks(self, contraction: Contraction | None) -> None:
-        if contraction is not None:
-            self.weighs(contraction)
 
     def _scores(self, contraction: Contraction) -> None:
         """Note that a product may be of queries and keys, and whether these are put together of the same."""
@@ -208,7 +204,7 @@ class WeightedSums:
         if origin.kind in ("sigmoid", "hard"):
             origin.place, origin.module = self.where()
         if origin.taken and self.parts.further(self.facts, contraction, roles, origin):
-            return self._record(lay_out(self.selected, contraction, roles), known, origin)
+            return self._record(self._laid_out(contraction, roles, origin), known, origin)
         values = self.facts.of(contraction.right.tensor) or NOTHING
         reason = judging.verdict(self.selected, origin, contraction, roles, known, values)
         if reason:
@@ -222,13 +218,13 @@ class WeightedSums:
             before = self.by_origin.get(region(self.facts, contraction, origin))
             if before is not None:
                 before.heads = Heads([], incomplete=SEVERAL)
+                self.ancestry.also(before, self.result)
             return True
         origin.take()  # or refused with a reason of its own
         self.parts.apart(self.facts, contraction, origin)
-        contraction, roles = with_batch(self.selected, contraction, roles)
-        taken = self._record(lay_out(self.selected, contraction, roles), known, origin)
+        taken = self._record(self._laid_out(contraction, roles, origin), known, origin)
         for part, its_roles, facts in self.parts.waiting.pop(id(origin), ()) if taken else ():
-            self._record(lay_out(self.selected, part, its_roles), facts, origin)
+            self._record(self._laid_out(part, its_roles, origin), facts, origin)
         return taken
 
     def _sums_first(self, contraction: Contraction) -> None:
@@ -319,6 +315,10 @@ class WeightedSums:
             self.facts.note(left, replace(known, origin=origin, masked=masked))
         return origin
 
+    def _laid_out(self, contraction: Contraction, roles: Roles, origin: Origin) -> Layout:
+        of_each = with_batch(self.selected, contraction, roles)
+        return lay_out(self.selected, *of_each, self.selected.choices.get(origin.place, 0))
+
     def _record(self, layout: Layout, known: Facts, origin: Origin) -> bool:
         given = layout.contraction.left.tensor.detach()
         shape, windows = given.shape, windows_of(layout)
@@ -346,6 +346,8 @@ class WeightedSums:
         )  # fmt: skip
         seen = place.put(seen)
         seen.ends = ends_of_values(self.selected, self.facts, layout, self.of_itself) if shown is layout else None
+        seen.open_axes = layout.open
+        self.descends(seen, layout.contraction.right.tensor, self.result)
         seen.check = whole.check()
         seen.value_sums = layout.value_sums() if shown is layout and part.shape[-2] == 1 else None
         if own_keys is not None:
@@ -373,8 +375,6 @@ class WeightedSums:
         if self.selected.passing_on and seen.heads is None:
             self.by_origin[region(self.facts, layout.contraction, origin)] = seen
             self.projections.expect(seen, layout.passed_on(self.result), self.result)
-            if layout.contraction.right.tensor.is_complex():
-                seen.heads = Heads([], incomplete=COMPLEX)
 
     def _allow(self, part: Tensor) -> None:
         """Count the bytes of a map. Raises Unsupported where there are too many."""
