@@ -19,6 +19,7 @@ from torch import Tensor
 from inspector.engine.attention.calls import crosses
 from inspector.engine.attention.rows import RowBlock, Rows
 from inspector.engine.attention.selected_sample import SelectedSample
+from inspector.engine.trace.attention import joined_lineages
 from inspector.engine.trace.heads import joined_heads
 from inspector.engine.trace.products import joined_products
 from inspector.engine.trace.trace import Attention
@@ -224,11 +225,13 @@ def _as_one(calls: list[_Call], note: str, keys: int, domain: str, first: int | 
     known = [one[0] for one in margins if one is not None]
     start, checks = calls[0].attention, [call.attention.check for call in calls]
     failed = [check for check in checks if check is not None and not check.passed]
+    lineages = [call.attention.lineage for call in calls]
     return replace(
         start, weights=weights[None], mask=mask[None], note="; ".join(filter(None, (start.note, note))), causal=False,
         queries_from=domain, keys_from=start.keys_from if first is None else domain, first_query=first or 0,
         margins=torch.cat(known, dim=1)[None] if len(known) == len(calls) else None,
-        ends=calls[-1].attention.ends,
+        open_axes=any(call.attention.open_axes for call in calls),
+        ends=calls[-1].attention.ends, lineage=joined_lineages(lineages),
         heads=joined_heads([call.attention.heads for call in calls]),
         products=joined_products([call.attention.products for call in calls]),
         highest=torch.cat(tops, dim=1)[None] if len(tops) == len(calls) else None,

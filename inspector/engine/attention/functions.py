@@ -9,24 +9,36 @@ import torch
 import torch.nn.functional as F
 
 from inspector.engine.attention import flex
+from inspector.engine.attention.operators import of_operators
 from inspector.engine.attention.recorder import AttentionRecorder
 
 Handler = Callable[..., None]
 Looked = list[tuple[Any, Handler]]
+Named = Sequence[tuple[Handler, str]]
+
+ENTRYWISE = (
+    "abs acos arccos asin arcsin atan arctan cos sin sinh cosh erf erfc log1p expm1 neg negative sqrt rsqrt "
+    "reciprocal hardshrink"
+)
+"""Functions of each entry by which weights are made of scores, beside those that have a handler of their own."""
+OF_LAYERS = "softsign hardsigmoid hardtanh elu selu celu mish leaky_relu relu6 hardswish tanhshrink softshrink"
+"""The same in torch.nn.functional."""
 
 
 def functions_looked_at(recorder: AttentionRecorder) -> Looked:
     """Each function, also under its other names and as a method of tensors, with what is told of its calls."""
-    found = [*_by_name(recorder), *_functional(recorder), *_of_tensors(recorder)]
+    named = _by_name(recorder)
+    found = [*_looked_at(named, (torch, torch.Tensor)), *_functional(recorder), *_of_tensors(recorder)]
+    found += of_operators(recorder, named)
     if flex.operation() is not None:
         found.append((flex.operation(), recorder.flex))
     return found
 
 
-def _by_name(recorder: AttentionRecorder) -> Looked:
+def _by_name(recorder: AttentionRecorder) -> Named:
     """Those that are called by one name in torch and on a tensor."""
     own = recorder.own
-    named: Sequence[tuple[Handler, str]] = (
+    return (
         (own.product, "matmul bmm mm mv"),
         (own.product_added, "baddbmm addmm"),
         (own.sigmoid, "sigmoid"),
@@ -34,28 +46,42 @@ def _by_name(recorder: AttentionRecorder) -> Looked:
         (own.chosen, "where"),
         (own.lower, "tril tril_"),
         (own.upper, "triu triu_"),
+        (own.added_product, "addcmul addcmul_ addmv addmv_"),
+        (own.inner, "inner"),
+        (own.chained, "chain_matmul"),
+        (own.compared, "eq ge"),
+        (own.ordered, "argsort sort argmin"),
+        (own.filled_in, "index_fill index_fill_ fill_ index_put index_put_"),
         (own.added, "add add_"),
         (own.subtracted, "sub sub_ subtract"),
         (own.multiplied, "mul mul_ multiply"),
-        (own.summed, "sum"),
+        (own.summed, "sum nansum"),
+        (own.averaged, "mean"),
         (own.made, "clamp clamp_ clamp_min relu square pow"),
         (own.powers, "exp exp_ exp2"),
         (own.quotient, "div div_ true_divide"),
         (own.passed, "unsqueeze nan_to_num contiguous clone to type type_as float half bfloat16 double log_softmax"),
         (own.accumulated, "cumsum"),
+        (own.entrywise, ENTRYWISE),
+        (own.logarithm, "log"),
         (own.routed, "topk"),
         (own.largest, "argmax max"),
         (own.scattered, "scatter scatter_"),
         (own.gathered, "gather"),
         (own.along, "take_along_dim"),
+        (own.selected_rows, "index_select"),
+        (own.summed_by_index, "index_add index_add_ scatter_add scatter_add_"),
         (recorder.reshaped, "reshape flatten view unflatten"),
         (own.softmax, "softmax"),
     )
+
+
+def _looked_at(named: Named, spaces: Sequence[Any]) -> Looked:
     return [
         (getattr(space, name), handler)
         for handler, names in named
         for name in names.split()
-        for space in (torch, torch.Tensor)
+        for space in spaces
         if hasattr(space, name)
     ]
 
@@ -79,6 +105,13 @@ def _functional(recorder: AttentionRecorder) -> Looked:
         (own.softmin, (F.softmin,)),
         (own.gumbel, (F.gumbel_softmax,)),
         (own.one_hot, (F.one_hot,)),
+        (own.entrywise, [getattr(F, name) for name in OF_LAYERS.split()]),
+        (own.entrywise, (torch.special.erf, torch.special.expm1)),
+        (own.logarithm, (F.logsigmoid,)),
+        (own.looked_up, (F.embedding,)),
+        (own.product, (torch.linalg.matmul,)),
+        (own.vectors, (torch.linalg.vecdot,)),
+        (own.chained, (torch.linalg.multi_dot,)),
         (own.einsum, (torch.einsum,)),
         (own.tensordot, (torch.tensordot,)),
     )
@@ -93,6 +126,8 @@ def _of_tensors(recorder: AttentionRecorder) -> Looked:
         (tensor.__getitem__, own.indexed),
         (tensor.__setitem__, own.assigned),
         (tensor.__pow__, own.made),
+        (tensor.__eq__, own.compared),
+        (tensor.__ge__, own.compared),
         (tensor.__rsub__, own.passed),
         (tensor.__rdiv__, own.made),
     ]

@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from inspector.engine.attention.graph_alone import WithoutValues
+
 SELF, CROSS = "self", "cross"
 MOST_NODES = 20_000
 """Of one call's graph that are looked at; beyond, the source is not known."""
@@ -79,16 +81,16 @@ class KeySource:
         these are not the last axis but one."""
         if query is key or (query.grad_fn is None and key.grad_fn is None):
             return SELF if query is key else ""
-        if _hooked():
+        if hooked():
             return ""
-        return self.relation(self._tensor(query), self._tensor(key), key.shape[-2] if keys is None else keys)
+        return self.relation(self.made(query), self.made(key), key.shape[-2] if keys is None else keys)
 
     def of_weights(self, weights: Tensor, *, windows: bool = False) -> str | None:
         """The same of weights: of the queries and keys of the product of which they were computed; None where no such
         product was found and the weights were made of more than one thing.
 
         windows: the keys were gathered to windows of one sequence, which is no other order of it."""
-        if weights.grad_fn is None or _hooked():
+        if weights.grad_fn is None or hooked():
             return ""
         keys = None if windows else weights.shape[-1]
         constants: list[tuple[Made, Tensor]] = []
@@ -167,7 +169,8 @@ class KeySource:
         own = [(a == 1 < b) - (b == 1 < a) for a, b in zip(*shapes, strict=True)]
         return 1 in own and -1 in own
 
-    def _tensor(self, tensor: Tensor) -> Made:
+    def made(self, tensor: Tensor) -> Made:
+        """What a tensor was made of, position by position."""
         if tensor.grad_fn is not None:
             return self.node(tensor.grad_fn)
         if tensor.requires_grad and is_parameter(tensor):
@@ -359,6 +362,7 @@ def _is_product(node: Node) -> bool:
     return bool(node.name().startswith(PRODUCTS))
 
 
-def _hooked() -> bool:
+def hooked() -> bool:
     """Whether saved tensors are unpacked by functions of the user's, or by a checkpoint that computes again."""
-    return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
+    found = torch._C._autograd._top_saved_tensors_default_hooks(True)
+    return found is not None and not isinstance(getattr(found[0], "__self__", None), WithoutValues)

@@ -1,8 +1,8 @@
 """The projection behind the heads, W_O: the linear layer that is given the sums of values, recognised by its input.
 
 The heads are merged by a transposition and a reshape, so that a row of the layer's input is z of one query, all heads
-one after the other, bit for bit. Where the model does something else with z (a gate, dropout, a concatenation with
-other values, an einsum over heads, a layer for each head) no projection is found.
+one after the other, bit for bit; or an einsum sums over heads and their entries at once. Where the model does something
+else with z (a gate, dropout, a concatenation with other values, a layer for each head) no projection is found.
 """
 
 from __future__ import annotations
@@ -53,6 +53,24 @@ class Projections:
         if self.waiting:
             given = dict(zip(("input", "other"), args, strict=False)) | dict(kwargs)
             self._offer(given.get("input"), given.get("other"))
+
+    def einsum(self, args: tuple[Any, ...], _kwargs: Mapping[str, Any], _out: Any) -> None:
+        """einsum("bqhd,hde->bqe", z, weight), with any letters in any order."""
+        operands = args[1] if len(args) == 2 and isinstance(args[1], (list, tuple)) else args[1:]
+        if not self.waiting or not isinstance(args[0], str) or len(operands) != 2 or "." in args[0]:
+            return
+        left, _, result = args[0].replace(" ", "").partition("->")
+        terms = left.split(",")
+        for one, two in ((0, 1), (1, 0)):
+            own = [axis for axis in terms[two] if axis in terms[one] and axis not in result]
+            rest = [axis for axis in terms[two] if axis not in own]
+            if len(own) != 2 or len(rest) != 1 or rest[0] not in result or rest[0] in terms[one]:
+                continue
+            kept = [axis for axis in terms[one] if axis not in own]
+            for order in (own, own[::-1]):
+                given = operands[one].detach().permute([terms[one].index(axis) for axis in (*kept, *order)])
+                weight = operands[two].detach().permute([terms[two].index(axis) for axis in (*order, *rest)])
+                self._offer(given.flatten(-2), weight.flatten(0, 1))
 
     def _offer(self, given: object, weight: object) -> None:
         """A product of x (…, i) and a matrix (i, e): perhaps the one that is waited for."""

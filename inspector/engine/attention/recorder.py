@@ -29,7 +29,7 @@ from inspector.engine.attention.masks import written_out
 from inspector.engine.attention.projections import Projections
 from inspector.engine.attention.selected_sample import SelectedSample
 from inspector.engine.attention.written import untaken
-from inspector.engine.attention.written.by_hand import ByHand
+from inspector.engine.attention.written.other_ways import OtherWays
 from inspector.engine.errors import Unsupported
 from inspector.engine.hooks.heap import GAPS, Heap
 from inspector.engine.hooks.module_stack import ROOT, in_backward
@@ -55,12 +55,12 @@ class AttentionRecorder:
     refused: dict[str, str] = field(default_factory=dict)
     broken: str = ""
     projections: Projections = field(default_factory=Projections)
-    own: ByHand = field(init=False)
+    own: OtherWays = field(init=False)
     """What the model computes itself."""
     heap: Heap = field(default_factory=Heap)
 
     def __post_init__(self) -> None:
-        self.own = ByHand(self.selected, self.where, self.add, self.projections)
+        self.own = OtherWays(self.selected, self.where, self.add, self.projections)
 
     def looked(self, record: Callable[..., None], concerns: Callable[..., bool]) -> Callable[..., None]:
         """A handler of a function that may be called at every step: it is called only where that concerns it.
@@ -101,7 +101,8 @@ class AttentionRecorder:
     def add(self, attention: Attention) -> None:
         """Keep one attention."""
         self.seen.append(attention)
-        self.arrived(attention)
+        if not attention.open_axes:
+            self.arrived(attention)
         self.heap.tidy()
 
     def sdpa(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Tensor) -> None:
@@ -110,6 +111,11 @@ class AttentionRecorder:
         query, key, value, mask = given["query"], given["key"], given["value"], given.get("attn_mask")
         _refuse_unreadable(query, key)
         place, module = self.where()
+        returned = out
+        heads_first, several = self.selected.heads_first(place, query)
+        if heads_first:
+            query, key, value, out = (one.transpose(0, 1) for one in (query, key, value, out))
+            mask = mask.transpose(0, 1) if isinstance(mask, Tensor) and mask.dim() > 3 else mask
         dropout = float(given.get("dropout_p", 0.0)) > 0
         mask = None if query.is_nested or mask is None else written_out(mask, query, key.shape[-2])
         shape = () if query.is_nested else (*query.shape[:-1], key.shape[-2])
@@ -121,14 +127,17 @@ class AttentionRecorder:
             note="; ".join(filter(None, (self._window_note(query), WITHOUT_DROPOUT if dropout else ""))),
         )  # fmt: skip
         if self.selected.passing_on and not query.is_nested:
-            values = match_heads(seen.query, self.selected.fold(value.detach()))[0]
-            call = PassedOn(values, query.shape[-2], edge_of(out), self.selected.fold_returned)
-            self.projections.expect(seen, Heads([call]), out)
+            values, fold = match_heads(seen.query, self.selected.fold(value.detach()))[0], self.selected.fold_returned
+            turned = (lambda given: fold(given.transpose(0, 1))) if heads_first else fold
+            call = PassedOn(values, query.shape[-2], edge_of(returned), turned)
+            self.projections.expect(seen, Heads([call]), returned)
         if not dropout:
             values = self.selected.fold(value)[..., : seen.key.shape[-2], :]
             output = self.selected.fold_returned(out)
             seen.check = check(seen, values, lambda rows: output[:, rows].transpose(0, 1), lambda heads, _rows: heads)
         seen.ends = None if query.is_nested else self._ends(query, value, key)
+        seen.open_axes = several
+        self.own.descends(seen, value, returned)
         self.add(of_nested(self.selected, seen) if query.is_nested else seen)
 
     def flex(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
@@ -136,7 +145,9 @@ class AttentionRecorder:
         place, module = self.where()
         given = dict(zip(_SDPA, args, strict=False)) | dict(kwargs)
         source = self._source(given["query"], given["key"])
-        self.add(from_flex(self.selected, place, module, args, dict(kwargs), out, source))
+        seen = from_flex(self.selected, place, module, args, dict(kwargs), out, source)
+        self.own.descends(seen, given["value"], out[0] if isinstance(out, tuple) else out)
+        self.add(seen)
 
     def function(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
         """F.multi_head_attention_forward(…) returned `out`, (output, weights or None)."""
@@ -150,6 +161,7 @@ class AttentionRecorder:
             self.selected, place, module, bound.arguments, out[0], self._of_module(bound)
         )
         seen.ends = self._ends(*(bound.arguments[name] for name in ("query", "value", "key")))
+        self.own.descends(seen, bound.arguments["value"], out[0])
         self.add(seen)
 
     def module(self, module: nn.MultiheadAttention, name: str, args: Any, kwargs: Any, out: Any) -> None:
@@ -161,6 +173,7 @@ class AttentionRecorder:
             self.selected, name, module, bound.arguments, out[0], self._of_module(bound)
         )
         seen.ends = self._ends(*(bound.arguments[name] for name in ("query", "value", "key")))
+        self.own.descends(seen, bound.arguments["value"], out[0])
         self.add(seen)
 
     def layer(self, layer: nn.TransformerEncoderLayer, name: str, args: Any, kwargs: Any, out: Tensor) -> None:
@@ -169,7 +182,9 @@ class AttentionRecorder:
         bound.apply_defaults()
         _refuse_unreadable(bound.arguments["src"])
         place = "self_attn" if name == ROOT else f"{name}.self_attn"
-        self.add(attention_projection.from_encoder_layer(self.selected, place, layer, bound.arguments, out))
+        seen = attention_projection.from_encoder_layer(self.selected, place, layer, bound.arguments, out)
+        self.own.descends(seen, bound.arguments["src"], out)
+        self.add(seen)
 
     def reshaped(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
         """A reshape: it shows the order in which the batch was merged with other axes."""

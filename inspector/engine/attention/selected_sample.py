@@ -34,8 +34,12 @@ class SelectedSample:
     """Masks already analysed, by id: a model passes the same mask to every layer."""
     merged: dict[int, int] = field(default_factory=dict)
     """{size of an axis: entries after the batch in it}, of the last reshape that made an axis of this size."""
+    choices: dict[str, int] = field(default_factory=dict)
+    """{place: which of several axes that may be the batch it is}, as a call with one sequence has shown."""
     passing_on: bool = False
     """Whether each attention keeps what its heads pass on (trace/heads.py)."""
+    lineages: bool = False
+    """Whether each attention notes of which earlier ones it was computed (attention/ancestry.py)."""
     products: bool = False
     """Whether attention that a model computes itself keeps what its scores are made of (trace/products.py)."""
 
@@ -59,6 +63,19 @@ class SelectedSample:
         """A concatenation along the first axis of parts of one batch each: the same as a merge of (parts, batch)."""
         if self.batch > 1 and len(parts) > 1 and all(part[:1] == (self.batch,) for part in parts):
             self.merged[size] = 1
+
+    def heads_first(self, place: str, query: Tensor) -> tuple[bool, bool]:
+        """Of queries (b·n, a, …, q, d): whether they are (a, b, q, d) in truth; whether sizes do not say which."""
+        if self.batch == 1 or query.is_nested or query.dim() < 3:
+            return False, False
+        size, choice = query.shape[0], self.choices.get(place, 0)
+        second = query.dim() > 3 and query.shape[1] == self.batch
+        if second and size > 1 and size % self.batch:
+            return True, False
+        merged = size not in (1, self.batch) and size not in self.merged
+        if choice and (not second or choice > 1) and size % self.batch == 0:
+            self.merged[size] = 1
+        return second and choice == 1, second or merged
 
     def windows(self, size: int) -> int:
         """How many entries of a batch axis of this size are the sample's. Raises Unsupported where that is unclear."""

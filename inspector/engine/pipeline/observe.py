@@ -15,6 +15,7 @@ from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 from inspector.capture import CaptureError
+from inspector.engine.analyses.attention.batch_axes import refuse_open
 from inspector.engine.contracts import Probe
 from inspector.engine.errors import CancelledError
 from inspector.engine.model.subject import to_device
@@ -48,7 +49,7 @@ class Observation:
         self.model, self.trace, self.emit, self.probes = original(model), trace, emit, probes
         self.output: Any = None
         """What the model returned, where the whole model was called."""
-        self.between: Callable[[], None] = lambda: None
+        self.between: Callable[[], None] = lambda: refuse_open(trace, emit)
         """Called when probes have put what they recorded into the trace, before its axes are laid out."""
         self._root: RemovableHandle | None = None
         self._uncompiled = uncompiled(model)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from inspector.capture import CaptureError
+from inspector.engine.analyses.attention.batch_axes import settle_axes
 from inspector.engine.analyses.attention.keys_again import name_sources
 from inspector.engine.errors import CancelledError, InputError, ModelError, model_error
 from inspector.engine.hooks.isolation import unchanged
@@ -116,7 +117,12 @@ def _run(trace: Trace, emit: Emitter, options: RunOptions, early: Callable[[], N
             failure = fault
         except (Exception, SystemExit) as fault:  # noqa: BLE001 - the user's model may raise anything
             failure = _with_hint(model_error(fault), trace)
-    watched.between = lambda: name_sources(trace)
+
+    def between() -> None:
+        settle_axes(trace, emit)
+        name_sources(trace)
+
+    watched.between = between
     watched.finish(early)
     return failure
 

@@ -69,7 +69,8 @@ class AttentionProbe:
         self._scripted = any(isinstance(module, torch.jit.ScriptModule) for module in model.modules())
         batch = trace.batch
         selected = SelectedSample(batch.size, batch.look_at, batch.length, batch.steps, trace.subject.elsewhere)
-        selected.passing_on, selected.products = trace.passing_on, trace.products
+        selected.passing_on, selected.products, selected.lineages = trace.passing_on, trace.products, trace.lineages
+        selected.choices = trace.batch_axes
         if any(isinstance(module, FUSED) for module in model.modules()):
             self._stack = ModuleStack(model, self._entered, self._left)
         rows = LiveRows(emit, batch.look_at, partial(source_of, trace))
@@ -151,7 +152,7 @@ class AttentionMode(SwitchedMode):
     def _look_for_projections(self) -> None:
         found = self._recorder.projections
         products = (torch.matmul, torch.mm, torch.Tensor.matmul, torch.Tensor.mm)
-        looks = [(F.linear, found.linear), (torch.addmm, found.added_product)]
+        looks = [(F.linear, found.linear), (torch.addmm, found.added_product), (torch.einsum, found.einsum)]
         for function, look in (*looks, *((product, found.product) for product in products)):
             self._look_too(function, look)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from torch import Tensor
 
@@ -29,6 +31,36 @@ class KeyEnds:
     rows: Tensor
     count: int
     fixed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """Of which results of the attentions of a run one was computed, read off autograd's graph; calls are bits.
+
+    Attributes:
+        own: its calls.
+        before: the calls nearest before it whose results its weights or its values were computed from; None where its
+            result has no graph.
+        of_values: those of them that its values were computed from.
+        source: what its values were made of, position by position: the same of two that read one sequence; None where
+            that is not known.
+        unfollowed: whether that is numbers that autograd does not follow, alone.
+    """
+
+    own: int
+    before: int | None
+    of_values: int = 0
+    source: Hashable = None
+    unfollowed: bool = False
+
+    def joined(self, other: Lineage) -> Lineage:
+        """Of calls that are one attention."""
+        unknown = self.before is None or other.before is None
+        own = self.own | other.own
+        before = None if self.before is None or other.before is None else (self.before | other.before) & ~own
+        source = None if unknown or None in (self.source, other.source) else (self.source, other.source)
+        of_values, unfollowed = (self.of_values | other.of_values) & ~own, self.unfollowed and other.unfollowed
+        return Lineage(own, before, of_values, source, unfollowed)
 
 
 @dataclass(slots=True)
@@ -65,6 +97,8 @@ class Attention:
         source_asked: False where nothing has shown yet whether keys, as many as queries, are of the same sequence.
         memories: how many keys each memory has, where one softmax is over several whose values are weighed apart;
             one number where these are a part of the softmax.
+        open_axes: which axis is the batch is not known yet: sizes alone do not say it.
+        lineage: of which earlier attentions it was computed, where the run asks for that (`Trace.lineages`).
         call: which call of its module it is, from 0; order: its number among the attentions of the run, as they ran.
     """
 
@@ -94,6 +128,8 @@ class Attention:
     value_sums: Tensor | None = None
     source_asked: bool = True
     memories: tuple[int, ...] = ()
+    open_axes: bool = False
+    lineage: Lineage | None = None
     call: int = 0
     order: int = 0
 
@@ -114,3 +150,9 @@ class Attention:
             return True
         own = (STEP_DOMAIN, "position")
         return self.queries_from == self.keys_from or (self.queries_from in own and self.keys_from in own)
+
+
+def joined_lineages(parts: Sequence[Lineage | None]) -> Lineage | None:
+    """Of calls that are one attention; None where one of them is not known."""
+    known = [one for one in parts if one is not None]
+    return reduce(Lineage.joined, known) if known and len(known) == len(parts) else None

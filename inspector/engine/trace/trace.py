@@ -251,6 +251,10 @@ class Trace:
     """Keep what the heads of attention pass on: values, the projection behind them, where their gradient is."""
     products: bool = False
     """Keep the products that scores are made of where a model computes its attention itself."""
+    batch_axes: dict[str, int] = field(default_factory=dict)
+    """{place: which of several axes that may be the batch it is}, where that is not the likeliest."""
+    lineages: bool = False
+    """Note of which earlier attentions each one was computed (attention/ancestry.py)."""
     keep_graph: bool = False
     """Set by a probe that reads derivatives off autograd's graph after the backward pass."""
     after_forward: list[Callable[[], None]] = field(default_factory=list)

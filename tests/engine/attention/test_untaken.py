@@ -51,6 +51,8 @@ class Several(nn.Module):
             return weights
         if self.way == "soft embedding":
             return weights @ self.each[0, :3]
+        if self.way == "two of three":
+            return sum((weights[..., n : n + 1] * parts[..., n, :] for n in range(2)), torch.zeros_like(x))
         if self.way == "one by one":
             return sum((weights[..., n : n + 1] * parts[..., n, :] for n in range(3)), torch.zeros_like(x))
         return self.of_positions(x)
@@ -76,7 +78,8 @@ REASONS = {
     "gate": judging.GATE,
     "classifier": judging.UNUSED,
     "soft embedding": judging.PARAMETERS,
-    "one by one": judging.PIECES,
+    "two of three": judging.PIECES,
+    "one by one": judging.OUTPUTS,
     "another axis": judging.ELSEWHERE,
     "heads mixed": judging.LAYER,
 }

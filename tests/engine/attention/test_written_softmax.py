@@ -183,22 +183,6 @@ def test_heads_in_any_place() -> None:
         chain(way, expected, x)
 
 
-def test_as_many_heads_as_sequences_are_said_to_be_ambiguous() -> None:
-    x = inputs(b=2, t=5, d=8)
-    own = x[SAMPLE].unflatten(-1, (2, 4))
-    expected = plain_softmax(torch.einsum("qad,kad->aqk", own, own))
-    seen = chain(lambda x: weigh("bqad,bkad->baqk", "baqk,bkad->bqad", x), expected, x)
-    assert "2 axes have 2 entries, of which the first is taken for the batch" in seen.method
-    other = chain(lambda x: weigh("bqad,bkad->baqk", "baqk,bkad->bqad", x), *third())
-    assert "taken for the batch" not in other.method
-
-
-def third() -> tuple[Tensor, Tensor]:
-    x = inputs(b=3, t=5, d=8)
-    own = x[SAMPLE].unflatten(-1, (2, 4))
-    return plain_softmax(torch.einsum("qad,kad->aqk", own, own)), x
-
-
 @settings(deadline=None, max_examples=60)
 @given(
     weights=st.permutations("baqk"), values=st.permutations("bakd"), out=st.permutations("baqd"),

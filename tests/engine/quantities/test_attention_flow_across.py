@@ -179,7 +179,7 @@ def test_relevance_follows_the_rules_of_two_sequences(seen: tuple[Listed, Writte
     ("how", "why"),
     [
         ({"encoded": False}, "No layers that attend within one sequence over 6 positions ran before decoder.0.cross"),
-        ({"within": False}, "No layer of decoder attends within the answer"),
+        ({"within": False}, "No layer before or behind decoder.0.cross attends within the answer"),
     ],
 )
 def test_where_there_is_no_chain_the_reason_is_said(how: dict[str, bool], why: str) -> None:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from inspector.engine.analyses.rerun import undisturbed
+from inspector.engine.attention.flex import followed as followed_flex
 from inspector.engine.errors import Unsupported, model_error
 from inspector.engine.model.subject import Batch
 from inspector.engine.registries import PROBES
@@ -112,7 +113,7 @@ def following(model: nn.Module) -> Iterator[None]:
     for one in frozen:
         one.requires_grad_(True)
     try:
-        with torch.enable_grad():
+        with torch.enable_grad(), followed_flex():
             yield
     finally:
         for one in frozen:
@@ -152,12 +153,17 @@ def products_again(trace: Trace) -> dict[str, list[Products] | str]:
     return known.products
 
 
-def recorded(trace: Trace, batch: Batch | None = None, *, products: bool = False) -> tuple[Any, list[Attention]]:
+def recorded(
+    trace: Trace, batch: Batch | None = None, *, products: bool = False, lineages: bool = False
+) -> tuple[Any, list[Attention]]:
     """The output of one more call, with its graph, and its attentions with their heads; with what their scores are made
-    of where that is asked. Raises Unsupported."""
+    of, and of which earlier ones they were computed, where that is asked. Raises Unsupported."""
     subject, given = trace.subject, batch or trace.batch
     given = with_gradients(given) if products else given
-    fresh = Trace(subject, subject.placed(given), seed=trace.seed, passing_on=True, products=products)
+    fresh = Trace(
+        subject, subject.placed(given), seed=trace.seed, passing_on=True, products=products, lineages=lineages
+    )
+    fresh.batch_axes = dict(trace.batch_axes)
     emit = Emitter(Unshown())
     probe = PROBES["attention"]()
     probe.attach(subject.model, fresh, emit)

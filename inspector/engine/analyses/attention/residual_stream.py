@@ -162,7 +162,7 @@ def stacks(trace: Trace, calls: Sequence[ModuleCall]) -> Iterator[tuple[str, lis
         yield parent, _in_turn(names, calls, kept)
     alone = [_nearest(place, kept) for place in places if not any(place.startswith(f"{one}.") for one in chosen)]
     names = list(dict.fromkeys(name for name in alone if name))
-    if names:
+    if names and not _beside(names, kept):
         yield "layers", _in_turn(names, calls, kept)
 
 
@@ -202,11 +202,20 @@ def _list_of(
     words, found = place.split("."), []
     for count in range(1, len(words)):
         name, parent = ".".join(words[: count + 1]), ".".join(words[:count])
-        if isinstance(modules.get(parent), (nn.ModuleList, nn.Sequential)) and name in kept:
+        listed = isinstance(modules.get(parent), (nn.ModuleList, nn.Sequential))
+        if listed and name in kept:
             layers = {one.removeprefix(f"{parent}.").split(".")[0] for one in places if one.startswith(f"{parent}.")}
+            if _beside([f"{parent}.{one}" for one in layers], kept):
+                continue
             found.append((parent, len(layers)))
     several = [parent for parent, count in found if count > 1]
     return several[0] if several else found[-1][0] if found else None
+
+
+def _beside(names: Sequence[str], kept: dict[str, ModuleCall]) -> bool:
+    """Whether two modules that attend were given one tensor: heads or branches beside each other, no layers."""
+    given = [kept[name].given for name in names if name in kept]
+    return any(same_memory(before, after) for before, after in itertools.combinations(given, 2))
 
 
 def _nearest(place: str, kept: dict[str, ModuleCall]) -> str:

@@ -120,13 +120,13 @@ class Known:
         if view.shape == self.shape and view.stride() == self.stride and view.storage_offset() == self.offset:
             return self.facts
         facts = self.facts
+        if facts.features and view.shape[:-1] == self.shape[:-1] and view.stride() == self.stride:
+            facts = replace(facts, features=view.shape[-1])  # some outputs of a layer
         if facts.ends is not None and view.numel() < self.shape.numel():
             facts = replace(facts, ends=None)
         companions = (facts.masked, facts.margins, facts.clean, facts.highest, facts.entries)
         if all(one is None for one in companions):
-            if not facts.features or view.shape[-1:] == self.shape[-1:]:
-                return facts
-            return replace(facts, features=0)
+            return facts if not facts.features or view.shape[-1:] == (facts.features,) else replace(facts, features=0)
         return replace(
             facts,
             masked=self._companion(facts.masked, view),
@@ -134,7 +134,7 @@ class Known:
             highest=self._companion(facts.highest, view),
             entries=self._companion(facts.entries, view),
             clean=self._companion(facts.clean, view),
-            features=facts.features if view.shape[-1:] == self.shape[-1:] else 0,
+            features=facts.features if view.shape[-1:] == (facts.features,) else 0,
         )
 
     @property
@@ -215,11 +215,20 @@ class FactTable:
         return before[1]
 
     def alike(self, one: Tensor, other: Tensor) -> bool:
-        """Whether two tensors are parts of what one layer made, or were made by layers that were given one tensor."""
+        """Whether two tensors are parts of what one layer made, or were made by layers that were given one tensor, or
+        one of them by a layer that was given the other."""
         if _same_memory(one, other):
             return True
         mine, yours = self.of(one), self.of(other)
-        return mine is not None and yours is not None and mine.given == yours.given > 0
+        if mine is not None and yours is not None and mine.given == yours.given > 0:
+            return True
+        return self._made_of(mine, other) or self._made_of(yours, one)
+
+    def _made_of(self, known: Facts | None, given: Tensor) -> bool:
+        """Whether a layer made something of all that lies in the memory of a tensor, which is all of it as well."""
+        storage = _storage(given)
+        whole = storage is not None and given.numel() * given.element_size() == storage.nbytes()
+        return whole and known is not None and known.given > 0 and known.given == self.given(given)
 
     def pass_on(self, source: Tensor, result: object, facts: Facts | None = None) -> None:
         """What is known of one tensor holds for a result of the same shape, or one with its entries in their order."""

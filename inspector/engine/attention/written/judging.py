@@ -48,7 +48,7 @@ def verdict(
     positions = keys in (selected.padded, selected.length)
     if is_parameter(contraction.right.tensor):
         return ELSEWHERE if _over_another_axis(origin, contraction, roles) else PARAMETERS
-    if origin.fixed:
+    if origin.fixed and not (positions and _from_positions(selected, contraction, roles)):
         return FIXED
     if values.experts:
         return LAYERS
@@ -65,6 +65,11 @@ def verdict(
     return ""
 
 
+def _from_positions(selected: SelectedSample, contraction: Contraction, roles: Roles) -> bool:
+    """Whether there is a row of weights for each position: a map that is learned as it is (Tay et al. 2021)."""
+    return any(contraction.left.size(axis) in (selected.padded, selected.length) for axis in roles.queries)
+
+
 def _over_another_axis(origin: Origin, contraction: Contraction, roles: Roles) -> bool:
     """Whether weights are summed over another axis than that of their softmax (heads that are mixed)."""
     left = contraction.left
@@ -72,9 +77,11 @@ def _over_another_axis(origin: Origin, contraction: Contraction, roles: Roles) -
     return same and left.axes[origin.axis] not in roles.keys
 
 
-def over_others(origin: Origin, contraction: Contraction, roles: Roles) -> bool:
-    """Whether a softmax that was multiplied by other numbers, or mixed, is summed over something else than its own
-    axis."""
+def no_weights(origin: Origin, contraction: Contraction, roles: Roles) -> bool:
+    """Whether what is summed is no weights: exponentials that are divided by nothing, or a softmax that was multiplied
+    by other numbers, or mixed, over something else than its own axis."""
+    if origin.kind == "exp" and origin.reason:
+        return True
     keys = math.prod(map(contraction.left.size, roles.keys))
     return origin.kind in ("scaled", "mixed") and (
         keys != origin.shape[origin.axis] or _over_another_axis(origin, contraction, roles)

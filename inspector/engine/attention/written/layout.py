@@ -17,7 +17,6 @@ from inspector.engine.trace.heads import Heads, NewValue, PassedOn, edge_of
 
 COMMON = "its values are the same for all sequences of the batch, or the sequences have no axis"
 NO_BATCH = "its common axes of {} entries are no batch of {} sequences"
-TAKEN = "{} axes have {} entries, of which the first is taken for the batch"
 NOT_FOLLOWED = "the sum of its values is put together from several operations, whose gradient is not followed"
 WINDOWS = "heads of several windows on the batch axis are not changed one by one"
 QUERIES = "its queries have several axes"
@@ -38,6 +37,8 @@ class Layout:
     heads: str
     repeated: str
     queries: str
+    open: bool = False
+    """Sizes alone do not say which axis is the batch, or in which order it was merged with another."""
 
     def of_weights(self, tensor: Tensor) -> Tensor:
         """(1, a, q, k) the sample's part of the weights, or of a companion of as many entries."""
@@ -75,7 +76,7 @@ class Layout:
         of one entry. Its gradient is known only where it is that."""
         out, value = self.contraction.out.tensor, self.values().detach()
         queries = self.count(self.queries)
-        same = isinstance(result, Tensor) and result.data_ptr() == out.data_ptr()
+        same = isinstance(result, Tensor) and result.data_ptr() == out.data_ptr() and not value.is_complex()
         if not isinstance(result, Tensor) or not same or [n for n in result.shape if n > 1] != [
             n for n in out.shape if n > 1
         ]:  # fmt: skip
@@ -110,12 +111,9 @@ class Layout:
 
     def note(self) -> str:
         """What a reader must know of several windows of the sample on the batch axis; without an axis of heads, that
-        one may have heads or windows. And that several axes may be the batch."""
+        one may have heads or windows."""
         if not self.heads or not self.batch:
             return self._windows_alone()
-        alike = [axis for axis in self.heads if self.contraction.left.size(axis) == self.selected.batch > 1]
-        if alike and self.contraction.left.size(self.batch) == self.selected.batch:
-            return TAKEN.format(len(alike) + 1, self.selected.batch)
         heads = math.prod(map(self.contraction.left.size, self.heads))
         return self.selected.window_note(self.contraction.left.size(self.batch), heads)
 
@@ -144,12 +142,13 @@ class Layout:
         weights, values = self.of_weights(self.contraction.left.tensor.detach())[0], self.values().detach()
         rows = torch.tensor(picked_rows(weights.shape[1]), device=weights.device)
         wide = torch.float64 if weights.device.type == "cpu" else torch.float32
+        wide = wide.to_complex() if values.is_complex() else wide
         ours = torch.bmm(weights[:, rows].to(wide), values.to(wide))
         theirs = self.returned().detach()[:, rows].to(wide)
-        products = torch.bmm(weights[:, rows].abs().to(wide), values.abs().to(wide))
+        products = torch.bmm(weights[:, rows].abs().to(wide), values.abs().to(wide)).abs()
         error = (ours - theirs).abs()[~ours.isnan()]
         given = (weights.dtype, values.dtype, self.contraction.out.tensor.dtype)
-        eps = max(torch.finfo(dtype).eps for dtype in given if dtype.is_floating_point)
+        eps = max(torch.finfo(dtype).eps for dtype in given if dtype.is_floating_point or dtype.is_complex)
         size = max(float(products.nan_to_num().amax()) if products.numel() else 0.0, 1e-6)
         return Check(float(error.max()) if error.numel() else 0.0, ROUNDING * eps * size)
 
@@ -157,16 +156,46 @@ class Layout:
         return self.selected.part(tensor) if self.batch else tensor
 
 
-def lay_out(selected: SelectedSample, contraction: Contraction, roles: Roles) -> Layout:
-    """Find the axes of the selected sample. Raises Unsupported where the sequences of the batch cannot be told."""
-    batch = _batch_axis(selected, contraction, roles)
+def lay_out(
+    selected: SelectedSample, contraction: Contraction, roles: Roles, choice: int = 0, batch: str | None = None
+) -> Layout:
+    """Find the axes of the selected sample. Raises Unsupported where the sequences of the batch cannot be told.
+
+    choice: which of several axes that may be the batch; batch: the axis where it is known.
+    """
+    axes = _batch_axes(selected, contraction, roles) if batch is None else [batch]
+    several = batch is None and _several(selected, contraction, roles, axes)
+    batch = axes[min(choice, len(axes) - 1)]
+    if several and choice >= len(axes):  # the same axis, merged in the other order
+        selected.merged[contraction.left.size(batch)] = 1
     heads = "".join(axis for axis in roles.shared if axis != batch)
     queries, repeated = roles.queries.replace(batch, "") if batch else roles.queries, ""
     if len(queries) > 1 and _is_row_axis(selected, contraction, roles, queries[-1]):
         repeated, queries = queries[:-1], queries[-1]
     order = {axis: number for number, axis in enumerate(contraction.left.axes)}
     together = "".join(sorted(heads + repeated, key=lambda axis: order[axis]))
-    return Layout(selected, contraction, roles, batch, together, repeated, queries)
+    return Layout(selected, contraction, roles, batch, together, repeated, queries, several)
+
+
+def _several(selected: SelectedSample, contraction: Contraction, roles: Roles, axes: list[str]) -> bool:
+    """Whether something else than the first of `axes` may be the batch, or its order in it is not known."""
+    left, first = contraction.left, contraction.left.axes[0]
+    if selected.batch == 1 or not axes[0]:
+        return False
+    hidden = left.size(first) == selected.batch and first not in (*roles.shared, *roles.keys) and first != axes[0]
+    size = left.size(axes[0])
+    return len(axes) > 1 or hidden or (size != selected.batch and size not in selected.merged)
+
+
+def with_batch(selected: SelectedSample, contraction: Contraction, roles: Roles) -> tuple[Contraction, Roles]:
+    """Weights that are the same for all sequences (learned, or of positions alone) as weights of each of them."""
+    left, right = contraction.left, contraction.right
+    first = right.axes[0]
+    if selected.batch < 2 or first not in roles.features or right.size(first) != selected.batch or len(left.axes) < 2:
+        return contraction, roles
+    wide = Operand(left.tensor.expand(selected.batch, *left.tensor.shape), first + left.axes)
+    found = replace(contraction, left=wide)
+    return found, found.roles() or roles
 
 
 def _is_row_axis(selected: SelectedSample, contraction: Contraction, roles: Roles, axis: str) -> bool:
@@ -177,32 +206,34 @@ def _is_row_axis(selected: SelectedSample, contraction: Contraction, roles: Role
     return count in (1, keys, selected.padded, selected.length)
 
 
-def _batch_axis(selected: SelectedSample, contraction: Contraction, roles: Roles) -> str:
-    """The axis of the batch, "" where there is none.
+def _batch_axes(selected: SelectedSample, contraction: Contraction, roles: Roles) -> list[str]:
+    """The axes that may be the batch, the likeliest first; "" where there is none.
 
-    The first axis of the weights where that has its size or a multiple of it (windows, heads), else a common axis of
-    exactly its size (time first). Counter-example: as many heads as sequences, with the heads first.
+    The first axis of the weights where that has its size or a multiple of it (windows, heads); a common axis of exactly
+    its size (time first, heads first). Which of several it is, a call with one sequence shows.
     """
     left, first = contraction.left, contraction.left.axes[0]
     own = left.size(first) == selected.batch and len(left.axes) > 2 and first not in roles.keys
+    if selected.batch == 1:
+        if own and first not in roles.shared and roles.shared:
+            raise Unsupported(COMMON)
+        return [first if own else ""]
+    exact = [axis for axis in roles.shared if left.size(axis) == selected.batch]
+    if first in roles.shared and left.size(first) in selected.merged:
+        return [first, *(axis for axis in exact if axis != first)]
+    if exact:
+        return exact
     if own and first not in roles.shared and roles.shared:
         raise Unsupported(COMMON)
-    if selected.batch == 1:
-        return first if own else ""
-    if first in roles.shared and (left.size(first) == selected.batch or left.size(first) in selected.merged):
-        return first
-    exact = [axis for axis in roles.shared if left.size(axis) == selected.batch]
-    if exact:
-        return exact[0]
     if first in roles.shared and left.size(first) % selected.batch == 0:
-        return first
+        return [first]
     if (
         not roles.shared
         and first in roles.queries
         and left.size(first) == selected.batch
         and _memory(selected, left, roles)
     ):
-        return first
+        return [first]
     raise Unsupported(COMMON if not roles.shared else NO_BATCH.format(_sizes(left, roles.shared), selected.batch))
 
 

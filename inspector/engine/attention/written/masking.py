@@ -20,6 +20,9 @@ from inspector.engine.attention.written.judging import is_parameter
 FILLED = -10.0
 """A constant at or below this that takes the place of scores is a mask, whether or not it is large enough."""
 
+SMALLEST = torch.finfo(torch.float32).tiny
+"""Weights below this are none where a mask was applied, also in double precision."""
+
 
 def filled(facts: Facts | None, mask: Tensor, value: object, shape: torch.Size) -> Facts | None:
     """Facts of a tensor with these values in place of those under a mask, or None where the mask forbids nothing."""
@@ -41,6 +44,14 @@ def constant(value: object) -> float | None:
     if value.numel() > 1 and not bool((value.detach() == first).all()):
         return None
     return float(first)
+
+
+def forbids(value: object) -> bool:
+    """Whether a value is one number that takes the place of scores as a mask does."""
+    if isinstance(value, Tensor) and value.numel() != 1:
+        return False
+    number = constant(value)
+    return number is not None and number <= FILLED
 
 
 def added(facts: Facts | None, mask: object, out: Tensor) -> Facts | None:
@@ -103,7 +114,7 @@ def forbidden(facts: Facts | None, scores: Tensor, weights: Tensor) -> Tensor | 
     smallest normal number is none.
     """
     scores, weights = scores.detach(), weights.detach()
-    none = weights < torch.finfo(weights.dtype).tiny  # exp(−100) is no 0 in single precision, but less than that
+    none = weights < max(SMALLEST, torch.finfo(weights.dtype).tiny)  # exp(−100) is no 0, but less than that
     given = None if facts is None else facts.masked
     lowest = scores.amin()  # NaN where a score is: −∞ may be among the others
     if not bool((lowest == -torch.inf) | lowest.isnan()):

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from inspector.engine.attention.written.contraction import Contraction, Roles
 from inspector.engine.attention.written.facts import Facts, FactTable, Origin
+from inspector.engine.trace.attention import joined_lineages
 from inspector.engine.trace.heads import Heads
 from inspector.engine.trace.trace import Attention
 
@@ -32,6 +33,8 @@ class Parts:
     seen: dict[int, Attention] = field(default_factory=dict)
     columns: dict[int, dict[int, tuple[Tensor, Tensor]]] = field(default_factory=dict)
     """Of each softmax (weights, mask), both (1, a, q, k'), by the first of their entries."""
+    regions: dict[int, dict[int, tuple[int, ...]]] = field(default_factory=dict)
+    """Of each softmax the shapes of the parts that were seen, by where they begin."""
     waiting: dict[int, list[Waiting]] = field(default_factory=dict)
     """Parts that multiply parameters: attention where another part is."""
 
@@ -42,6 +45,17 @@ class Parts:
             return False
         end = first + math.prod(map(contraction.left.size, roles.keys))
         return all(end <= at or first >= at + one.shape[-1] for at, (one, _) in known.items())
+
+    def apart(self, facts: FactTable, contraction: Contraction, origin: Origin) -> bool:
+        """Whether these are rows or heads of a softmax of which only others were seen: a map of their own, or rows of
+        one that is put together. They are seen from now on."""
+        key, part = region(facts, contraction, origin), contraction.left.tensor
+        known = self.regions.setdefault(id(origin), {})
+        if key[1] in known or -1 in known or (key[1] == -1 and known):
+            return False
+        other = bool(known) and all(shape == tuple(part.shape) for shape in known.values())
+        known[key[1]] = tuple(part.shape)
+        return other
 
     def wait(self, facts: FactTable, contraction: Contraction, roles: Roles, known: Facts, origin: Origin) -> None:
         """Remember a part that multiplies parameters."""
@@ -69,6 +83,14 @@ class Parts:
         return whole is not None and fits
 
 
+def region(facts: FactTable, contraction: Contraction, origin: Origin) -> tuple[int, int]:
+    """The origin and where a part of it begins; -1 where it is all of it, or a copy."""
+    part = contraction.left.tensor
+    known = facts.whole(part)
+    whole = known is None or tuple(known.shape) != origin.shape
+    return id(origin), -1 if whole else int(part.storage_offset())
+
+
 def start(facts: FactTable, contraction: Contraction, roles: Roles, origin: Origin) -> int | None:
     """The first entry of its softmax that a part of it has; None where it is all of it, or something else of it."""
     part = contraction.left.tensor
@@ -88,6 +110,7 @@ def _join(whole: Attention, columns: dict[int, tuple[Tensor, Tensor]], seen: Att
     whole.memories = tuple(weights.shape[-1] for weights, _ in parts)
     whole.keys_from, whole.source_asked, whole.first_query = "source step", True, 0
     whole.ends, whole.value_sums, whole.products = None, None, SEVERAL
+    whole.lineage = joined_lineages([whole.lineage, seen.lineage])
     whole.heads = Heads([], incomplete=SEVERAL)
     both = [one.check for one in (whole, seen) if one.check is not None]
     whole.check = max(both, key=lambda one: (not one.passed, one.error)) if both else None

@@ -92,6 +92,19 @@ def indexed(facts: FactTable, source: Tensor, key: tuple[Any, ...], out: Tensor)
     return _with(facts, source, b + k + features, index, index, rows, Operand(out, rows + features))
 
 
+def rows(facts: FactTable, source: Tensor, dim: int, index: Tensor, out: Tensor) -> Contraction | None:
+    """Rows of a tensor (k, …), or along another axis, at an index (q,)."""
+    axes, q = LETTERS[: source.dim()], LETTERS[source.dim()]
+    k = axes[dim % source.dim()]
+    return _with(facts, source, axes, index, index, q, Operand(out, axes.replace(k, q)))
+
+
+def is_identity(source: Tensor, dim: int) -> bool:
+    """Whether rows of a tensor are weights of 1 and 0 at their number."""
+    square = source.dim() == 2 and dim == 0 and source.shape[0] == source.shape[1] > 1
+    return square and bool((source.detach() == torch.eye(len(source), device=source.device, dtype=source.dtype)).all())
+
+
 def _with(
     facts: FactTable, source: Tensor, axes: str, index: Tensor, chosen: Tensor, rows: str, out: Operand
 ) -> Contraction | None:

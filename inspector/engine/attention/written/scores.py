@@ -16,8 +16,9 @@ from inspector.engine.attention.written.facts import Facts, Origin
 from inspector.engine.attention.written.judging import is_parameter
 
 PRODUCT, ADDITIVE, FUNCTION, POWER, QUOTIENT = "product", "additive", "function", "power", "quotient"
+LOGARITHM = "logarithm"
 """How something was computed from scores: it is a product of queries and keys, or the output of a layer; a function of
-either; exp of it; that divided by something for each query."""
+either, or the logarithm of one, whose exp is one again; exp of it; that divided by something for each query."""
 
 BLOCKS = (
     "it is exp of the scores of a block of keys, whose sum is carried on to the next block: no weights of whole rows"

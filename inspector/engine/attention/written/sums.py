@@ -10,34 +10,33 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from inspector.engine.attention.ancestry import Ancestry
 from inspector.engine.attention.calls import from_weights
 from inspector.engine.attention.key_source import SELF
 from inspector.engine.attention.projections import Projections
 from inspector.engine.attention.selected_sample import SelectedSample
-from inspector.engine.attention.written import judging, linear, masking, picked, scores
+from inspector.engine.attention.written import judging, linear, masking, scores
 from inspector.engine.attention.written.contraction import (
     Contraction,
-    Operand,
     Roles,
     of_einsum,
     of_matmul,
-    of_sum,
-    of_tensordot,
     with_factor,
 )
 from inspector.engine.attention.written.facts import Facts, FactTable, Origin
 from inspector.engine.attention.written.how_computed import how_computed
-from inspector.engine.attention.written.layout import Layout, lay_out
+from inspector.engine.attention.written.layout import Layout, lay_out, with_batch
 from inspector.engine.attention.written.linear import LinearAttention
 from inspector.engine.attention.written.mixed_heads import note_mixed
-from inspector.engine.attention.written.own_keys import OWN_KEY, with_own_keys
-from inspector.engine.attention.written.parts import Parts, start
+from inspector.engine.attention.written.own_keys import OWN_KEY
+from inspector.engine.attention.written.parts import Parts, region, start
 from inspector.engine.attention.written.pieces import Pieces
 from inspector.engine.attention.written.product_nodes import Operands
 from inspector.engine.attention.written.products import products_behind
+from inspector.engine.attention.written.real_weights import with_real_weights
+from inspector.engine.attention.written.shown_part import ShownPart
 from inspector.engine.attention.written.value_ends import ends_of_values
 from inspector.engine.attention.written.whose_keys import WhoseKeys
-from inspector.engine.attention.written.windows import WHOLE, place_of, windows_of
 from inspector.engine.errors import Unsupported
 from inspector.engine.trace.heads import Heads
 from inspector.engine.trace.trace import Attention, KeyEnds
@@ -64,8 +63,8 @@ class WeightedSums:
     projections: Projections = field(default_factory=Projections)
     result: Any = None
     """What the function that is looked at returned."""
-    by_origin: dict[int, Attention] = field(default_factory=dict)
-    """Id of an origin → its attention, where what heads pass on is kept."""
+    by_origin: dict[tuple[int, int], Attention] = field(default_factory=dict)
+    """Part of an origin → its attention, where what heads pass on is kept."""
     origins: list[Origin] = field(default_factory=list)
     facts: FactTable = field(default_factory=FactTable)
     products: dict[int, tuple[weakref.ref[Tensor], Tensor, Tensor]] = field(default_factory=dict)
@@ -75,11 +74,18 @@ class WeightedSums:
     operands: Operands = field(default_factory=Operands)
     parts: Parts = field(default_factory=Parts)
     bytes: int = 0
+    ancestry: Ancestry = field(init=False)
     of_itself: list[KeyEnds] = field(default_factory=list)
     """What was put together and is queries and keys: both are moved on alike."""
 
     def __post_init__(self) -> None:
         self.pieces, self.keys = Pieces(self.facts), WhoseKeys(self.facts)
+        self.ancestry = Ancestry(self.keys.graph)
+
+    def descends(self, seen: Attention, values: Tensor, result: object) -> None:
+        """Note of which earlier attentions one was computed that returned `result`."""
+        if self.selected.lineages:
+            self.ancestry.note(seen, values, result)
 
     def product(self, args: Args, kwargs: Kwargs, out: Any) -> None:
         """matmul, bmm and the like."""
@@ -88,7 +94,7 @@ class WeightedSums:
         if not isinstance(left, Tensor) or not isinstance(right, Tensor) or not isinstance(out, Tensor):
             return
         if judging.is_parameter(right) and not self._normalised(left):
-            features = out.shape[-1] if out.dim() else 0
+            features = out.shape[-1] if out.dim() and right.dim() > 1 else 0
             known = Facts(features=features, weight=id(right), given=self.facts.given(left))
             self.facts.note(out, replace(known, scored=self._additive(out, right)))
             return
@@ -97,15 +103,14 @@ class WeightedSums:
             self.consider(contraction)
         else:
             self._sums_first(contraction)
+        self.factored_sum(contraction)
         self._scores(contraction)
 
-    def product_added(self, args: Args, kwargs: Kwargs, out: Any) -> None:
-        """baddbmm(input, batch1, batch2) and addmm, where what they add is 0."""
-        given = masking.arguments(args, kwargs, ("input", "batch1", "batch2"))
-        left, right = given.get("batch1", given.get("mat1")), given.get("batch2", given.get("mat2"))
-        added = given["input"] if given.get("beta", 1) else None
-        if given.get("alpha", 1) == 1 and (added is None or not bool(added.detach().any())):
-            self.product((left, right), {}, out)
+    def factored_sum(self, contraction: Contraction) -> None:
+        """A product of matrices; see `indirect.py`."""
+
+    def undivided_sum(self, contraction: Contraction) -> None:
+        """A sum of a product; see `indirect.py`."""
 
     def einsum(self, args: Args, _kwargs: Kwargs, out: Any) -> None:
         """einsum in any order of letters and operands."""
@@ -116,6 +121,7 @@ class WeightedSums:
         if not self._any(*operands) or (pair and linear.of_features(self.facts, self.linear, pair)):
             if pair is not None and not any(judging.is_parameter(one) for one in operands):
                 self._sums_first(pair)
+                self.factored_sum(pair)
                 self._scores(pair)
             return
         for at, operand in enumerate(operands):
@@ -123,48 +129,9 @@ class WeightedSums:
                 found = of_einsum(args[0], operands, at, out)
                 if found is not None and self.weighs(found):
                     return
-
-    def tensordot(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
-        """tensordot with lists of axes."""
-        if self._any(*args[:2]):
-            found = of_tensordot(args[0], args[1], kwargs.get("dims", args[2] if len(args) > 2 else 2), out)
-            if found is not None:
-                self.consider(found)
-
-    def summed(self, args: Args, kwargs: Kwargs, out: Any) -> None:
-        """A sum over some axes of a product that may be of weights and values."""
-        found = self.products.get(id(args[0])) if self.products and args else None
-        if found is None or found[0]() is not args[0]:
-            return
-        dims = kwargs.get("dim", kwargs.get("axis", args[1] if len(args) > 1 else None))
-        axes: Sequence[int] = () if dims is None else (dims,) if isinstance(dims, int) else tuple(dims)
-        keepdim = bool(kwargs.get("keepdim", args[2] if len(args) > 2 else False))
-        contraction = of_sum(found[1], found[2], axes, keepdim, out)
-        self.consider(contraction)
-        self._scores(contraction)
-
-    def gathered(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
-        """gather(values, dim, index)."""
-        given = masking.arguments(args, kwargs, ("input", "dim", "index"))
-        if self.facts.of(given["index"]) is not None:
-            self._picks(picked.gathered(self.facts, given["input"], given["dim"], given["index"], out))
-
-    def along(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
-        """take_along_dim(values, index, dim)."""
-        given = masking.arguments(args, kwargs, ("input", "indices", "dim"))
-        if self.facts.of(given["indices"]) is not None and isinstance(given.get("dim"), int):
-            index = given["indices"]
-            wide = index.expand(*given["input"].shape[: given["dim"]], *out.shape[given["dim"] :])
-            self._picks(picked.gathered(self.facts, given["input"], given["dim"], wide, out))
-
-    def indexed(self, args: Args, _kwargs: Kwargs, out: Any) -> None:
-        """values[arange, index]."""
-        if isinstance(args[1], tuple) and any(self.facts.of(one) is not None for one in args[1]):
-            self._picks(picked.indexed(self.facts, args[0], args[1], out))
-
-    def _picks(self, contraction: Contraction | None) -> None:
-        if contraction is not None:
-            self.weighs(contraction)
+        if pair is not None:
+            self.factored_sum(pair)
+            self._scores(pair)
 
     def _scores(self, contraction: Contraction) -> None:
         """Note that a product may be of queries and keys, and whether these are put together of the same."""
@@ -199,21 +166,15 @@ class WeightedSums:
         roles = contraction.roles()
         if roles is None:
             return False
-        if not contraction.left.tensor.is_floating_point():  # one_hot gives whole numbers
-            left = Operand(contraction.left.tensor.to(contraction.out.tensor.dtype), contraction.left.axes)
-            contraction = replace(contraction, left=left)
+        contraction = with_real_weights(self.facts, contraction)
         origin = known.origin or self._by_values(contraction, roles) or self._by_scores(contraction, roles)
-        if (
-            origin is None
-            or (origin.kind == "exp" and origin.reason)
-            or judging.over_others(origin, contraction, roles)
-        ):
+        if origin is None or judging.no_weights(origin, contraction, roles):
             return False
         known = self.facts.of(contraction.left.tensor.detach()) or NOTHING
         if origin.kind in ("sigmoid", "hard"):
             origin.place, origin.module = self.where()
         if origin.taken and self.parts.further(self.facts, contraction, roles, origin):
-            return self._record(lay_out(self.selected, contraction, roles), known, origin)
+            return self._record(self._laid_out(contraction, roles, origin), known, origin)
         values = self.facts.of(contraction.right.tensor) or NOTHING
         reason = judging.verdict(self.selected, origin, contraction, roles, known, values)
         if reason:
@@ -223,14 +184,17 @@ class WeightedSums:
             if reason == judging.PARAMETERS:
                 self.parts.wait(self.facts, contraction, roles, known, origin)
             return False
-        if origin.taken:  # other values with the same weights
-            if id(origin) in self.by_origin:
-                self.by_origin[id(origin)].heads = Heads([], incomplete=SEVERAL)
+        if origin.taken and not self.parts.apart(self.facts, contraction, origin):  # other values, the same weights
+            before = self.by_origin.get(region(self.facts, contraction, origin))
+            if before is not None:
+                before.heads = Heads([], incomplete=SEVERAL)
+                self.ancestry.also(before, self.result)
             return True
         origin.take()  # or refused with a reason of its own
-        taken = self._record(lay_out(self.selected, contraction, roles), known, origin)
+        self.parts.apart(self.facts, contraction, origin)
+        taken = self._record(self._laid_out(contraction, roles, origin), known, origin)
         for part, its_roles, facts in self.parts.waiting.pop(id(origin), ()) if taken else ():
-            self._record(lay_out(self.selected, part, its_roles), facts, origin)
+            self._record(self._laid_out(part, its_roles, origin), facts, origin)
         return taken
 
     def _sums_first(self, contraction: Contraction) -> None:
@@ -260,13 +224,6 @@ class WeightedSums:
             if self.divided(product.out.tensor, factor, out):
                 return True
         return False
-
-    def accumulated(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
-        """cumsum(products of keys and values, dim)."""
-        found = self.products.get(id(args[0])) if self.products and args else None
-        dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
-        if found is not None and found[0]() is args[0] and isinstance(dim, int):
-            self.linear.running(found[1], found[2], dim, out)
 
     def divided(self, source: object, factor: object, out: Any) -> bool:
         """A result of linear attention divided by the sum of its weights: whether it is one."""
@@ -321,49 +278,58 @@ class WeightedSums:
             self.facts.note(left, replace(known, origin=origin, masked=masked))
         return origin
 
+    def _laid_out(self, contraction: Contraction, roles: Roles, origin: Origin) -> Layout:
+        of_each = with_batch(self.selected, contraction, roles)
+        return lay_out(self.selected, *of_each, self.selected.choices.get(origin.place, 0))
+
     def _record(self, layout: Layout, known: Facts, origin: Origin) -> bool:
+        of = ShownPart.of(self.selected, layout)
         given = layout.contraction.left.tensor.detach()
-        shape, windows = given.shape, windows_of(layout)
-        whole = layout if windows is None else windows.over_all(self.selected)
-        own_keys = with_own_keys(self.selected, layout) if windows is None else None
-        shown = own_keys or whole
-
-        def whole_part(one: Tensor, fill: float) -> Tensor:
-            return shown.of_weights(one if windows is None else windows.spread(one, fill))
-
-        part = whole_part(given if known.clean is None else known.clean, 0.0)
+        part = of.part(given if known.clean is None else known.clean, 0.0)
         if not judging.may_be_map(origin, part):
             return False
         self._allow(part)
-        masked = None if known.masked is None else known.masked.expand(shape)
-        masked = torch.zeros_like(given, dtype=torch.bool) if windows is not None and masked is None else masked
-        margins = None if known.margins is None else whole_part(known.margins.expand(shape), -torch.inf).amax(-1)
-        place = WHOLE if windows is None else place_of(windows, self.selected, part)
-        seen = from_weights(
-            self.selected, origin.place, origin.module, part[..., place.keys].clone(),
-            "; ".join(filter(None, (how_computed(shown, known, origin, part), place.note))),
-            masked=None if masked is None else whole_part(masked, True)[..., place.keys],
-            margins=None if margins is None else margins.double(),
-            source=self.keys.of_map(part[..., place.keys], layout.contraction.left.tensor, windows is not None),
-        )  # fmt: skip
-        seen = place.put(seen)
-        seen.ends = ends_of_values(self.selected, self.facts, layout, self.of_itself) if shown is layout else None
-        seen.check = whole.check()
-        seen.value_sums = layout.value_sums() if shown is layout and part.shape[-2] == 1 else None
-        if own_keys is not None:
-            seen.keys_from = OWN_KEY
-        if self.selected.passing_on and shown is not layout:
-            seen.heads = Heads([], incomplete=WINDOWS if own_keys is None else OWN_KEYS)
-        first = start(self.facts, layout.contraction, layout.roles, origin) if shown is layout else None
+        seen = self._seen(of, part, known, origin)
+        self._describe(seen, of, part)
+        first = start(self.facts, layout.contraction, layout.roles, origin) if of.as_given else None
         if first is not None and self.parts.joined(seen, first, origin):
             return True
-        if windows is None:
-            self._passed_on(seen, shown, known, origin)
+        if of.windows is None:
+            self._passed_on(seen, of.shown, known, origin)
         elif known.highest is not None and seen.weights is not None:
-            each = whole_part(known.highest.expand(shape), -torch.inf).amax(-1)
+            each = of.part(known.highest.expand(given.shape), -torch.inf).amax(-1)
             seen.highest = each[..., : seen.weights.shape[2]]
         self.found(seen)
         return True
+
+    def _seen(self, of: ShownPart, part: Tensor, known: Facts, origin: Origin) -> Attention:
+        """The attention of the sample's part of the weights, with what masks forbid in it."""
+        weights, place = of.given.contraction.left.tensor, of.place(self.selected, part)
+        masked = None if known.masked is None else known.masked.expand(weights.shape)
+        if of.windows is not None and masked is None:
+            masked = torch.zeros_like(weights, dtype=torch.bool)
+        margins = None if known.margins is None else of.part(known.margins.expand(weights.shape), -torch.inf).amax(-1)
+        seen = from_weights(
+            self.selected, origin.place, origin.module, part[..., place.keys].clone(),
+            "; ".join(filter(None, (how_computed(of.shown, known, origin, part), place.note))),
+            masked=None if masked is None else of.part(masked, True)[..., place.keys],
+            margins=None if margins is None else margins.double(),
+            source=self.keys.of_map(part[..., place.keys], weights, of.windows is not None),
+        )  # fmt: skip
+        return place.put(seen)
+
+    def _describe(self, seen: Attention, of: ShownPart, part: Tensor) -> None:
+        """What else is known of an attention, from its values and its result."""
+        layout = of.given
+        seen.ends = ends_of_values(self.selected, self.facts, layout, self.of_itself) if of.as_given else None
+        seen.open_axes = layout.open
+        self.descends(seen, layout.contraction.right.tensor, self.result)
+        seen.check = of.whole.check()
+        seen.value_sums = layout.value_sums() if of.as_given and part.shape[-2] == 1 else None
+        if of.own_keys is not None:
+            seen.keys_from = OWN_KEY
+        if self.selected.passing_on and not of.as_given:
+            seen.heads = Heads([], incomplete=WINDOWS if of.own_keys is None else OWN_KEYS)
 
     def _passed_on(self, seen: Attention, layout: Layout, known: Facts, origin: Origin) -> None:
         """Note the largest scores, and wait for what the heads' values are multiplied with."""
@@ -373,7 +339,7 @@ class WeightedSums:
         if self.selected.products:
             seen.products = products_behind(layout, known, origin, self.operands)
         if self.selected.passing_on and seen.heads is None:
-            self.by_origin[id(origin)] = seen
+            self.by_origin[region(self.facts, layout.contraction, origin)] = seen
             self.projections.expect(seen, layout.passed_on(self.result), self.result)
 
     def _allow(self, part: Tensor) -> None:

@@ -96,7 +96,8 @@ class Windows:
             self.spread(self.layout.contraction.left.tensor.detach(), 0.0), self.rest + self.windows + roles.keys
         )
         whole = Contraction(weights, self.values(), Operand(rows, self.rest + self.windows + roles.features))
-        return lay_out(selected, whole, Roles(self.rest, self.windows, roles.keys, roles.features))
+        batch = self.layout.batch if self.layout.batch in self.rest else None
+        return lay_out(selected, whole, Roles(self.rest, self.windows, roles.keys, roles.features), batch=batch)
 
     def first_step(self, selected: SelectedSample) -> int | None:
         """How many keys are before the first step; None where the keys are no steps. Raises Unsupported.

@@ -14,6 +14,7 @@ from inspector.analysis.attention_explains import explains
 from inspector.analysis.rank_correlation import Array, Spread, kendall, spearman, spread
 from inspector.engine.analyses.attention.head_maps import write_heads
 from inspector.engine.analyses.attention.layers_of_attention import in_series, mean_map, rolled
+from inspector.engine.analyses.attention.lineages import lineages
 from inspector.engine.analyses.input_gradients import MOST, of_scores
 from inspector.engine.attention.rows import Rows
 from inspector.engine.attention.statistics import refusal
@@ -21,7 +22,7 @@ from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_run
-from inspector.engine.trace.trace import Attention, Trace
+from inspector.engine.trace.trace import Trace
 from inspector.records import Log, Option
 from inspector.records.catalogue import ATTENTION
 
@@ -127,17 +128,19 @@ def _spread_of(rho: Array, tau: Array) -> list[float]:
 def _judge(trace: Trace, emit: Emitter, steps: list[int], slopes: Tensor) -> None:
     """The rollout through all layers, or the mean over heads of the only one, against the gradient."""
     try:
-        layers: list[Attention] = in_series(trace.attentions, trace.look_at)
-    except Unsupported:
+        layers = in_series(trace.attentions, trace.look_at, partial(lineages, trace)).layers
+    except Unsupported as reason:
+        emit.refuse(f"layers:{OF_ROLLOUT}", str(reason))
         return
-    if len(slopes[0]) != Rows(layers[0], trace.look_at).keys or Rows(layers[0], trace.look_at).queries <= steps[-1]:
+    rows = Rows(layers[0].first, trace.look_at)
+    if len(slopes[0]) != rows.keys or rows.queries <= steps[-1]:
         return
     whole: Tensor | None = None
     for layer in layers:
         whole = rolled(mean_map(layer, trace.look_at), whole)
     assert whole is not None
     flow = whole
-    found = _correlations(steps, slopes, Rows(layers[-1], trace.look_at), lambda t: flow[t][None], emit)[:, 0]
+    found = _correlations(steps, slopes, Rows(layers[-1].first, trace.look_at), lambda t: flow[t][None], emit)[:, 0]
     channel = ABOUT.channel(
         f"layers:{OF_ROLLOUT}", ("statistic",), (len(STATISTICS),), "float64", labels={"statistic": STATISTICS},
         kind="attention_head", title="rank correlation of the rollout with the gradient",

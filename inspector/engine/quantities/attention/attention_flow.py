@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from inspector.engine.analyses.attention.attended import TARGET, Target, attended
 from inspector.engine.analyses.attention.both_sides import BothSides
+from inspector.engine.analyses.attention.descent import Layer
 from inspector.engine.analyses.attention.head_maps import FOLLOWED, head_rows, with_heads
 from inspector.engine.analyses.attention.layers_of_attention import in_series, mean_map, rolled, unit_of
+from inspector.engine.analyses.attention.lineages import lineages
 from inspector.engine.attention.rows import Rows
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_run
-from inspector.engine.trace.trace import Attention, Trace
+from inspector.engine.trace.trace import Trace
 from inspector.records.catalogue import ATTENTION
 
 ROLLOUT, RELEVANCE = "attention/rollout", "attention/relevance"
@@ -31,6 +34,8 @@ ABOUT_RELEVANCE = Describe(
     method=f"exact; one more call and one backward pass; {FOLLOWED}",
 )  # fmt: skip
 
+NO_GRADIENT = "The gradient at the attention of {} is not known, so no chain of layers is."
+TOGETHER = "attentions that are computed beside each other from the same are heads of one layer"
 ACROSS = "cross"
 """The place of maps from the steps of an answer to those of its source, behind each cross attention."""
 ABOUT_CROSS_ROLLOUT = replace(
@@ -56,19 +61,21 @@ def rollout(trace: Trace, emit: Emitter) -> None:
     if not trace.attentions:
         return
 
-    def map_of(layer: Attention) -> Tensor:
+    def map_of(layer: Layer) -> Tensor:
         emit.check()
         return mean_map(layer, trace.look_at)
 
+    known = partial(lineages, trace)
+
     try:
-        layers, found = in_series(trace.attentions, trace.look_at), list[Tensor]()
-        for layer in layers:
+        chain, found = in_series(trace.attentions, trace.look_at, known), list[Tensor]()
+        for layer in chain.layers:
             found.append(rolled(map_of(layer), found[-1] if found else None))
-        _write(emit, f"layers:{ROLLOUT}", ABOUT_ROLLOUT, layers, found)
+        _write(emit, f"layers:{ROLLOUT}", ABOUT_ROLLOUT, chain.layers, found, chain.note())
     except Unsupported as reason:
         emit.refuse(f"layers:{ROLLOUT}", str(reason))
     try:
-        both = BothSides(trace.attentions, trace.look_at)
+        both = BothSides(trace.attentions, trace.look_at, known)
         if both.cross:
             _write(emit, f"{ACROSS}:{ROLLOUT}", ABOUT_CROSS_ROLLOUT, both.cross, list(both.rolled_out(map_of)))
     except Unsupported as reason:
@@ -97,22 +104,22 @@ def relevance(trace: Trace, emit: Emitter, of: str = "loss", step: int = -1, tok
     with_heads(known.attentions, emit, RELEVANCE, gradient=True)
     y = known.of if known.sign > 0 else f"minus the {known.of}"
 
-    def map_of(layer: Attention) -> Tensor:
+    def map_of(layer: Layer) -> Tensor:
         emit.check()
         return _positive(layer, trace.look_at, known.sign)
 
     try:
-        layers, found = in_series(known.attentions, trace.look_at), list[Tensor]()
-        for layer in layers:
+        chain, found = in_series(known.attentions, trace.look_at, partial(lineages, trace)), list[Tensor]()
+        for layer in chain.layers:
             step_ = map_of(layer)
             before = found[-1] if found else unit_of(step_)
             found.append(before + step_ @ before)
         about = replace(ABOUT_RELEVANCE, formula=f"{ABOUT_RELEVANCE.formula}; y is {y}")
-        _write(emit, f"layers:{RELEVANCE}", about, layers, [one - unit_of(one) for one in found])
+        _write(emit, f"layers:{RELEVANCE}", about, chain.layers, [one - unit_of(one) for one in found], chain.note())
     except Unsupported as reason:
         emit.refuse(f"layers:{RELEVANCE}", str(reason))
     try:
-        both = BothSides(known.attentions, trace.look_at)
+        both = BothSides(known.attentions, trace.look_at, partial(lineages, trace))
         if both.cross:
             about = replace(ABOUT_CROSS_RELEVANCE, formula=f"{ABOUT_CROSS_RELEVANCE.formula}; y is {y}")
             _write(emit, f"{ACROSS}:{RELEVANCE}", about, both.cross, list(both.relevant(map_of)))
@@ -120,29 +127,33 @@ def relevance(trace: Trace, emit: Emitter, of: str = "loss", step: int = -1, tok
         emit.refuse(f"{ACROSS}:{RELEVANCE}", str(reason))
 
 
-def _positive(attention: Attention, sample: int, sign: float) -> Tensor:
+def _positive(layer: Layer, sample: int, sign: float) -> Tensor:
     """(q, k) mean over heads of the positive part of A ∂y/∂A. Raises Unsupported where the gradient is not known."""
-    if attention.heads is None or attention.heads.delta is None or attention.heads.incomplete:
-        raise Unsupported(f"The gradient at the attention of {attention.place} is not known, so no chain of layers is.")
-    count = attention.heads.delta.shape[0]
+    count = 0
     total: Tensor | None = None
-    for block in head_rows(attention, sample, gradient=True):
-        assert block.gradient is not None
-        part = (sign * block.weights * block.gradient).clamp_min(0.0).sum(0) / count
-        if total is None:
-            rows = Rows(attention, sample)
-            total = part.new_zeros(rows.queries, rows.keys)
-        total[block.rows, : part.shape[1]] += part
+    for attention in layer.heads:
+        if attention.heads is None or attention.heads.delta is None or attention.heads.incomplete:
+            raise Unsupported(NO_GRADIENT.format(attention.place))
+        count += attention.heads.delta.shape[0]
+        for block in head_rows(attention, sample, gradient=True):
+            assert block.gradient is not None
+            part = (sign * block.weights * block.gradient).clamp_min(0.0).sum(0)
+            if total is None:
+                rows = Rows(attention, sample)
+                total = part.new_zeros(rows.queries, rows.keys)
+            total[block.rows, : part.shape[1]] += part
     assert total is not None
-    return total
+    return total / count
 
 
-def _write(emit: Emitter, name: str, about: Describe, layers: list[Attention], found: list[Tensor]) -> None:
-    values = torch.stack(found)
+def _write(emit: Emitter, name: str, about: Describe, layers: list[Layer], found: list[Tensor], note: str = "") -> None:
+    values, first = torch.stack(found), layers[0].first
+    together = TOGETHER if any(len(one.heads) > 1 for one in layers) else ""
     channel = about.channel(
         name, ("layer", "query", "key"), tuple(values.shape), "float32",
-        labels={"layer": tuple(one.place for one in layers)},
-        domains={"query": layers[0].queries_from, "key": layers[0].keys_from},
+        labels={"layer": tuple(one.name for one in layers)},
+        domains={"query": first.queries_from, "key": first.keys_from},
+        method="; ".join(filter(None, (about.method, together, note))),
     )  # fmt: skip
     emit.channel(channel)
     for number, one in enumerate(values):

@@ -23,7 +23,10 @@ ABOUT = Describe(
 )  # fmt: skip
 
 OVER = "over rows that sum to 1 in both heads"
-ONE = "{} has one head, so there is no other to compare it with."
+ONE = (
+    "{} has one head, so there is no other to compare it with: heads that a model computes one by one are maps of "
+    "their own."
+)
 NO_SHARES = "No row of the weights of {} sums to 1, so they are no distributions whose divergence could be taken."
 
 
