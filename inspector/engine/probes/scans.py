@@ -43,7 +43,7 @@ class ScanProbe:
                 trace.attentions.append(_placed(one.attention, {other.place for other in trace.attentions}))
             if one.attention is None and one.passed:
                 emit.refuse(f"{one.place}:attention", TOO_LARGE.format(one.place, one.steps))
-        for line in scans.unshown:
+        for line in (*scans.unmapped.values(), *scans.unshown):
             emit.sink.write(Log(line, "info", "engine"))
 
 

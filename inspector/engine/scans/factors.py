@@ -8,18 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from string import ascii_uppercase
 
 import torch
 from torch import Tensor
 
-from inspector.engine.recurrent.traced.record.operation import Op, given_to, name_of
+from inspector.engine.recurrent.traced.record.operation import Call, Op, given_to, name_of
 from inspector.engine.scans.values import Flow, Value, by_broadcasting, rounding
 
 PRODUCTS = frozenset({"mul", "__mul__", "__rmul__", "multiply", "mul_", "__imul__"})
 MATRICES = frozenset({"matmul", "__matmul__", "bmm"})
 SUMS = frozenset({"add", "__add__", "__radd__"})
 PASSED = frozenset({"clone", "contiguous", "to", "float", "double", "type_as"})
-DEEPEST = 6
+VIEWS = frozenset({
+    "unsqueeze", "__getitem__", "view", "reshape", "expand", "expand_as", "transpose", "permute", "movedim", "squeeze",
+    "flatten", "unflatten", "mT", "select", "narrow",
+})  # fmt: skip
+"""Operations that only move entries: they do to each factor of a product what they do to the product."""
+DEEPEST = 8
 """Products within products that are taken apart."""
 
 
@@ -71,11 +77,25 @@ def _taken_apart(flow: Flow, value: Value, deep: int) -> list[Factor]:
             given = flow.value(one)
             parts += _taken_apart(flow, Value(one, given.made, value.exponent), deep - 1)
         return parts
+    if name in VIEWS and len(inputs) == 1 and not value.exponent:
+        return _of_view(flow, flow.table.calls[number], inputs[0], deep) or own
     if name in MATRICES and not value.exponent and _is_outer(inputs):
         return [factor for one in inputs for factor in _taken_apart(flow, flow.value(one), deep - 1)]
     if name == "einsum" and not value.exponent:
-        return _of_einsum(flow, flow.table.op(number)) or own
+        return _of_einsum(flow, flow.table.op(number), deep) or own
     return own
+
+
+def _of_view(flow: Flow, call: Call, given: Tensor, deep: int) -> list[Factor]:
+    """The factors of a product as parts or views of it; [] of what is no product."""
+    parts = _taken_apart(flow, flow.value(given), deep - 1)
+    if len(parts) < 2 or not call[1] or call[1][0] is not given:
+        return []
+    found = []
+    for one in parts:
+        seen = call[0](one.numbers.expand(given.shape), *call[1][1:], **(call[2] or {}))
+        found.append(Factor(_without_repeats(seen), one.value))
+    return found
 
 
 def _is_outer(inputs: Sequence[Tensor]) -> bool:
@@ -102,20 +122,51 @@ def _of_iterations(flow: Flow, each: Sequence[Tensor], dim: int, deep: int) -> l
     return found
 
 
-def _of_einsum(flow: Flow, op: Op) -> list[Factor]:
-    """The operands in the axes of the result, where nothing is summed and each letter stands once in each term."""
+def _of_einsum(flow: Flow, op: Op, deep: int) -> list[Factor]:
+    """The factors of the operands in the axes of the result."""
+    found: list[Factor] = []
+    for order, at, tensor in _placed(op) or ():
+        for one in _taken_apart(flow, flow.value(tensor), deep - 1):
+            found.append(Factor(_without_repeats(one.numbers.expand(tensor.shape).permute(order)[at]), one.value))
+    return found
+
+
+def laid_operands(op: Op) -> list[Tensor]:
+    """The operands of an einsum in the axes of its result, of size 1 where they lack one; [] where it sums."""
+    return [tensor.detach().permute(order)[at] for order, at, tensor in _placed(op) or ()]
+
+
+Placed = tuple[list[int], tuple[slice | None, ...], Tensor]
+
+
+def _placed(op: Op) -> list[Placed] | None:
+    """(order of its axes, index that adds those that it lacks, operand) of each operand of an einsum; None where that
+    sums over a letter or has one twice in a term."""
     equation = op.args[0]
-    if not isinstance(equation, str) or "->" not in equation or "." in equation:
-        return []
+    if not isinstance(equation, str) or "->" not in equation:
+        return None
     terms, _, out = equation.replace(" ", "").partition("->")
     letters = terms.split(",")
-    if len(letters) != len(op.inputs) or any(set(own) - set(out) or len(set(own)) < len(own) for own in letters):
-        return []
-    found = []
+    if len(letters) != len(op.inputs):
+        return None
+    if "..." in equation:
+        counts = [one.dim() - len(own.replace("...", "")) for own, one in zip(letters, op.inputs, strict=True)]
+        if len({count for own, count in zip(letters, counts, strict=True) if "..." in own}) > 1:
+            return None
+        more = "".join(letter for letter in ascii_uppercase if letter not in equation)
+        most = max((count for own, count in zip(letters, counts, strict=True) if "..." in own), default=0)
+        letters, out = [own.replace("...", more[:most]) for own in letters], out.replace("...", more[:most])
+    if any(set(own) - set(out) or len(set(own)) < len(own) for own in letters):
+        return None
+    found: list[Placed] = []
     for own, tensor in zip(letters, op.inputs, strict=True):
         order = [own.index(letter) for letter in out if letter in own]
-        numbers = tensor.detach().permute(order)
-        for n, letter in enumerate(out):
-            numbers = numbers if letter in own else numbers.unsqueeze(n)
-        found.append(Factor(numbers, flow.value(tensor)))
+        found.append((order, tuple(slice(None) if letter in own else None for letter in out), tensor))
     return found
+
+
+def _without_repeats(numbers: Tensor) -> Tensor:
+    """One entry along axes along which all entries are the same place of memory."""
+    for axis, step in enumerate(numbers.stride()):
+        numbers = numbers.narrow(axis, 0, 1) if not step and numbers.shape[axis] > 1 else numbers
+    return numbers

@@ -29,9 +29,13 @@ from inspector.engine.trace.trace import Recurrence, Trace
 
 LINEAR = PRODUCTS | SUMS | {
     "__iadd__", "add_", "sub", "__sub__", "__rsub__", "sub_", "neg", "__neg__", "addcmul", "lerp", "clone", "to",
-    "contiguous", "unsqueeze", "squeeze", "view", "reshape", "expand", "__getitem__", "stack",
+    "contiguous", "einsum", "unsqueeze", "squeeze", "view", "reshape", "expand", "__getitem__", "stack",
 }  # fmt: skip
 """Operations that may lead from a state to the next one in a linear step. What passes is tried on values."""
+NO_PARTS = (
+    "The step of {} is made of sums and products alone, but no tensor of the run was found that is its decay or what it "
+    "adds (as of h + Δ (A h + B x), which has neither), so the map that it may be equal to is not shown."
+)
 MOST_STEPS = 8192
 """Steps of a loop that is tried: what all its operations made is put side by side."""
 
@@ -48,6 +52,7 @@ def of_recurrence(loop: Loop, state: Sequence[Slot], recurrence: Recurrence, tra
     batch = recurrence.states.shape[1]
     found = looped(flow, _sites(loop), slot.values[1:], batch, trace.look_at - recurrence.base)
     if found is None:
+        trace.findings.of(Scans).unmapped[recurrence.place] = NO_PARTS.format(recurrence.place)
         return
     steps = steps_of(found.found, recurrence.steps, None)
     same = steps.h.shape == recurrence.states.shape and torch.equal(steps.h[1:].cpu(), recurrence.states[1:])

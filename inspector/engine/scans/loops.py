@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from inspector.engine.recurrent.traced.record.operation import given_to, results_of
+from inspector.engine.recurrent.traced.record.operation import given_to, name_of, results_of
 from inspector.engine.scans.diagonal import Diagonal, best_of, laid_into
-from inspector.engine.scans.readout import Reading
+from inspector.engine.scans.factors import laid_operands
+from inspector.engine.scans.readout import Reading, reading_behind
 from inspector.engine.scans.values import Flow, Layout, Value
 
 UNBOUND = 2
@@ -46,12 +47,13 @@ def looped(
     own = {id(one) for one in states}
     made = [_made(flow, site) for site in sites]
     free = [one for one in made if one is not None and id(one[0]) not in own and not _reads(flow, one[2], own)]
+    of_einsums = [one for site in sites for one in _weighing(flow, site, shape) if not _reads(flow, one[1], own)]
     whole, rest = _sequences(flow, sites, len(states)), None
     for dim in dict.fromkeys((min(1, len(shape)), 0, *range(2, len(shape) + 1))):  # where sequences have their steps
         h = Value(torch.stack([one.detach() for one in states], dim), len(flow.table.calls))
         batch_axis = None if axis is None else axis + (dim <= axis)
         layout = Layout(tuple(h.tensor.shape), dim, batch_axis, sample if axis is not None else 0)
-        stacks = [flow.stack(one, dim) for one in free if one[0].dim() == len(shape)]
+        stacks = [flow.stack(one, dim) for one in (*free, *of_einsums) if one[0].dim() == len(shape)]
         found = best_of(h, layout, _candidates([*whole, *stacks], h, layout))
         if found is not None and found.exact:
             outputs = [
@@ -59,7 +61,9 @@ def looped(
                 for one in made
                 if one is not None and one[0].dim() >= dim
             ]
-            one = Looped(found, Reading(outputs, [one.tensor for one in (*whole, *stacks)]))
+            behind = reading_behind(flow, max(site[-1] for site in sites), layout)
+            given = [*(one.tensor for one in (*whole, *stacks)), *behind.given]
+            one = Looped(found, Reading([*outputs, *behind.outputs], given))
             if any(found.b.tensor is sequence.tensor for sequence in whole):
                 return one  # what a sequence is made of is known, unlike what iterations made
             rest = rest or one
@@ -81,6 +85,14 @@ def _made(flow: Flow, site: Sequence[int]) -> tuple[Tensor, ...] | None:
         own = tuple(one[0] for one in found)
         return own if all(one.shape == first.shape for one in own) and first.nbytes * len(own) <= MOST_BYTES else None
     return None
+
+
+def _weighing(flow: Flow, site: Sequence[int], shape: tuple[int, ...]) -> Iterator[tuple[Tensor, ...]]:
+    """The operands of an einsum that gives something like a state, of each iteration, in the axes of the state."""
+    ops = [flow.table.op(n) for n in site] if name_of(flow.table.calls[site[0]][0]) == "einsum" else []
+    laid = [laid_operands(op) for op in ops if tuple(op.outputs[0].shape) == shape]
+    if ops and len(laid) == len(ops) and all(laid) and len({len(one) for one in laid}) == 1:
+        yield from (one for one in zip(*laid, strict=True) if len({tuple(part.shape) for part in one}) == 1)
 
 
 def _reads(flow: Flow, tensor: Tensor, states: set[int]) -> bool:

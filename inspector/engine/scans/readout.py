@@ -5,7 +5,7 @@ Letters: t step, p entry of y that is looked at, n the axis that is summed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from torch import Tensor
@@ -52,13 +52,33 @@ def reading_after(flow: Flow, h: Value) -> Reading:
     return Reading(outputs, list(given.values()))
 
 
+def reading_behind(flow: Flow, last: int, layout: Layout) -> Reading:
+    """What the operations after a loop, whose last one has this number, made and were given, the steps where the states
+    have them: a loop's states may be put together and read at once."""
+    numbers = range(last + 1, min(last + AFTER + 1, len(flow.table.calls)))
+    outputs = [one for n in numbers for one in results_of(flow.table.calls[n][3])]
+    given = {id(one): one for n in numbers for one in given_to(flow.table.calls[n])}
+    return Reading(list(_by_steps(outputs, layout)), list(_by_steps(given.values(), layout)))
+
+
+def _by_steps(tensors: Iterable[Tensor], layout: Layout) -> Iterator[Tensor]:
+    """Tensors with an axis of as many entries as steps, each such axis where the states have theirs."""
+    steps = layout.shape[layout.steps]
+    for one in tensors:
+        if isinstance(one, Tensor) and (one.is_floating_point() or one.is_complex()):
+            at = [axis for axis, size in enumerate(one.shape) if size == steps and one.dim() > layout.steps]
+            yield from (one.detach().movedim(axis, layout.steps) for axis in at)
+
+
 def readout_of(flow: Flow, h: Value, layout: Layout, reading: Reading) -> Readout | None:
     """What reads some states; None where nothing that was seen does."""
     if len(layout.units) < 2:
         return None
-    outputs = [one[..., 0] if one.shape[-1:] == (1,) else one for one in reading.outputs]
+    outputs = [*reading.outputs, *(one[..., 0] for one in reading.outputs if one.shape[-1:] == (1,))]
     for axis in reversed(layout.units):
         size = layout.shape[axis]
+        if size < 2:
+            continue  # nothing is summed
         shape = tuple(one for n, one in enumerate(layout.shape) if n != axis)
         ys = [one for one in outputs if tuple(one.shape) == shape][:MOST_TRIED]
         cs = list(_coefficients(reading.given, layout, axis, size))[:MOST_TRIED]

@@ -56,7 +56,9 @@ def roles_of(flow: Flow, found: Diagonal, decay: Tensor, reading: Reading) -> Ro
     decays = set() if found.a is None else _near(flow, found.a)
     for readout in (readout_of(flow, found.h, layout, reading), None):
         axis = None if readout is None else readout.axis
-        x = tuple(one for one in every if _carries(one, layout, axis) and _key(one.value.tensor) not in decays)
+        x = tuple(
+            one for one in every if _carries(one, layout, axis) and _key(_of_one_step(flow, one.value)) not in decays
+        )
         if axis is not None and not x:
             continue
         x = x or tuple(every)
@@ -84,9 +86,16 @@ def _key(tensor: Tensor) -> tuple[int, int]:
     return tensor.data_ptr(), tensor.numel()
 
 
+def _of_one_step(flow: Flow, value: Value) -> Tensor:
+    """Of what a loop makes or reads, that of one iteration, the second; other tensors as they are."""
+    stacked = flow.stacked(value)
+    return value.tensor if stacked is None else stacked[0][1]
+
+
 def _near(flow: Flow, value: Value) -> set[tuple[int, int]]:
     """What a decay is made of, entry by entry."""
-    found, waiting = {_key(value.tensor)}, [value.tensor]
+    first = _of_one_step(flow, value)
+    found, waiting = {_key(value.tensor), _key(first)}, [first]
     for _ in range(DEEPEST):
         further: list[Tensor] = []
         for one in waiting:

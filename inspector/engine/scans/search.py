@@ -89,6 +89,8 @@ class Scans:
 
     found: list[Scan] = field(default_factory=list)
     unshown: list[str] = field(default_factory=list)
+    unmapped: dict[str, str] = field(default_factory=dict)
+    """Place of a recurrence → why the map that it may be equal to is not shown."""
     computed: set[int] = field(default_factory=set)
     """Ids of the tensors that the operations of the scans made."""
 

@@ -21,6 +21,7 @@ from inspector.engine.trace.trace import Attention, Recurrence
 
 FORMULA = "M[t, s] = C_t (Π_{s<j≤t} a_j) B_s, the part of y_t = Σ_s M[t, s] x_s that comes from step s"
 OF_STATES = "M[t, s] = (Π_{s<j≤t} a_j) B_s, the part of h_t = Σ_s M[t, s] x_s that comes from step s"
+PRODUCT = "; x is the product {}: which of them is the token is not known"
 
 
 def stands_for(
@@ -49,6 +50,8 @@ def stands_for(
     if made is None:
         return None, parts
     note = channel_names(made.channels, factors.y.shape[1])
+    if len(roles.x) > 1:
+        note += PRODUCT.format(" · ".join(_variable(flow, one, found) or "a tensor without a name" for one in roles.x))
     formula = OF_STATES if roles.readout is None else FORMULA
     return _attention(made, note, formula, recurrence, sample), parts
 

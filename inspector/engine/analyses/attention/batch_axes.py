@@ -1,6 +1,7 @@
 """Which axis of an attention is the batch, where sizes alone do not say it: the model is called with one sequence.
 
-As many heads or steps as sequences, or a batch merged with something else in an order that no reshape showed: the map of the selected sequence alone, in a call without the others, is the map of it among the others.
+As many heads or steps as sequences, or a batch merged with something else in an order that no reshape showed: the map
+of the selected sequence alone, in a call without the others, is the map of it among the others.
 """
 
 from __future__ import annotations

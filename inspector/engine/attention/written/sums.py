@@ -131,6 +131,8 @@ class WeightedSums:
                 found = of_einsum(args[0], operands, at, out)
                 if found is not None and self.weighs(found):
                     return
+        if pair is not None:
+            self._scores(pair)
 
     def tensordot(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
         """tensordot with lists of axes."""
