@@ -48,6 +48,8 @@ def _by_name(recorder: AttentionRecorder) -> Looked:
         (own.scattered, "scatter scatter_"),
         (own.gathered, "gather"),
         (own.along, "take_along_dim"),
+        (own.selected_rows, "index_select"),
+        (own.summed_by_index, "index_add index_add_ scatter_add scatter_add_"),
         (recorder.reshaped, "reshape flatten view unflatten"),
         (own.softmax, "softmax"),
     )

@@ -33,8 +33,8 @@ LINEAR = PRODUCTS | SUMS | {
 }  # fmt: skip
 """Operations that may lead from a state to the next one in a linear step. What passes is tried on values."""
 NO_PARTS = (
-    "The step of {} is made of sums and products alone, but no tensor of the run was found that is its decay or what it "
-    "adds (as of h + Δ (A h + B x), which has neither), so the map that it may be equal to is not shown."
+    "The step of {} is made of sums and products alone, but no tensor of the run was found that is its decay or what "
+    "it adds (as of h + Δ (A h + B x), which has neither), so the map that it may be equal to is not shown."
 )
 MOST_STEPS = 8192
 """Steps of a loop that is tried: what all its operations made is put side by side."""

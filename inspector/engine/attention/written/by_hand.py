@@ -14,10 +14,11 @@ from inspector.engine.attention.put_together import of_keys, of_parts
 from inspector.engine.attention.rows import margins
 from inspector.engine.attention.written import judging, masking, picked, scores
 from inspector.engine.attention.written.facts import Facts, Origin
-from inspector.engine.attention.written.sums import NOTHING, Args, Kwargs, WeightedSums
+from inspector.engine.attention.written.indirect import IndirectSums
+from inspector.engine.attention.written.sums import NOTHING, Args, Kwargs
 
 
-class ByHand(WeightedSums):
+class ByHand(IndirectSums):
     """The attention of one run that its model computes itself: what makes weights, and what passes them on."""
 
     __slots__ = ()
@@ -31,6 +32,8 @@ class ByHand(WeightedSums):
             (self._known, "passed dropped routed mapped lower upper"),
             (self._keyed, "indexed"),
             (self._remembered, "summed accumulated"),
+            (self._adds_products, "summed_by_index"),
+            (self._rows, "selected_rows"),
             (self._adds, "added subtracted"),
             (self._multiplied, "multiplied"),
             (self._over_positions, "sigmoid"),
@@ -42,7 +45,16 @@ class ByHand(WeightedSums):
         return self.facts.knows(args[:2])
 
     def _keyed(self, args: Any, _out: Any) -> bool:
-        return type(args[1]) is tuple and self.facts.knows(args[1])
+        index = args[1]
+        if type(index) is tuple:
+            return self.facts.knows(index) or (len(index) > 0 and type(index[-1]) is Tensor)
+        return type(index) is Tensor and index.dim() == 1
+
+    def _rows(self, _args: Any, out: Any) -> bool:
+        return isinstance(out, Tensor) and out.is_floating_point()
+
+    def _adds_products(self, args: Any, _out: Any) -> bool:
+        return bool(self.products)
 
     def _remembered(self, args: Any, _out: Any) -> bool:
         return bool(self.products) and bool(args) and id(args[0]) in self.products
@@ -137,6 +149,7 @@ class ByHand(WeightedSums):
         """A quotient, perhaps of exponentials and a number for each query."""
         source = args[0] if args else kwargs.get("input")
         known = self.facts.of(source)
+        self.factored_quotient(args, out)
         self.made(args, kwargs, out)
         after = self.facts.of(out)
         if known is None or after is None or known.scored is None or not isinstance(source, Tensor):

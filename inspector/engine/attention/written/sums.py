@@ -15,7 +15,7 @@ from inspector.engine.attention.calls import from_weights
 from inspector.engine.attention.key_source import SELF
 from inspector.engine.attention.projections import Projections
 from inspector.engine.attention.selected_sample import SelectedSample
-from inspector.engine.attention.written import judging, linear, masking, picked, scores
+from inspector.engine.attention.written import judging, linear, masking, scores
 from inspector.engine.attention.written.contraction import (
     Contraction,
     Operand,
@@ -105,7 +105,14 @@ class WeightedSums:
             self.consider(contraction)
         else:
             self._sums_first(contraction)
+        self.factored_sum(contraction)
         self._scores(contraction)
+
+    def factored_sum(self, contraction: Contraction) -> None:
+        """A product of matrices; see `indirect.py`."""
+
+    def undivided_sum(self, contraction: Contraction) -> None:
+        """A sum of a product; see `indirect.py`."""
 
     def product_added(self, args: Args, kwargs: Kwargs, out: Any) -> None:
         """baddbmm(input, batch1, batch2) and addmm, where what they add is 0."""
@@ -124,6 +131,7 @@ class WeightedSums:
         if not self._any(*operands) or (pair and linear.of_features(self.facts, self.linear, pair)):
             if pair is not None and not any(judging.is_parameter(one) for one in operands):
                 self._sums_first(pair)
+                self.factored_sum(pair)
                 self._scores(pair)
             return
         for at, operand in enumerate(operands):
@@ -132,6 +140,7 @@ class WeightedSums:
                 if found is not None and self.weighs(found):
                     return
         if pair is not None:
+            self.factored_sum(pair)
             self._scores(pair)
 
     def tensordot(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
@@ -151,30 +160,8 @@ class WeightedSums:
         keepdim = bool(kwargs.get("keepdim", args[2] if len(args) > 2 else False))
         contraction = of_sum(found[1], found[2], axes, keepdim, out)
         self.consider(contraction)
+        self.undivided_sum(contraction)
         self._scores(contraction)
-
-    def gathered(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
-        """gather(values, dim, index)."""
-        given = masking.arguments(args, kwargs, ("input", "dim", "index"))
-        if self.facts.of(given["index"]) is not None:
-            self._picks(picked.gathered(self.facts, given["input"], given["dim"], given["index"], out))
-
-    def along(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
-        """take_along_dim(values, index, dim)."""
-        given = masking.arguments(args, kwargs, ("input", "indices", "dim"))
-        if self.facts.of(given["indices"]) is not None and isinstance(given.get("dim"), int):
-            index = given["indices"]
-            wide = index.expand(*given["input"].shape[: given["dim"]], *out.shape[given["dim"] :])
-            self._picks(picked.gathered(self.facts, given["input"], given["dim"], wide, out))
-
-    def indexed(self, args: Args, _kwargs: Kwargs, out: Any) -> None:
-        """values[arange, index]."""
-        if isinstance(args[1], tuple) and any(self.facts.of(one) is not None for one in args[1]):
-            self._picks(picked.indexed(self.facts, args[0], args[1], out))
-
-    def _picks(self, contraction: Contraction | None) -> None:
-        if contraction is not None:
-            self.weighs(contraction)
 
     def _scores(self, contraction: Contraction) -> None:
         """Note that a product may be of queries and keys, and whether these are put together of the same."""

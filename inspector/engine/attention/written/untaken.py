@@ -14,6 +14,8 @@ from inspector.records import counted
 _NAMES = {
     "softmax": ("A softmax", "softmaxes"),
     "linear": ("A linear attention", "linear attentions"),
+    "edges": ("A sum over the edges of a graph", "sums over the edges of a graph"),
+    "features": ("A product of exponentials, divided by its sum,", "products of exponentials, divided by their sums,"),
     "exp": ("An exponential of scores", "exponentials of scores"),
 }
 """What is listed, by kind: one, several."""
