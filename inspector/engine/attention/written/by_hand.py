@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,68 +12,15 @@ from torch import Tensor
 from inspector.engine.attention.put_together import of_keys, of_parts
 from inspector.engine.attention.rows import margins
 from inspector.engine.attention.written import judging, masking, picked, scores
+from inspector.engine.attention.written.concerned import Concerned, is_outer
 from inspector.engine.attention.written.facts import Facts, Origin
-from inspector.engine.attention.written.indirect import IndirectSums
 from inspector.engine.attention.written.sums import NOTHING, Args, Kwargs
 
 
-class ByHand(IndirectSums):
+class ByHand(Concerned):
     """The attention of one run that its model computes itself: what makes weights, and what passes them on."""
 
     __slots__ = ()
-
-    def concerns(self, handler: Callable[..., None]) -> Callable[[Any, Any], bool] | None:
-        """When one of the handlers below has anything to do: a function of the arguments and the result of a call that
-        costs next to nothing; None for handlers that are not of this class."""
-        if getattr(handler, "__self__", None) is not self:
-            return None
-        cheap: list[tuple[Callable[[Any, Any], bool], str]] = [
-            (self._known, "passed dropped routed mapped lower upper"),
-            (self._keyed, "indexed"),
-            (self._remembered, "summed accumulated"),
-            (self._adds_products, "summed_by_index"),
-            (self._rows, "selected_rows"),
-            (self._adds, "added subtracted"),
-            (self._multiplied, "multiplied"),
-            (self._over_positions, "sigmoid"),
-            (self._assigns, "assigned"),
-        ]
-        return next((one for one, names in cheap if handler.__name__ in names.split()), lambda _args, _out: True)
-
-    def _known(self, args: Any, _out: Any) -> bool:
-        return self.facts.knows(args[:2])
-
-    def _keyed(self, args: Any, _out: Any) -> bool:
-        index = args[1]
-        if type(index) is tuple:
-            return self.facts.knows(index) or (len(index) > 0 and type(index[-1]) is Tensor)
-        return type(index) is Tensor and index.dim() == 1
-
-    def _rows(self, _args: Any, out: Any) -> bool:
-        return isinstance(out, Tensor) and out.is_floating_point()
-
-    def _adds_products(self, args: Any, _out: Any) -> bool:
-        return bool(self.products)
-
-    def _remembered(self, args: Any, _out: Any) -> bool:
-        return bool(self.products) and bool(args) and id(args[0]) in self.products
-
-    def _adds(self, args: Any, out: Any) -> bool:
-        return (
-            bool(self.pieces.sums)
-            or self.facts.knows(args[:2])
-            or any(masking.may_be_mask(one, out) for one in args[:2])
-        )
-
-    def _multiplied(self, args: Any, _out: Any) -> bool:
-        return bool(self.linear.uses) or self.facts.knows(args[:2]) or (len(args) > 1 and _outer(args[0], args[1]))
-
-    def _over_positions(self, _args: Any, out: Any) -> bool:
-        shape = out.shape
-        return self.selected.padded in shape or self.selected.length in shape
-
-    def _assigns(self, args: Any, _out: Any) -> bool:
-        return isinstance(args[1], Tensor) and args[1].dtype == torch.bool
 
     # --- what makes weights
 
@@ -286,7 +232,7 @@ class ByHand(IndirectSums):
         left, right = args[0], args[1]
         if self.divided(left, right, out) or self.divided(right, left, out):
             return
-        if _outer(left, right):
+        if is_outer(left, right):
             self._remember(left, right, out)
         for source, other in ((left, right), (right, left)):
             known = self.facts.of(source)
@@ -399,12 +345,3 @@ class ByHand(IndirectSums):
 def _of_outer(place: str, module: str) -> str:
     """The place of the module in which a softmax module is."""
     return place.rpartition(".")[0] or place if module in ("Softmax", "Softmin", "Softmax2d") else place
-
-
-def _outer(left: object, right: object) -> bool:
-    """Whether a product is of (…, d, 1) and (…, 1, e), or the other way round; or of (…, 1, d) and (…, k, d)."""
-    if not isinstance(left, Tensor) or not isinstance(right, Tensor) or left.dim() != right.dim() or left.dim() < 3:
-        return False
-    ends = (left.shape[-1], right.shape[-2]), (left.shape[-2], right.shape[-1])
-    outer = (1, 1) in ends and left.shape[:-2] == right.shape[:-2]
-    return outer or (left.shape[-1] == right.shape[-1] > 1 and 1 in (left.shape[-2], right.shape[-2]) != (1, 1))

@@ -1,7 +1,9 @@
-"""Sums of values that are chosen by an index, or whose weights are put together only when they are divided."""
+"""Sums that are written in other ways than as a product of matrices: multiply and sum, values that an index chooses,
+weights that are put together only when they are divided."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +12,7 @@ from torch import Tensor
 
 from inspector.engine.attention.written import masking, picked
 from inspector.engine.attention.written.by_index import ByIndex, one_index
-from inspector.engine.attention.written.contraction import Contraction
+from inspector.engine.attention.written.contraction import Contraction, of_sum, of_tensordot
 from inspector.engine.attention.written.factored import Factored
 from inspector.engine.attention.written.facts import Facts, Origin
 from inspector.engine.attention.written.sums import Args, Kwargs, WeightedSums
@@ -18,10 +20,45 @@ from inspector.engine.attention.written.sums import Args, Kwargs, WeightedSums
 
 @dataclass(slots=True)
 class IndirectSums(WeightedSums):
-    """Handlers of functions that take values by an index and of those that sum by one, and of such quotients."""
+    """Handlers of functions that sum, of those that take or sum values by an index, and of quotients."""
 
     by_index: ByIndex = field(default_factory=ByIndex)
     factored: Factored = field(default_factory=Factored)
+
+    def product_added(self, args: Args, kwargs: Kwargs, out: Any) -> None:
+        """baddbmm(input, batch1, batch2) and addmm, where what they add is 0."""
+        given = masking.arguments(args, kwargs, ("input", "batch1", "batch2"))
+        left, right = given.get("batch1", given.get("mat1")), given.get("batch2", given.get("mat2"))
+        added = given["input"] if given.get("beta", 1) else None
+        if given.get("alpha", 1) == 1 and (added is None or not bool(added.detach().any())):
+            self.product((left, right), {}, out)
+
+    def tensordot(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
+        """tensordot with lists of axes."""
+        if self._any(*args[:2]):
+            found = of_tensordot(args[0], args[1], kwargs.get("dims", args[2] if len(args) > 2 else 2), out)
+            if found is not None:
+                self.consider(found)
+
+    def summed(self, args: Args, kwargs: Kwargs, out: Any) -> None:
+        """A sum over some axes of a product that may be of weights and values."""
+        found = self.products.get(id(args[0])) if self.products and args else None
+        if found is None or found[0]() is not args[0]:
+            return
+        dims = kwargs.get("dim", kwargs.get("axis", args[1] if len(args) > 1 else None))
+        axes: Sequence[int] = () if dims is None else (dims,) if isinstance(dims, int) else tuple(dims)
+        keepdim = bool(kwargs.get("keepdim", args[2] if len(args) > 2 else False))
+        contraction = of_sum(found[1], found[2], axes, keepdim, out)
+        self.consider(contraction)
+        self.undivided_sum(contraction)
+        self._scores(contraction)
+
+    def accumulated(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
+        """cumsum(products of keys and values, dim)."""
+        found = self.products.get(id(args[0])) if self.products and args else None
+        dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
+        if found is not None and found[0]() is args[0] and isinstance(dim, int):
+            self.linear.running(found[1], found[2], dim, out)
 
     def gathered(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
         """gather(values, dim, index)."""

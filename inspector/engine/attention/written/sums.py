@@ -22,8 +22,6 @@ from inspector.engine.attention.written.contraction import (
     Roles,
     of_einsum,
     of_matmul,
-    of_sum,
-    of_tensordot,
     with_factor,
 )
 from inspector.engine.attention.written.facts import Facts, FactTable, Origin
@@ -31,14 +29,14 @@ from inspector.engine.attention.written.how_computed import how_computed
 from inspector.engine.attention.written.layout import Layout, lay_out
 from inspector.engine.attention.written.linear import LinearAttention
 from inspector.engine.attention.written.mixed_heads import note_mixed
-from inspector.engine.attention.written.own_keys import OWN_KEY, with_own_keys
+from inspector.engine.attention.written.own_keys import OWN_KEY
 from inspector.engine.attention.written.parts import Parts, start
 from inspector.engine.attention.written.pieces import Pieces
 from inspector.engine.attention.written.product_nodes import Operands
 from inspector.engine.attention.written.products import products_behind
+from inspector.engine.attention.written.shown_part import ShownPart
 from inspector.engine.attention.written.value_ends import ends_of_values
 from inspector.engine.attention.written.whose_keys import WhoseKeys
-from inspector.engine.attention.written.windows import WHOLE, place_of, windows_of
 from inspector.engine.errors import Unsupported
 from inspector.engine.trace.heads import Heads
 from inspector.engine.trace.trace import Attention, KeyEnds
@@ -114,14 +112,6 @@ class WeightedSums:
     def undivided_sum(self, contraction: Contraction) -> None:
         """A sum of a product; see `indirect.py`."""
 
-    def product_added(self, args: Args, kwargs: Kwargs, out: Any) -> None:
-        """baddbmm(input, batch1, batch2) and addmm, where what they add is 0."""
-        given = masking.arguments(args, kwargs, ("input", "batch1", "batch2"))
-        left, right = given.get("batch1", given.get("mat1")), given.get("batch2", given.get("mat2"))
-        added = given["input"] if given.get("beta", 1) else None
-        if given.get("alpha", 1) == 1 and (added is None or not bool(added.detach().any())):
-            self.product((left, right), {}, out)
-
     def einsum(self, args: Args, _kwargs: Kwargs, out: Any) -> None:
         """einsum in any order of letters and operands."""
         operands = args[1] if len(args) == 2 and isinstance(args[1], (list, tuple)) else args[1:]
@@ -142,26 +132,6 @@ class WeightedSums:
         if pair is not None:
             self.factored_sum(pair)
             self._scores(pair)
-
-    def tensordot(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
-        """tensordot with lists of axes."""
-        if self._any(*args[:2]):
-            found = of_tensordot(args[0], args[1], kwargs.get("dims", args[2] if len(args) > 2 else 2), out)
-            if found is not None:
-                self.consider(found)
-
-    def summed(self, args: Args, kwargs: Kwargs, out: Any) -> None:
-        """A sum over some axes of a product that may be of weights and values."""
-        found = self.products.get(id(args[0])) if self.products and args else None
-        if found is None or found[0]() is not args[0]:
-            return
-        dims = kwargs.get("dim", kwargs.get("axis", args[1] if len(args) > 1 else None))
-        axes: Sequence[int] = () if dims is None else (dims,) if isinstance(dims, int) else tuple(dims)
-        keepdim = bool(kwargs.get("keepdim", args[2] if len(args) > 2 else False))
-        contraction = of_sum(found[1], found[2], axes, keepdim, out)
-        self.consider(contraction)
-        self.undivided_sum(contraction)
-        self._scores(contraction)
 
     def _scores(self, contraction: Contraction) -> None:
         """Note that a product may be of queries and keys, and whether these are put together of the same."""
@@ -259,13 +229,6 @@ class WeightedSums:
                 return True
         return False
 
-    def accumulated(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
-        """cumsum(products of keys and values, dim)."""
-        found = self.products.get(id(args[0])) if self.products and args else None
-        dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
-        if found is not None and found[0]() is args[0] and isinstance(dim, int):
-            self.linear.running(found[1], found[2], dim, out)
-
     def divided(self, source: object, factor: object, out: Any) -> bool:
         """A result of linear attention divided by the sum of its weights: whether it is one."""
         if not self.linear.uses or not isinstance(source, Tensor) or not isinstance(factor, Tensor):
@@ -323,50 +286,53 @@ class WeightedSums:
         return lay_out(self.selected, contraction, roles, self.selected.choices.get(origin.place, 0))
 
     def _record(self, layout: Layout, known: Facts, origin: Origin) -> bool:
+        of = ShownPart.of(self.selected, layout)
         given = layout.contraction.left.tensor.detach()
-        shape, windows = given.shape, windows_of(layout)
-        whole = layout if windows is None else windows.over_all(self.selected)
-        own_keys = with_own_keys(self.selected, layout) if windows is None else None
-        shown = own_keys or whole
-
-        def whole_part(one: Tensor, fill: float) -> Tensor:
-            return shown.of_weights(one if windows is None else windows.spread(one, fill))
-
-        part = whole_part(given if known.clean is None else known.clean, 0.0)
+        part = of.part(given if known.clean is None else known.clean, 0.0)
         if not judging.may_be_map(origin, part):
             return False
         self._allow(part)
-        masked = None if known.masked is None else known.masked.expand(shape)
-        masked = torch.zeros_like(given, dtype=torch.bool) if windows is not None and masked is None else masked
-        margins = None if known.margins is None else whole_part(known.margins.expand(shape), -torch.inf).amax(-1)
-        place = WHOLE if windows is None else place_of(windows, self.selected, part)
-        seen = from_weights(
-            self.selected, origin.place, origin.module, part[..., place.keys].clone(),
-            "; ".join(filter(None, (how_computed(shown, known, origin, part), place.note))),
-            masked=None if masked is None else whole_part(masked, True)[..., place.keys],
-            margins=None if margins is None else margins.double(),
-            source=self.keys.of_map(part[..., place.keys], layout.contraction.left.tensor, windows is not None),
-        )  # fmt: skip
-        seen = place.put(seen)
-        seen.ends = ends_of_values(self.selected, self.facts, layout, self.of_itself) if shown is layout else None
-        seen.open_axes = layout.open
-        self.descends(seen, layout.contraction.right.tensor, self.result)
-        seen.check = whole.check()
-        seen.value_sums = layout.value_sums() if shown is layout and part.shape[-2] == 1 else None
-        if own_keys is not None:
-            seen.keys_from = OWN_KEY
-        if self.selected.passing_on and shown is not layout:
-            seen.heads = Heads([], incomplete=WINDOWS if own_keys is None else OWN_KEYS)
-        first = start(self.facts, layout.contraction, layout.roles, origin) if shown is layout else None
+        seen = self._seen(of, part, known, origin)
+        self._describe(seen, of, part)
+        first = start(self.facts, layout.contraction, layout.roles, origin) if of.as_given else None
         if first is not None and self.parts.joined(seen, first, origin):
             return True
-        if windows is None:
-            self._passed_on(seen, shown, known, origin)
+        if of.windows is None:
+            self._passed_on(seen, of.shown, known, origin)
         elif known.highest is not None and seen.weights is not None:
-            each = whole_part(known.highest.expand(shape), -torch.inf).amax(-1)
+            each = of.part(known.highest.expand(given.shape), -torch.inf).amax(-1)
             seen.highest = each[..., : seen.weights.shape[2]]
         self.found(seen)
         return True
+
+    def _seen(self, of: ShownPart, part: Tensor, known: Facts, origin: Origin) -> Attention:
+        """The attention of the sample's part of the weights, with what masks forbid in it."""
+        weights, place = of.given.contraction.left.tensor, of.place(self.selected, part)
+        masked = None if known.masked is None else known.masked.expand(weights.shape)
+        if of.windows is not None and masked is None:
+            masked = torch.zeros_like(weights, dtype=torch.bool)
+        margins = None if known.margins is None else of.part(known.margins.expand(weights.shape), -torch.inf).amax(-1)
+        seen = from_weights(
+            self.selected, origin.place, origin.module, part[..., place.keys].clone(),
+            "; ".join(filter(None, (how_computed(of.shown, known, origin, part), place.note))),
+            masked=None if masked is None else of.part(masked, True)[..., place.keys],
+            margins=None if margins is None else margins.double(),
+            source=self.keys.of_map(part[..., place.keys], weights, of.windows is not None),
+        )  # fmt: skip
+        return place.put(seen)
+
+    def _describe(self, seen: Attention, of: ShownPart, part: Tensor) -> None:
+        """What else is known of an attention, from its values and its result."""
+        layout = of.given
+        seen.ends = ends_of_values(self.selected, self.facts, layout, self.of_itself) if of.as_given else None
+        seen.open_axes = layout.open
+        self.descends(seen, layout.contraction.right.tensor, self.result)
+        seen.check = of.whole.check()
+        seen.value_sums = layout.value_sums() if of.as_given and part.shape[-2] == 1 else None
+        if of.own_keys is not None:
+            seen.keys_from = OWN_KEY
+        if self.selected.passing_on and not of.as_given:
+            seen.heads = Heads([], incomplete=WINDOWS if of.own_keys is None else OWN_KEYS)
 
     def _passed_on(self, seen: Attention, layout: Layout, known: Facts, origin: Origin) -> None:
         """Note the largest scores, and wait for what the heads' values are multiplied with."""
