@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -18,12 +20,31 @@ from inspector.engine.trace.trace import Attention
 
 _NAMES = ("query", "key", "value", "score_mod", "block_mask", "scale")
 TOLERANCE = 64.0
+MODULES = "torch.nn.attention.flex_attention"
 MODULE = "torch._higher_order_ops.flex_attention"
 
 
 def operation() -> Any:
     """What flex_attention calls, where it was imported; importing it takes a second."""
     return getattr(sys.modules.get(MODULE), "flex_attention", None)
+
+
+@contextmanager
+def followed() -> Iterator[None]:
+    """Inside, autograd follows flex_attention on a CPU too: torch refuses that since only its compiled kernels cannot,
+    which nothing here uses."""
+    module = sys.modules.get(MODULES)
+    before = getattr(module, "_validate_device", None)
+    if module is None or before is None:
+        yield
+        return
+    module._validate_device = lambda *_given: None
+    try:
+        with warnings.catch_warnings():  # how torch traces it, it looks at .grad of tensors that have none
+            warnings.filterwarnings("ignore", message="The .grad attribute of a Tensor that is not a leaf")
+            yield
+    finally:
+        module._validate_device = before
 
 
 def from_flex(

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -206,11 +207,9 @@ def check_length(steps: int) -> None:
 
 
 def model_dtype(subject: Subject) -> torch.dtype:
-    """The dtype of the model's first floating parameter."""
-    for parameter in subject.model.parameters():
-        if parameter.is_floating_point():
-            return parameter.dtype
-    return torch.float32
+    """The dtype of the model's first floating parameter, without one of its first floating buffer."""
+    held = itertools.chain(subject.model.parameters(), subject.model.buffers())
+    return next((one.dtype for one in held if one.is_floating_point()), torch.float32)
 
 
 def pad(subject: Subject, rows: list[Tensor], *, targets: list[Any], title: str = "", look_at: int = 0) -> Batch:

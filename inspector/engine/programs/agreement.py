@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from inspector.engine.model.tensors_within import tensors_within
 
 ROUNDINGS = 1024
 """Units of rounding of the largest number of a result, by which two orders of the same sums may differ: a few hundred
@@ -14,16 +16,13 @@ operations one after the other, each of which adds a few. Counter-example: a pro
 recurrence of many steps) differs by more, and is then said not to agree."""
 
 
+NESTED = 64
+"""Lists within lists of a program's result: more than any program returns."""
+
+
 def tensors_of(value: Any) -> Iterator[Tensor]:
     """All tensors of a result, in order: of tuples, lists and dictionaries."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, Mapping):
-        for one in value.values():
-            yield from tensors_of(one)
-    elif isinstance(value, (tuple, list)):
-        for one in value:
-            yield from tensors_of(one)
+    return tensors_within(value, NESTED)
 
 
 def difference(made: Any, given: Any) -> float:

@@ -8,7 +8,7 @@ call before, row by row; and what the rows begin with, with what the rows ended 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from torch.utils.hooks import RemovableHandle
 
 from inspector.engine.analyses.neighbouring_steps import LAGS, Neighbours
 from inspector.engine.cells.family import sequence_family, step_family
+from inspector.engine.model.tensors_within import tensors_within
 from inspector.engine.watch.called import called
 from inspector.engine.watch.hooks import Passing
 from inspector.engine.watch.kept_by_model import KeptByModel
@@ -216,7 +217,7 @@ class Continuing(Measure):
 
 def data_of(args: Any, kwargs: Any) -> Tensor | None:
     """What a call reads: the first ids (b, t) among its arguments, else the first vectors (b, t, i)."""
-    given = list(_tensors((args, kwargs)))
+    given = list(tensors_within((args, kwargs)))
     ids = (one for one in given if one.dim() == 2 and one.dtype in (torch.int64, torch.int32) and one.numel())
     vectors = (one for one in given if one.dim() == 3 and one.is_floating_point() and one.numel())
     found = next(ids, None)
@@ -230,16 +231,7 @@ def _of_rows(state: Tensor, data: Tensor | None) -> Tensor:
 
 def _states_in(given: Any) -> Iterator[Tensor]:
     """What may be a state: of numbers that are no ids, by rows."""
-    return (one for one in _tensors(given) if one.is_floating_point() and one.dim() in (2, 3, 4) and one.numel())
-
-
-def _tensors(given: Any, depth: int = 4) -> Iterator[Tensor]:
-    """Tensors in lists and mappings."""
-    if isinstance(given, Tensor):
-        yield given
-    elif depth and isinstance(given, (list, tuple, Mapping)):
-        for one in given.values() if isinstance(given, Mapping) else given:
-            yield from _tensors(one, depth - 1)
+    return (one for one in tensors_within(given) if one.is_floating_point() and one.dim() in (2, 3, 4) and one.numel())
 
 
 def _family(module: nn.Module) -> Any:

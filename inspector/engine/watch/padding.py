@@ -6,7 +6,6 @@ it (`padding_idx` of an embedding, `pad_token_id` of a configuration), and stand
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 from weakref import ref
@@ -14,6 +13,7 @@ from weakref import ref
 import torch
 from torch import Tensor, nn
 
+from inspector.engine.model.tensors_within import tensors_within
 from inspector.engine.watch.activations import at_least_float32
 from inspector.engine.watch.hooks import Passing
 from inspector.engine.watch.measure import Measure, Moment
@@ -53,7 +53,7 @@ class Padding(Measure):
         self._padding = None
         if not self._ids or self._made >= TIMES or STEPS in moment.extra:
             return
-        ids = next((one for one in _tensors((*args, *kwargs.values())) if one.dim() == 2 and _whole(one)), None)
+        ids = next((one for one in tensors_within((*args, *kwargs.values())) if one.dim() == 2 and _whole(one)), None)
         found = None if ids is None else at_ends(ids, self._ids)
         if found is not None and bool(found.any()):
             moment.extra[STEPS] = True
@@ -65,7 +65,7 @@ class Padding(Measure):
         padding, self._padding = self._padding, None
         if padding is None:
             return
-        for one in _tensors(output):
+        for one in tensors_within(output):
             if one.requires_grad and one.dim() == 3 and one.shape[:2] in (padding.shape, padding.T.shape):
                 lies = padding if one.shape[:2] == padding.shape else padding.T
                 self._made += 1
@@ -105,12 +105,3 @@ def at_ends(ids: Tensor, padding: set[int]) -> Tensor:
 
 def _whole(one: Tensor) -> bool:
     return one.dtype in (torch.int64, torch.int32) and one.shape[1] > 1
-
-
-def _tensors(given: Any, depth: int = 4) -> Iterator[Tensor]:
-    """Tensors in lists and mappings."""
-    if isinstance(given, Tensor):
-        yield given
-    elif depth and isinstance(given, (list, tuple, Mapping)):
-        for one in given.values() if isinstance(given, Mapping) else given:
-            yield from _tensors(one, depth - 1)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from inspector.engine.hooks.function_mode import FUSED, SwitchedMode
+from inspector.engine.model.tensors_within import tensors_within
 
 _MADE_ANEW = frozenset((
     "zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like", "new_zeros",
@@ -55,25 +56,25 @@ class StateReads(SwitchedMode):
     def reached(self, output: Any) -> frozenset[str]:
         """The places on which some of the output depends."""
         found: frozenset[str] = frozenset()
-        for one in () if self.failed else _tensors(output):
+        for one in () if self.failed else tensors_within(output):
             found |= self._of(one)
         return found
 
     def _ran(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
-        given = list(_tensors((args, kwargs)))
+        given = list(tensors_within((args, kwargs)))
         places = frozenset[str]().union(*(self._of(one) for one in given)) if given else frozenset()
         if name == "__setitem__":
             self._written(*args)
         elif name in _OVERWRITTEN or name in _MADE_ANEW:
             source = given[1] if name == "copy_" and len(given) > 1 else None
-            for one in _tensors(result):
+            for one in tensors_within(result):
                 self._forget(one)
                 if source is not None:
                     self._follow(one, self._of(source), direct=self._is_direct(source))
         elif places:
             mine = [one for one in given if self._is_direct(one)]
             word = name if name == "__get__" else name.strip("_")
-            for one in _tensors(result):
+            for one in tensors_within(result):
                 alike = bool(mine) and one.shape == mine[0].shape
                 self._follow(one, places, direct=alike and word in _ALIKE | _MASKING)
                 if alike and word in _MASKING:
@@ -131,11 +132,3 @@ def can_be_followed(model: nn.Module) -> bool:
     except (AttributeError, TypeError):  # another version of torch
         compiled = True
     return not compiled and not any(isinstance(part, FUSED) and not part.training for part in model.modules())
-
-
-def _tensors(given: Any, depth: int = 4) -> Iterator[Tensor]:
-    if isinstance(given, Tensor):
-        yield given
-    elif depth and isinstance(given, (list, tuple, Mapping)):
-        for one in given.values() if isinstance(given, Mapping) else given:
-            yield from _tensors(one, depth - 1)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from inspector.engine.analyses.rerun import undisturbed
+from inspector.engine.attention.flex import followed as followed_flex
 from inspector.engine.errors import Unsupported, model_error
 from inspector.engine.model.subject import Batch
 from inspector.engine.registries import PROBES
@@ -112,7 +113,7 @@ def following(model: nn.Module) -> Iterator[None]:
     for one in frozen:
         one.requires_grad_(True)
     try:
-        with torch.enable_grad():
+        with torch.enable_grad(), followed_flex():
             yield
     finally:
         for one in frozen:

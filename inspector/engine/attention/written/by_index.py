@@ -79,7 +79,7 @@ class ByIndex:
         absent[index, known.index] = False
         if int((~absent).sum()) < len(index):
             return Edges(shape, reason=TWICE)
-        axes, (q, k) = LETTERS[: out.dim()], LETTERS[out.dim() : out.dim() + 2]
+        axes, q, k = LETTERS[: out.dim()], LETTERS[out.dim()], LETTERS[out.dim() + 1]
         whole = weights[(None,) * (out.dim() - weights.dim())]
         own = [axis for axis in range(out.dim()) if axis != dim and whole.shape[axis] > 1]
         if targets * sources * math.prod(whole.shape[axis] for axis in own) > MOST_WEIGHTS:

@@ -215,11 +215,20 @@ class FactTable:
         return before[1]
 
     def alike(self, one: Tensor, other: Tensor) -> bool:
-        """Whether two tensors are parts of what one layer made, or were made by layers that were given one tensor."""
+        """Whether two tensors are parts of what one layer made, or were made by layers that were given one tensor, or one
+        by a layer that was given the other."""
         if _same_memory(one, other):
             return True
         mine, yours = self.of(one), self.of(other)
-        return mine is not None and yours is not None and mine.given == yours.given > 0
+        if mine is not None and yours is not None and mine.given == yours.given > 0:
+            return True
+        return self._made_of(mine, other) or self._made_of(yours, one)
+
+    def _made_of(self, known: Facts | None, given: Tensor) -> bool:
+        """Whether a layer made something of all that lies in the memory of a tensor, which is all of it as well."""
+        storage = _storage(given)
+        whole = storage is not None and given.numel() * given.element_size() == storage.nbytes()
+        return whole and known is not None and known.given > 0 and known.given == self.given(given)
 
     def pass_on(self, source: Tensor, result: object, facts: Facts | None = None) -> None:
         """What is known of one tensor holds for a result of the same shape, or one with its entries in their order."""
