@@ -38,13 +38,13 @@ def followed() -> Iterator[None]:
     if module is None or before is None:
         yield
         return
-    module._validate_device = lambda *_given: None
+    vars(module)["_validate_device"] = lambda *_given: None
     try:
         with warnings.catch_warnings():  # how torch traces it, it looks at .grad of tensors that have none
             warnings.filterwarnings("ignore", message="The .grad attribute of a Tensor that is not a leaf")
             yield
     finally:
-        module._validate_device = before
+        vars(module)["_validate_device"] = before
 
 
 def from_flex(

@@ -6,7 +6,8 @@ of the selected sequence alone, in a call without the others, is the map of it a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,11 +37,13 @@ ROWS = 64
 
 def settle_axes(trace: Trace, emit: Emitter) -> None:
     """Settle which axis is the batch, of every attention whose sizes do not say it; what remains open is refused."""
-    _open_repeated(trace)
-    if not any(one.open_axes for one in trace.attentions):
+    repeated = _repeated(trace)
+    if not repeated and not any(one.open_axes for one in trace.attentions):
         return
     try:
-        reason, again = ALONE, _chosen(trace)
+        alone = {one.place: one for one in _attentions(trace, _alone(trace.batch))}
+        _open_loops(trace, repeated, alone)
+        reason, again = ALONE, _chosen(trace, alone)
     except Unsupported as fault:
         reason, again = NOT_CALLED.format(fault), {}
     for number, one in enumerate(trace.attentions):
@@ -49,13 +52,17 @@ def settle_axes(trace: Trace, emit: Emitter) -> None:
     refuse_open(trace, emit, reason)
 
 
-def _open_repeated(trace: Trace) -> None:
-    """As many calls in one module as there are sequences may be a loop over these, and an axis as long as the batch the
-    heads of one of them."""
+def _repeated(trace: Trace) -> set[str]:
+    """The modules with as many calls as there are sequences, which may be a loop over these."""
+    calls = Counter(one.called for one in trace.attentions if not one.equivalent)
+    return {place for place, count in calls.items() if count >= trace.batch.size > 1}
+
+
+def _open_loops(trace: Trace, repeated: set[str], alone: Mapping[str, Attention]) -> None:
+    """In a loop over the sequences there is one call for each of them: an axis as long as the batch is heads, say."""
+    many, few = (Counter(one.called for one in some) for some in (trace.attentions, alone.values()))
     for one in trace.attentions:
-        calls = [other for other in trace.attentions if other.called == one.called]
-        if len(calls) >= trace.batch.size > 1 and not one.equivalent:
-            one.open_axes = True
+        one.open_axes |= one.called in repeated and many[one.called] != few[one.called]
 
 
 def refuse_open(trace: Trace, emit: Emitter, reason: str = OBSERVED) -> None:
@@ -65,10 +72,9 @@ def refuse_open(trace: Trace, emit: Emitter, reason: str = OBSERVED) -> None:
         trace.attentions.remove(one)
 
 
-def _chosen(trace: Trace) -> dict[str, Attention]:
+def _chosen(trace: Trace, alone: Mapping[str, Attention]) -> dict[str, Attention]:
     """By place, attentions whose batch is known. Raises Unsupported."""
     model = trace.subject.model
-    alone = {one.place: one for one in _attentions(trace, _alone(trace.batch))}
     found: dict[str, Attention] = {}
     for choice in range(CHOICES):
         waiting = [one.place for one in trace.attentions if one.open_axes and one.place not in found]

@@ -215,8 +215,8 @@ class FactTable:
         return before[1]
 
     def alike(self, one: Tensor, other: Tensor) -> bool:
-        """Whether two tensors are parts of what one layer made, or were made by layers that were given one tensor, or one
-        by a layer that was given the other."""
+        """Whether two tensors are parts of what one layer made, or were made by layers that were given one tensor, or
+        one of them by a layer that was given the other."""
         if _same_memory(one, other):
             return True
         mine, yours = self.of(one), self.of(other)
