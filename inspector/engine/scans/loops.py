@@ -23,6 +23,8 @@ UNBOUND = 2
 MOST_BYTES = 1 << 28
 """Of what one operation made in all iterations: larger ones are not tried."""
 FEWEST = 4
+PARTS = 8
+"""Results of one call that are looked at one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,8 @@ def looped(
     if len(states) < FEWEST or (axis is None and batch > 1) or any(tuple(one.shape) != shape for one in states):
         return None
     own = {id(one) for one in states}
-    made = [_made(flow, site) for site in sites]
-    free = [one for one in made if one is not None and id(one[0]) not in own and not _reads(flow, one[2], own)]
+    made = [one for site in sites for one in _made(flow, site)]
+    free = [one for one in made if id(one[0]) not in own and not _reads(flow, one[2], own)]
     of_einsums = [one for site in sites for one in _weighing(flow, site, shape) if not _reads(flow, one[1], own)]
     whole, rest = _sequences(flow, sites, len(states)), None
     for dim in dict.fromkeys((min(1, len(shape)), 0, *range(2, len(shape) + 1))):  # where sequences have their steps
@@ -56,13 +58,11 @@ def looped(
         stacks = [flow.stack(one, dim) for one in (*free, *of_einsums) if one[0].dim() == len(shape)]
         found = best_of(h, layout, _candidates([*whole, *stacks], h, layout))
         if found is not None and found.exact:
-            outputs = [
-                torch.stack([part.detach() for part in one], dim)
-                for one in made
-                if one is not None and one[0].dim() >= dim
-            ]
+            outputs = [torch.stack([part.detach() for part in one], dim) for one in made if one[0].dim() >= dim]
             behind = reading_behind(flow, max(site[-1] for site in sites), layout)
-            given = [*(one.tensor for one in (*whole, *stacks)), *behind.given]
+            inside = [one for one in free if dim <= one[0].dim() < len(shape)]  # a C that each iteration makes
+            rows = [torch.stack([part.detach() for part in one], dim) for one in inside]
+            given = [*(one.tensor for one in (*whole, *stacks)), *rows, *behind.given]
             one = Looped(found, Reading([*outputs, *behind.outputs], given))
             if any(found.b.tensor is sequence.tensor for sequence in whole):
                 return one  # what a sequence is made of is known, unlike what iterations made
@@ -75,16 +75,18 @@ def _candidates(values: Sequence[Value], h: Value, layout: Layout) -> Iterator[t
         yield from laid_into(one, h, layout)
 
 
-def _made(flow: Flow, site: Sequence[int]) -> tuple[Tensor, ...] | None:
-    """What the calls of a site returned, one tensor of one shape each; None where they did not."""
+def _made(flow: Flow, site: Sequence[int]) -> Iterator[tuple[Tensor, ...]]:
+    """What the calls of a site returned, of one shape each; of several results (split, chunk) each by itself."""
     found = [results_of(flow.table.calls[n][3]) for n in site]
-    if any(len(one) != 1 for one in found):
-        return None
-    first = found[0][0]
-    if first.is_floating_point() or first.is_complex():
-        own = tuple(one[0] for one in found)
-        return own if all(one.shape == first.shape for one in own) and first.nbytes * len(own) <= MOST_BYTES else None
-    return None
+    count = len(found[0])
+    if not 0 < count <= PARTS or any(len(one) != count for one in found):
+        return
+    for own in zip(*found, strict=True):
+        first = own[0]
+        if not (first.is_floating_point() or first.is_complex()) or first.nbytes * len(own) > MOST_BYTES:
+            continue
+        if all(one.shape == first.shape for one in own):
+            yield own
 
 
 def _weighing(flow: Flow, site: Sequence[int], shape: tuple[int, ...]) -> Iterator[tuple[Tensor, ...]]:

@@ -182,6 +182,26 @@ def test_a_step_without_a_decay_of_its_own_is_said_to_have_no_map() -> None:
     assert any("no tensor of the run was found that is its decay" in one.text for one in sink.of(Log))
 
 
+class MadeInside(Selective):
+    """Δ, B and C are made of each token in the loop."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        h, ys = x.new_zeros(len(x), WIDTH, STATES), []
+        for t in range(x.shape[1]):
+            delta, a, b, c = self.parts(x[:, t])
+            h = h * torch.exp(torch.einsum("bd,dn->bdn", delta, a)) + x[:, t, :, None] * torch.einsum(
+                "bd,bn->bdn", delta, b
+            )
+            ys.append(torch.einsum("bdn,bn->bd", h, c))
+        return torch.stack(ys, 1)
+
+
+def test_the_map_takes_tokens_to_outputs_where_all_is_made_in_the_loop() -> None:
+    torch.manual_seed(2)
+    model = MadeInside(zoh_of_b, False, False).double()
+    check(model, model, zoh_of_b)
+
+
 UNITS, VALUES = 5, 3
 READ: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "multiply and sum": lambda q, s: (q[..., None] * s).sum(-2),
