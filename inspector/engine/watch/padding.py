@@ -53,7 +53,7 @@ class Padding(Measure):
         self._padding = None
         if not self._ids or self._made >= TIMES or STEPS in moment.extra:
             return
-        ids = next((one for one in _tensors((*args, *kwargs.values())) if one.dim() == 2 and _whole(one)), None)
+        ids = next((one for one in tensors_of((*args, *kwargs.values())) if one.dim() == 2 and _whole(one)), None)
         found = None if ids is None else at_ends(ids, self._ids)
         if found is not None and bool(found.any()):
             moment.extra[STEPS] = True
@@ -65,7 +65,7 @@ class Padding(Measure):
         padding, self._padding = self._padding, None
         if padding is None:
             return
-        for one in _tensors(output):
+        for one in tensors_of(output):
             if one.requires_grad and one.dim() == 3 and one.shape[:2] in (padding.shape, padding.T.shape):
                 lies = padding if one.shape[:2] == padding.shape else padding.T
                 self._made += 1
@@ -107,10 +107,10 @@ def _whole(one: Tensor) -> bool:
     return one.dtype in (torch.int64, torch.int32) and one.shape[1] > 1
 
 
-def _tensors(given: Any, depth: int = 4) -> Iterator[Tensor]:
+def tensors_of(given: Any, depth: int = 4) -> Iterator[Tensor]:
     """Tensors in lists and mappings."""
     if isinstance(given, Tensor):
         yield given
     elif depth and isinstance(given, (list, tuple, Mapping)):
         for one in given.values() if isinstance(given, Mapping) else given:
-            yield from _tensors(one, depth - 1)
+            yield from tensors_of(one, depth - 1)
