@@ -39,8 +39,8 @@ def loss_input(trace: Trace, emit: Emitter) -> None:
             if not isinstance(loss, Tensor) or loss.grad_fn is None:
                 return
             scores = subject.scores(output)
-            known = isinstance(scores, Tensor) and are_shares(scores.detach())
-            found = wrong_input(loss, lambda node: known and origin(scores) is node)
+            made = origin(scores) if isinstance(scores, Tensor) and are_shares(scores.detach()) else None
+            found = wrong_input(loss, lambda node: made is not None and node is made)
     except (Exception, SystemExit) as fault:  # noqa: BLE001 - the user's code may raise anything
         reason = fault if isinstance(fault, Unsupported) else model_error(fault, "The loss, called again,")
         emit.refuse(NAME, str(reason))
