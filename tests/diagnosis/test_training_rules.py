@@ -31,6 +31,13 @@ def test_a_healthy_training_is_left_alone_and_it_is_said_who_looked(tmp_path: Pa
         "training:gradient_kept": np.zeros(N), "modules:carried/steps": np.full((N, 1), 9.0),
         "training:carried/others": ones(0.0, 0.0, 0.0), "training:carried/within": ones(1.0, 0.5, 0.2),
         "training:carried/follows": ones(1.0, 0.4, 0.1) + 0.1 * RNG.normal(size=(N, 3)),
+        "training:asked/given": np.zeros(N), "training:asked/own": ones(1.0)[:, 0] + 0.1 * NOISE,
+        "training:asked/others": ones(3.0)[:, 0] + 0.1 * NOISE, "training:asked/outputs": np.ones(N),
+        "training:asked/differ": np.ones(N), "training:asked/numbers": ones(0.0, 1.0, 0.0),
+        "training:asked/ahead": ones(0.1, 1.0, 0.1), "training:weights/before": np.arange(float(N)),
+        "training:weights/after": np.arange(float(N)) + 1, "modules:state/fresh": ones(0.0, 0.0, 0.0),
+        "parameters:gradient/unused_block": ones(0.0, 0.0, 0.0), "training:asked/reads_ahead": np.zeros(N),
+        "training:asked/reads_ahead_step": np.zeros(N),
     }  # fmt: skip
     about = {
         "training": True,

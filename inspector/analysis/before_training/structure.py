@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from inspector.analysis.before_training.given import loss_input_verdict
 from inspector.analysis.before_training.late_inputs import late_verdict
 from inspector.analysis.before_training.left_padding import left_padding_verdict
 from inspector.analysis.before_training.verdicts import Numbers, Readings, Tested, Verdict, share
@@ -31,6 +32,7 @@ NAMES = (
     "tied",
     "labels",
     "accumulation",
+    "loss_input",
 )
 TESTS = tuple(f"structure/{test}" for test in NAMES)
 """Keys of the quantities that make the tests."""
@@ -61,7 +63,7 @@ def verdicts(run: Tested, frame: int = -1, only: str = "") -> list[Verdict]:
     """What every test that was made says, in a fixed order; "not tested" with the reason where one was refused.
 
     only: "causal", "large", "batch", "padding", "left_padding", "order", "repeat" (with "random"), "finite", "cache",
-        "query", "tied", "labels" or "accumulation": that one alone.
+        "query", "tied", "labels", "accumulation" or "loss_input": that one alone.
     Raises CaptureError.
     """
     tests = _Tests(run, frame)
@@ -74,6 +76,7 @@ def verdicts(run: Tested, frame: int = -1, only: str = "") -> list[Verdict]:
         "tied": partial(tests.of, "tied", partial(tied_verdict, tests)),
         "labels": tests.labels,
         "accumulation": partial(tests.of, "accumulation", partial(accumulation_verdict, tests)),
+        "loss_input": partial(tests.of, "loss_input", partial(loss_input_verdict, tests)),
     }  # fmt: skip
     return [verdict for test, make in makers.items() if only in ("", test) for verdict in make()]
 

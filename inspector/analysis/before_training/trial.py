@@ -9,13 +9,15 @@ from functools import partial
 
 import numpy as np
 
+from inspector.analysis.before_training.given import input_verdict
 from inspector.analysis.before_training.other_lengths import lengths_verdict
 from inspector.analysis.before_training.reach import reach_verdict
 from inspector.analysis.before_training.verdicts import Numbers, Readings, Tested, Verdict, Word, share
 from inspector.records import counted
 
 TRIALS = tuple(
-    f"trial/{one}" for one in ("initial_loss", "first_step", "learning_rate", "one_batch", "other_lengths", "reach")
+    f"trial/{one}"
+    for one in ("initial_loss", "first_step", "learning_rate", "one_batch", "input", "other_lengths", "reach")
 )
 """Requests for the quantities that make them."""
 LARGE_RATIO, LOST = 0.1, 0.5
@@ -52,13 +54,14 @@ def trials(run: Tested, frame: int = -1, only: str = "", limits: Mapping[str, fl
     """What every trial that was made says; "not tested" with the reason where one was refused. `limits`: by the names
     that the rules on these trials give them, those that are not the usual ones.
 
-    only: "initial loss", "first step", "learning rate", "one batch", "other lengths" or "reach": that one
+    only: "initial loss", "first step", "learning rate", "one batch", "input", "other lengths" or "reach": that one
     alone. Raises CaptureError.
     """
     read = _Trials(run, frame, limits)
     makers: dict[str, Callable[[], Iterator[Verdict]]] = {
         "initial loss": read.initial_loss, "first step": partial(read.of, "first step", read.first_step),
         "learning rate": read.learning_rate, "one batch": partial(read.of, "one batch", read.one_batch),
+        "input": partial(read.of, "input", partial(input_verdict, read)),
         "other lengths": partial(lengths_verdict, read), "reach": partial(reach_verdict, read),
     }  # fmt: skip
     return [verdict for name, make in makers.items() if only in ("", name) for verdict in make()]

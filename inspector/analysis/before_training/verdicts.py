@@ -29,8 +29,8 @@ class Verdict:
 
     Attributes:
         test: "causal", "large", "batch", "padding", "left_padding", "order", "repeat", "random", "cache", "query",
-            "tied", "labels", "accumulation"; or "initial loss",
-            "first step", "learning rate", "own step", "one batch", "reach".
+            "tied", "labels", "accumulation", "loss_input"; or "initial loss",
+            "first step", "learning rate", "own step", "one batch", "input", "reach".
         word: whether that is a fault.
         sentence: with its numbers.
         number: the largest change, relative to the largest output (query: the least distance); NaN where not tested.

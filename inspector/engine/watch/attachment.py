@@ -74,9 +74,9 @@ class Attachment:
 
         self._steps.append(register_optimizer_step_post_hook(Passing(ended)))
 
-    def backward_begins(self) -> None:
+    def backward_begins(self, roots: tuple[Tensor, ...]) -> None:
         """See backward_calls.Listener."""
-        self.core.guarded(self.core.backward_begins)
+        self.core.guarded(self.core.backward_begins, roots)
 
     def backward_ended(self, roots: tuple[Tensor, ...], scaled: Scaled | None) -> None:
         """See backward_calls.Listener."""

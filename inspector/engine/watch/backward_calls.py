@@ -9,7 +9,7 @@ pass that a user makes otherwise (`torch.autograd.grad`, a name imported before)
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -33,8 +33,8 @@ class Scaled:
 class Listener(Protocol):
     """Told of backward passes. Neither method raises."""
 
-    def backward_begins(self) -> None:
-        """A backward pass begins; not told of one inside another."""
+    def backward_begins(self, roots: tuple[Tensor, ...]) -> None:
+        """A backward pass begins at `roots`; not told of one inside another."""
 
     def backward_ended(self, roots: tuple[Tensor, ...], scaled: Scaled | None) -> None:
         """It ended; `roots` are what it was called on, `scaled` where a GradScaler made the first of them."""
@@ -68,12 +68,12 @@ def _install() -> None:
     def seen_backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
         if not _listeners or in_backward():  # checkpointing calls it inside a backward pass
             return backward(tensors, *args, **kwargs)
+        roots = (tensors,) if isinstance(tensors, Tensor) else tuple(tensors) if isinstance(tensors, Sequence) else ()
         told: list[Listener] = []
         while (following := next((one for one in _listeners if one not in told), None)) is not None:
             told.append(following)
-            following.backward_begins()  # which may add a listener
+            following.backward_begins(roots)  # which may add a listener
         result = backward(tensors, *args, **kwargs)
-        roots = (tensors,) if isinstance(tensors, Tensor) else tuple(tensors)
         found = _scaled.get(roots[0]) if roots and isinstance(roots[0], Tensor) else None
         for one in told:
             one.backward_ended(roots, found)

@@ -163,7 +163,7 @@ class Core:
             for measure in self.measures:
                 measure.forward_ended(self.moment, module, output)
 
-    def backward_begins(self) -> None:
+    def backward_begins(self, roots: Sequence[Tensor]) -> None:
         """Note which gradients there are: a backward pass of something else changes none of them."""
         self.logged.pending = True
         if self.moment is not None:
@@ -172,7 +172,7 @@ class Core:
             self._follow()
             self._passes.begins(self.moment)
             for measure in self.measures:
-                measure.backward_begins(self.moment)
+                measure.backward_begins(self.moment, roots)
 
     def _follow(self) -> None:
         """Watch parameters, too, that an optimizer was given since. Processes that train together keep those that they

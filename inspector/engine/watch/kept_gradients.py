@@ -38,7 +38,7 @@ class KeptGradients(Measure):
         ),
     )  # fmt: skip
 
-    def backward_begins(self, moment: Moment) -> None:
+    def backward_begins(self, moment: Moment, roots: Sequence[Tensor]) -> None:
         """Look at gradients that are there, of parameters that had one at each beginning so far."""
         old: dict[int, Tensor | None] = moment.extra.setdefault(OLD, {})
         looks = moment.extra.setdefault(LOOKS, 0)

@@ -82,8 +82,8 @@ class Measure:
     def forward_ended(self, moment: Moment, model: nn.Module, output: Any) -> None:
         """The model returned; `output` is None where it raised."""
 
-    def backward_begins(self, moment: Moment) -> None:
-        """A backward pass begins; it need not be one that changes gradients of the model's."""
+    def backward_begins(self, moment: Moment, roots: Sequence[Tensor]) -> None:
+        """A backward pass begins at `roots`; it need not be one that changes gradients of the model's."""
 
     def backward_ended(self, moment: Moment, roots: Sequence[Tensor], scaled: Scaled | None) -> None:
         """A backward pass ended that changed gradients of the model's."""

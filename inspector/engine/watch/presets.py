@@ -11,12 +11,15 @@ from inspector.engine.watch.activations import Activations, States
 from inspector.engine.watch.adam import AdamState
 from inspector.engine.watch.attending import Attending
 from inspector.engine.watch.carried import CarriedSteps
+from inspector.engine.watch.checksums import Checksums
 from inspector.engine.watch.continuing import Continuing
 from inspector.engine.watch.effective_rank import EffectiveRank
 from inspector.engine.watch.fingerprints import Fingerprints
+from inspector.engine.watch.fresh_states import FreshStates
 from inspector.engine.watch.gate_saturation import Gates
 from inspector.engine.watch.gradients import ClippedNorms, GradientNorms
 from inspector.engine.watch.kept_gradients import KeptGradients
+from inspector.engine.watch.loss_targets import LossTargets
 from inspector.engine.watch.measure import Measure
 from inspector.engine.watch.modes import Modes
 from inspector.engine.watch.module_calls import ModuleCalls
@@ -25,8 +28,10 @@ from inspector.engine.watch.orders import Test
 from inspector.engine.watch.padding import Padding
 from inspector.engine.watch.parameters import Parameters
 from inspector.engine.watch.probing import Wanted
+from inspector.engine.watch.read_ahead import ReadAhead
 from inspector.engine.watch.ring import Ring
 from inspector.engine.watch.turns import APART, Turns
+from inspector.engine.watch.unused_rows import UnusedRows
 from inspector.engine.watch.updates import Updates
 from inspector.records import parse_condition
 
@@ -85,7 +90,7 @@ def _preset(settings: Settings, parameters: Parameters, model: nn.Module) -> lis
     attending = Attending(parameters, model, turns)
     readers = [
         Activations(parameters), EffectiveRank(parameters), States(parameters), CarriedSteps(parameters),
-        Gates(parameters), attending,
+        Gates(parameters), FreshStates(parameters), attending,
     ]  # fmt: skip
     calls = ModuleCalls(parameters, model, settings.modules, readers, turns)
     updates = Updates(parameters)
@@ -95,10 +100,14 @@ def _preset(settings: Settings, parameters: Parameters, model: nn.Module) -> lis
         ring,
         ClippedNorms(parameters),
         updates,
+        Checksums(parameters),
         AdamState(parameters),
         calls,
         *readers,
         Padding(parameters, model),
         Continuing(parameters, model),
+        LossTargets(parameters, Turns(1 if settings.cost == "full" else APART)),
+        UnusedRows(parameters, model),
+        ReadAhead(parameters),
     ]
     return known if settings.cost == "normal" else [*known, Exponents(parameters), Spectra(parameters, model)]

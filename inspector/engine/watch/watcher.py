@@ -21,6 +21,7 @@ from inspector.engine.pipeline.starting import start_of
 from inspector.engine.watch.as_drawn import as_drawn
 from inspector.engine.watch.attachment import Attachment
 from inspector.engine.watch.core import Core
+from inspector.engine.watch.dropout import strong_dropout
 from inspector.engine.watch.frame_limit import DEFAULT
 from inspector.engine.watch.free_path import free_path, own_path
 from inspector.engine.watch.given_optimizers import optimizers_of
@@ -194,6 +195,7 @@ class Watcher:
         about["training"] = model.training
         still = {name: type(part).__name__ for name, part in model.named_modules() if name and not part.training}
         about["in_evaluation_mode"], about["classes"] = list(still), still
+        about["dropout"] = strong_dropout(model)
         about["frozen"] = [n for n, one in zip(known.names, known.tensors, strict=True) if not one.requires_grad]
         about["frozen_as_drawn"] = as_drawn(model, about["frozen"])
         about["unregistered"] = unregistered(model, self._core.optimizers)

@@ -28,7 +28,7 @@ def pairs_of(trace: Trace) -> tuple[Pairs, str]:
         raise Unsupported("The output has a step axis of its own, so no input lies a lag before a target.")
     rows, last = list[tuple[Ids, Ids]](), False
     count = 0
-    for one in _batches(trace):
+    for one in batches_of(trace):
         for inputs, targets, at_end in rows_of(one, next_token=trace.subject.next_token):
             rows.append((inputs, targets))
             count, last = count + int((targets >= 0).sum()), last or at_end
@@ -38,7 +38,9 @@ def pairs_of(trace: Trace) -> tuple[Pairs, str]:
     return Pairs.of(rows, from_end=last), f"{count:,} targets in {counted(len(rows), 'sequence')} {source}"
 
 
-def _batches(trace: Trace) -> Iterator[Batch]:
+def batches_of(trace: Trace) -> Iterator[Batch]:
+    """The subject's own data, one sequence after the other; the batch of the run where it has none. Raises
+    Unsupported."""
     data, name = trace.subject.data, trace.subject.name
     if data is None:
         yield trace.batch

@@ -15,6 +15,7 @@ from inspector.engine.analyses.structure.calls import Answer, Calls, as_primary
 from inspector.engine.analyses.structure.changes import Replacing, alone, positions, with_values
 from inspector.engine.analyses.structure.findings import PLACE, Found, write
 from inspector.engine.analyses.structure.modules import largest, moved
+from inspector.engine.cells.family import step_family
 from inspector.engine.errors import NotApplicable, Unsupported
 from inspector.engine.model.batch import Batch
 from inspector.engine.registries import QUANTITIES
@@ -62,7 +63,7 @@ def causal(trace: Trace, emit: Emitter) -> None:
     say. A model that reads both directions depends on later inputs by design; whether that is a fault depends on what
     it is trained for: `structure/causal/next_token` is 1 where its targets are its own next inputs.
     `structure/causal/zero_weights` is the number of its weight matrices that are all 0, `structure/causal/behind` 0
-    where the input's own step is what the output is to say.
+    where the input's own step is what the output is to say, `structure/causal/recurrent` its cells.
     """
     try:
         read = _reading(trace)
@@ -75,6 +76,7 @@ def causal(trace: Trace, emit: Emitter) -> None:
         emit.refuse(f"{PLACE}:structure/causal", str(reason))
     emit.scalar("structure/causal/next_token", float(_predicts_its_input(trace)))
     emit.scalar("structure/causal/zero_weights", float(_zero_weights(trace.subject.model)))
+    emit.scalar("structure/causal/recurrent", float(_recurrent(trace.subject.model)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,11 @@ def _at_given_weights(trace: Trace, read: Reading, emit: Emitter) -> None:
 def _zero_weights(model: nn.Module) -> int:
     matrices = (one for one in model.parameters() if one.dim() > 1)
     return sum(one.numel() > 0 and not bool(one.any()) for one in matrices)
+
+
+def _recurrent(model: nn.Module) -> int:
+    """Cells that take one step a call; one that runs whole sequences may go along another axis, which is told apart."""
+    return sum(step_family(one) is not None for one in model.modules())
 
 
 def _of_steps(answer: Answer) -> Answer:

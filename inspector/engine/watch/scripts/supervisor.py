@@ -48,7 +48,7 @@ class Supervisor:
         self._new.append(weakref.ref(optimizer))
         self._listen()
 
-    def backward_begins(self) -> None:
+    def backward_begins(self, roots: tuple[Tensor, ...]) -> None:
         """See backward_calls.Listener: those that were made are attached, and there is nothing to listen for."""
         self._guarded(self._attach)
         leave(self)
