@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from inspector.engine.cells.family import sequence_family, step_family
+from inspector.engine.model.tensors_within import tensors_within
 from inspector.engine.watch.measure import Measure, Moment
-from inspector.engine.watch.padding import tensors_of
 from inspector.engine.watch.parameters import Parameters
 from inspector.engine.watch.tables import About
 
@@ -82,7 +82,7 @@ class FreshStates(Measure):
             calls.other = _either(calls.other, other.any() if calls.recurrent else other.all())
         elif not calls.recurrent:
             calls.stateless = False
-        calls.nodes.append({one.grad_fn for one in tensors_of(output) if one.grad_fn is not None})
+        calls.nodes.append({one.grad_fn for one in tensors_within(output) if one.grad_fn is not None})
 
     def forward_ended(self, moment: Moment, model: nn.Module, output: Any) -> None:
         """Judge, where something was called in a loop."""
@@ -113,7 +113,7 @@ def _states(module: nn.Module, args: Any, kwargs: Any, calls: Calls) -> Sequence
     """What may be a state among what a module is given: of a recurrent one the parts of the state, else all numbers."""
     family = _family(module)
     if family is None:
-        return [one for one in tensors_of((*args, *kwargs.values())) if one.is_floating_point() and one.dim() > 1]
+        return [one for one in tensors_within((*args, *kwargs.values())) if one.is_floating_point() and one.dim() > 1]
     given, parts = family.arguments(module, args, kwargs)
     if step_family(module) is None and isinstance(given, Tensor):
         steps = given.shape[1 if family.stack(module).batch_first else 0] if given.dim() == 3 else len(given)

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from inspector.engine.hooks.attributes import attributes_kept
 from inspector.engine.hooks.isolation import unchanged
+from inspector.engine.model.tensors_within import tensors_within
 from inspector.engine.model.uncompiled import uncompiled
 from inspector.engine.watch.loss_targets import AHEAD, OWN
 from inspector.engine.watch.measure import Found, Measure, Moment
-from inspector.engine.watch.padding import tensors_of
 from inspector.engine.watch.parameters import Parameters
 from inspector.engine.watch.ranks import several
 from inspector.engine.watch.tables import PLACE, About
@@ -56,7 +56,7 @@ class ReadAhead(Measure):
     def forward_begins(self, moment: Moment, model: nn.Module, args: Any, kwargs: Any) -> None:
         """Remember the call."""
         if self._suspect and self._call is None:
-            given = [one for one in tensors_of((*args, *kwargs.values())) if one.dim() == 2]
+            given = [one for one in tensors_within((*args, *kwargs.values())) if one.dim() == 2]
             ids = next((one for one in given if one.dtype in (torch.int64, torch.int32)), None)
             if ids is not None and len(ids) > 1 and ids.shape[1] > 3:
                 self._call = model, args, dict(kwargs), ids
@@ -113,6 +113,6 @@ def _with(value: Any, ids: Tensor, given: Tensor) -> Any:
 
 def _answer(output: Any, ids: Tensor) -> Tensor | None:
     """The first output (b, t, …) along the ids."""
-    fits = (one for one in tensors_of(output) if one.dim() > 2 and one.shape[:2] == ids.shape)
+    fits = (one for one in tensors_within(output) if one.dim() > 2 and one.shape[:2] == ids.shape)
     found = next((one for one in fits if one.is_floating_point()), None)
     return None if found is None else found.double() if found.device.type != "mps" else found.float()
