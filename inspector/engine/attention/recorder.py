@@ -101,7 +101,7 @@ class AttentionRecorder:
     def add(self, attention: Attention) -> None:
         """Keep one attention."""
         self.seen.append(attention)
-        if not attention.open_axes:
+        if not attention.open_axes and not attention.unclear:
             self.arrived(attention)
         self.heap.tidy()
 

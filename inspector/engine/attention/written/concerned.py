@@ -32,6 +32,7 @@ class Concerned(IndirectSums):
             (self._multiplied, "multiplied"),
             (self._over_positions, "sigmoid"),
             (self._assigns, "assigned"),
+            (self._replaces, "replaced"),
         ]
         return next((one for one, names in cheap if handler.__name__ in names.split()), lambda _args, _out: True)
 
@@ -66,6 +67,9 @@ class Concerned(IndirectSums):
     def _over_positions(self, _args: Any, out: Any) -> bool:
         shape = out.shape
         return self.selected.padded in shape or self.selected.length in shape
+
+    def _replaces(self, _args: Any, out: Any) -> bool:
+        return isinstance(out, Tensor) and out.dim() > 1
 
     def _assigns(self, args: Any, _out: Any) -> bool:
         return isinstance(args[1], Tensor) and args[1].dtype == torch.bool
