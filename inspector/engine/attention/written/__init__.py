@@ -15,6 +15,7 @@ covers every other way of normalising.
 - `facts.py` - what is known of results (softmax, masks, dropout) and of views and copies of them;
 - `masking.py` - where masks are applied; `judging.py` - attention, or a gate, a mixture, a router;
 - `put_in.py`, `unreached.py` - masks that any operation puts in, by the numbers that it takes or by autograd's graph;
+- `gated.py` - products of queries and keys that something multiplies before they are summed;
 - `transformed.py` - what is listed inside a torch.func transform;
 - `windows.py` - windows of keys that overlap;
 - `pieces.py` - weights that are taken one by one and added up;

@@ -52,7 +52,7 @@ class Concerned(IndirectSums):
         return bool(self.products)
 
     def _remembered(self, args: Any, _out: Any) -> bool:
-        return bool(self.products) and bool(args) and id(args[0]) in self.products
+        return bool(args) and (id(args[0]) in self.products or id(args[0]) in self.pairs)
 
     def _adds(self, args: Any, out: Any) -> bool:
         return (
@@ -62,7 +62,11 @@ class Concerned(IndirectSums):
         )
 
     def _multiplied(self, args: Any, _out: Any) -> bool:
-        return bool(self.linear.uses) or self.facts.knows(args[:2]) or (len(args) > 1 and is_outer(args[0], args[1]))
+        return (
+            bool(self.linear.uses or self.products or self.pairs)
+            or self.facts.knows(args[:2])
+            or (len(args) > 1 and is_outer(args[0], args[1]))
+        )
 
     def _over_positions(self, _args: Any, out: Any) -> bool:
         shape = out.shape

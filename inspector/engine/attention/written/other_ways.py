@@ -12,14 +12,14 @@ from torch import Tensor
 from inspector.engine.attention.written import judging, masking, picked, scores
 from inspector.engine.attention.written.contraction import of_sum
 from inspector.engine.attention.written.facts import Facts, Origin
-from inspector.engine.attention.written.put_in import PutIn
+from inspector.engine.attention.written.gated import Gated
 from inspector.engine.attention.written.sums import NOTHING, Args, Kwargs
 
 OF_ANY = ("entrywise", "logarithm", "inner", "vectors", "added_product", "looked_up", "averaged")
 """Handlers that look only where something is known of an argument."""
 
 
-class OtherWays(PutIn):
+class OtherWays(Gated):
     """What `ByHand` sees, and less common ways of the same."""
 
     __slots__ = ()
