@@ -73,6 +73,8 @@ def _by_name(recorder: AttentionRecorder) -> Named:
         (own.along, "take_along_dim"),
         (own.selected_rows, "index_select"),
         (own.summed_by_index, "index_add index_add_ scatter_add scatter_add_"),
+        (own.copied, "repeat_interleave repeat tile"),
+        (own.made_sparse, "to_sparse to_sparse_coo to_sparse_csr to_sparse_csc"),
         (recorder.reshaped, "reshape flatten view unflatten"),
         (own.softmax, "softmax"),
     )
@@ -111,6 +113,8 @@ def _functional(recorder: AttentionRecorder) -> Looked:
         (own.entrywise, (torch.special.erf, torch.special.expm1)),
         (own.logarithm, (F.logsigmoid,)),
         (own.looked_up, (F.embedding,)),
+        (own.bagged, (F.embedding_bag,)),
+        (own.convolved, (F.conv1d, F.conv2d, F.conv3d)),
         (own.product, (torch.linalg.matmul,)),
         (own.vectors, (torch.linalg.vecdot,)),
         (own.chained, (torch.linalg.multi_dot,)),

@@ -79,6 +79,7 @@ class Facts:
         given: a number of the tensor that the layer which made it was given; 0 for none.
         own: of weights without a graph, or their scores: of which sequence the keys are, "" where that is not known.
         unclear: why it is not known which scores are masked, or "".
+        repeats: of which softmax it is a copy with repeated entries.
     """
 
     masked: Tensor | None = None
@@ -96,6 +97,7 @@ class Facts:
     given: int = 0
     own: str = ""
     unclear: str = ""
+    repeats: Origin | None = None
 
     @property
     def worth(self) -> bool:
