@@ -17,7 +17,7 @@ from inspector.engine.attention.written.unfollowed import Unfollowed
 
 OF_ANY = (
     "entrywise", "logarithm", "inner", "vectors", "added_product", "looked_up", "averaged", "convolved", "made_sparse",
-    "copied",
+    "copied", "log_summed",
 )  # fmt: skip
 """Handlers that look only where something is known of an argument."""
 

@@ -7,15 +7,15 @@ from typing import Any
 from torch import Tensor
 
 from inspector.engine.attention.written.facts import Facts
-from inspector.engine.attention.written.gated import Gated
+from inspector.engine.attention.written.log_sums import LogSums
 from inspector.engine.attention.written.sums import Args, Kwargs
 
 INSIDE = "{} weighs and sums values with it inside, which is not followed, so there is no map"
 SPARSE = "it is made a sparse tensor, whose products are not followed, so there is no map"
 
 
-class Unfollowed(Gated):
-    """What `Gated` sees, and which function read a softmax whose sums are not seen."""
+class Unfollowed(LogSums):
+    """What `LogSums` sees, and which function read a softmax whose sums are not seen."""
 
     __slots__ = ()
 
