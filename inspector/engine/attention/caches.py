@@ -231,6 +231,7 @@ def _as_one(calls: list[_Call], note: str, keys: int, domain: str, first: int | 
         queries_from=domain, keys_from=start.keys_from if first is None else domain, first_query=first or 0,
         margins=torch.cat(known, dim=1)[None] if len(known) == len(calls) else None,
         open_axes=any(call.attention.open_axes for call in calls),
+        unclear=next((call.attention.unclear for call in calls if call.attention.unclear), ""),
         ends=calls[-1].attention.ends, lineage=joined_lineages(lineages),
         heads=joined_heads([call.attention.heads for call in calls]),
         products=joined_products([call.attention.products for call in calls]),

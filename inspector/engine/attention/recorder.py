@@ -28,7 +28,7 @@ from inspector.engine.attention.flex import from_flex
 from inspector.engine.attention.masks import written_out
 from inspector.engine.attention.projections import Projections
 from inspector.engine.attention.selected_sample import SelectedSample
-from inspector.engine.attention.written import untaken
+from inspector.engine.attention.written import transformed
 from inspector.engine.attention.written.other_ways import OtherWays
 from inspector.engine.errors import Unsupported
 from inspector.engine.hooks.heap import GAPS, Heap
@@ -65,16 +65,17 @@ class AttentionRecorder:
     def looked(self, record: Callable[..., None], concerns: Callable[..., bool]) -> Callable[..., None]:
         """A handler of a function that may be called at every step: it is called only where that concerns it.
 
-        Inside a torch.func transform tensors have no values to read: a softmax there is listed.
+        Inside a torch.func transform tensors have no values to read: a softmax, or an index of the largest, is listed.
         """
         transform, compiling = torch._C._functorch.peek_interpreter_stack, torch.compiler.is_compiling
+        inside = transformed.LOOKS.get(record.__name__) if getattr(record, "__self__", None) is self.own else None
 
         def look(args: Any, kwargs: Any, out: Any) -> None:
             if compiling():
                 return
             if transform() is not None:
-                if record == self.own.softmax:
-                    self.guarded(untaken.transformed, self.own, args, kwargs, out)
+                if inside is not None:
+                    self.guarded(inside, self.own, args, kwargs, out)
             elif concerns(args, out):
                 self.guarded(record, args, kwargs, out)
 
@@ -101,7 +102,7 @@ class AttentionRecorder:
     def add(self, attention: Attention) -> None:
         """Keep one attention."""
         self.seen.append(attention)
-        if not attention.open_axes:
+        if not attention.open_axes and not attention.unclear:
             self.arrived(attention)
         self.heap.tidy()
 

@@ -16,6 +16,7 @@ from torch.utils.hooks import RemovableHandle
 
 from inspector.capture import CaptureError
 from inspector.engine.analyses.attention.batch_axes import refuse_open
+from inspector.engine.analyses.attention.masks_again import refuse_unclear
 from inspector.engine.contracts import Probe
 from inspector.engine.errors import CancelledError
 from inspector.engine.model.subject import to_device
@@ -49,11 +50,15 @@ class Observation:
         self.model, self.trace, self.emit, self.probes = original(model), trace, emit, probes
         self.output: Any = None
         """What the model returned, where the whole model was called."""
-        self.between: Callable[[], None] = lambda: refuse_open(trace, emit)
+        self.between: Callable[[], None] = self._refuse_unsettled
         """Called when probes have put what they recorded into the trace, before its axes are laid out."""
         self._root: RemovableHandle | None = None
         self._uncompiled = uncompiled(model)
         self._hooks = trace.user_hooks.watched(self.model)
+
+    def _refuse_unsettled(self) -> None:
+        refuse_open(self.trace, self.emit)
+        refuse_unclear(self.trace, self.emit)
 
     def __enter__(self) -> Observation:
         names = self._uncompiled.__enter__()

@@ -17,6 +17,7 @@ from torch import Tensor
 from inspector.capture import CaptureError
 from inspector.engine.analyses.attention.batch_axes import settle_axes
 from inspector.engine.analyses.attention.keys_again import name_sources
+from inspector.engine.analyses.attention.masks_again import settle_masks
 from inspector.engine.errors import CancelledError, InputError, ModelError, model_error
 from inspector.engine.hooks.isolation import unchanged
 from inspector.engine.model.subject import Batch, Subject
@@ -120,6 +121,7 @@ def _run(trace: Trace, emit: Emitter, options: RunOptions, early: Callable[[], N
 
     def between() -> None:
         settle_axes(trace, emit)
+        settle_masks(trace, emit)
         name_sources(trace)
 
     watched.between = between

@@ -98,6 +98,7 @@ class Attention:
         memories: how many keys each memory has, where one softmax is over several whose values are weighed apart;
             one number where these are a part of the softmax.
         open_axes: which axis is the batch is not known yet: sizes alone do not say it.
+        unclear: why it is not known yet which keys are masked; "" where it is.
         lineage: of which earlier attentions it was computed, where the run asks for that (`Trace.lineages`).
         call: which call of its module it is, from 0; order: its number among the attentions of the run, as they ran.
     """
@@ -129,6 +130,7 @@ class Attention:
     source_asked: bool = True
     memories: tuple[int, ...] = ()
     open_axes: bool = False
+    unclear: str = ""
     lineage: Lineage | None = None
     call: int = 0
     order: int = 0

@@ -8,10 +8,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from written_attention import D, T, Written, inputs, not_taken, ran
+from written_attention import B, D, T, Written, inputs, not_taken, ran
 
-from inspector.engine.attention.written import judging
+from inspector.engine.attention.written import judging, unfollowed
 from inspector.engine.attention.written.facts import Origin
+from inspector.engine.attention.written.transformed import TRANSFORMED
 from inspector.engine.attention.written.untaken import MOST, lines
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -150,3 +151,73 @@ def test_many_places_are_counted() -> None:
     assert len(said) == MOST + 1 and said[-1] == "2 further places with a softmax likewise."
     assert said[0].startswith("2 softmaxes of layer0, over axis 1 of 2 × 3, were not taken for attention: ")
     assert lines([Origin("sigmoid", "gate", "", (2,), 0), Origin("softmax", "a", "", (2,), 0, taken=True)]) == []
+
+
+INDEXED: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "rows": lambda s, v: v[s.argmax(-1)],
+    "gather": lambda s, v: v.gather(0, s.max(-1).indices[:, None].expand(-1, D)),
+    "take along": lambda s, v: torch.take_along_dim(v, s.argmax(-1, keepdim=True), 0),
+    "index_select": lambda s, v: v.index_select(0, s.topk(1, -1).indices[:, 0]),
+    "one_hot": lambda s, v: F.one_hot(s.argmax(-1), T).to(v) @ v,
+    "scatter": lambda s, v: torch.zeros_like(s).scatter(-1, s.argmax(-1, keepdim=True), 1.0) @ v,
+    "sorted": lambda s, v: v[s.argsort(-1, descending=True)[:, 0]],
+    "embedding": lambda s, v: F.embedding(s.argmax(-1), v),
+    "twice": lambda s, v: torch.vmap(lambda row: v[row.argmax()])(s),
+}
+
+
+@pytest.mark.parametrize("way", INDEXED)
+def test_hard_attention_inside_vmap_is_listed(way: str) -> None:
+    said = not_taken(lambda x: torch.vmap(INDEXED[way])(x @ x.mT, x))
+    assert TRANSFORMED in said and said.startswith("A choice of the largest score of inner, over axis "), said
+
+
+def test_an_index_inside_vmap_that_picks_nothing_is_not_listed() -> None:
+    """Classes, and rows at an index of whole numbers that were given."""
+    at = torch.arange(T).flip(0)
+    seen = ran(Written(lambda x: torch.vmap(lambda row: row[at] * row.argmax(-1, keepdim=True))(x)).eval(), inputs())
+    assert not [text for text in seen.logged() if "not taken" in text]
+
+
+def in_bags(x: Tensor) -> Tensor:
+    at = (torch.arange(B)[:, None, None] * T + torch.arange(T)).expand(B, T, T)[: len(x)]
+    weights = (x @ x.mT).softmax(-1).reshape(-1, T)
+    bags = F.embedding_bag(at.reshape(-1, T), x.reshape(-1, D), per_sample_weights=weights, mode="sum")
+    return bags.view(x.shape)
+
+
+def by_sparse(x: Tensor) -> Tensor:
+    weights = (x @ x.mT).softmax(-1)
+    return torch.stack([torch.sparse.mm(one.to_sparse(), rows) for one, rows in zip(weights, x, strict=True)])
+
+
+def by_convolution(x: Tensor) -> Tensor:
+    weights = x.sum(-1).softmax(1).repeat_interleave(D, 0)[:, None]
+    return F.conv1d(x.transpose(1, 2).reshape(1, -1, T), weights, groups=len(weights)).reshape(len(x), D)
+
+
+INSIDE_OF = {
+    "embedding_bag": (in_bags, unfollowed.INSIDE.format("embedding_bag")),
+    "sparse": (by_sparse, unfollowed.SPARSE),
+    "convolution": (by_convolution, unfollowed.INSIDE.format("a convolution")),
+}
+
+
+@pytest.mark.parametrize("way", INSIDE_OF)
+def test_what_sums_values_inside_is_named(way: str) -> None:
+    forward, reason = INSIDE_OF[way]
+    assert reason in not_taken(forward)
+
+
+def test_weights_that_a_convolution_reads_and_that_weigh_values_are_attention() -> None:
+    """As location-sensitive attention has them."""
+    kernel = torch.ones(1, 1, 3, dtype=torch.float64)
+
+    def forward(x: Tensor) -> Tensor:
+        weights = (x @ x.mT).softmax(-1)
+        near = F.conv1d(weights.flatten(0, 1)[:, None], kernel, padding=1).view_as(weights)
+        return weights @ x + near.sum(-1, keepdim=True)
+
+    seen = ran(Written(forward).eval(), inputs())
+    assert "inner:attention" in seen.sink.names()
+    assert not [text for text in seen.logged() if "not taken" in text]

@@ -14,6 +14,11 @@ covers every other way of normalising.
 - `layout.py` - its batch, heads, queries and keys, the selected sample, and the check;
 - `facts.py` - what is known of results (softmax, masks, dropout) and of views and copies of them;
 - `masking.py` - where masks are applied; `judging.py` - attention, or a gate, a mixture, a router;
+- `put_in.py`, `unreached.py` - masks that any operation puts in, by the numbers that it takes or by autograd's graph;
+- `gated.py` - products of queries and keys that something multiplies before they are summed;
+- `unfollowed.py` - functions that weigh and sum inside: which one it was;
+- `log_sums.py` - exp of scores minus the logarithm of a sum that has a sink in it;
+- `transformed.py` - what is listed inside a torch.func transform;
 - `windows.py` - windows of keys that overlap;
 - `pieces.py` - weights that are taken one by one and added up;
 - `parts.py` - one softmax over the keys of several memories;

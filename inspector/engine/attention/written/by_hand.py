@@ -11,7 +11,7 @@ from torch import Tensor
 
 from inspector.engine.attention.put_together import of_keys, of_parts
 from inspector.engine.attention.rows import margin_or_none_allowed
-from inspector.engine.attention.written import judging, masking, picked, scores
+from inspector.engine.attention.written import judging, masking, picked, scores, unreached
 from inspector.engine.attention.written.concerned import Concerned, is_outer
 from inspector.engine.attention.written.facts import Facts, Origin
 from inspector.engine.attention.written.sums import NOTHING, Args, Kwargs
@@ -38,7 +38,9 @@ class ByHand(Concerned):
     def softmin(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
         """A softmax of the negative scores."""
         dim = kwargs.get("dim", args[1] if len(args) > 1 else -1)
-        self.weights("softmax", -(args[0] if args else kwargs["input"]).detach(), out, dim)
+        with torch.enable_grad():  # masks among the scores are told by their graph
+            scores = -(args[0] if args else kwargs["input"])
+        self.weights("softmax", scores, out, dim)
 
     def sigmoid(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
         """A sigmoid over positions: others are gates, of which nothing is said."""
@@ -58,6 +60,7 @@ class ByHand(Concerned):
             kind, _of_outer(place, module), module, tuple(out.shape), axis, last, judging.is_parameter(scores)
         )
         self.origins.append(origin)
+        known, origin.unclear = unreached.asked(known, scores)
         masked = masking.forbidden(known, scores, out)
         after = Facts(masked=masked, origin=origin, own="" if known is None else known.own)
         if known is not None and known.masked is not None and masking.finite(known, scores):
@@ -204,7 +207,7 @@ class ByHand(Concerned):
                 return
             if known is not None:
                 self.facts.pass_on(source, out, known)
-                if known.scored is not None and source.shape == out.shape:
+                if (known.scored is not None or known.unclear) and source.shape == out.shape:
                     return
 
     def _several(self, one: Any, two: Any, out: Tensor) -> bool:

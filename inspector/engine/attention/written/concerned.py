@@ -32,6 +32,7 @@ class Concerned(IndirectSums):
             (self._multiplied, "multiplied"),
             (self._over_positions, "sigmoid"),
             (self._assigns, "assigned"),
+            (self._replaces, "replaced"),
         ]
         return next((one for one, names in cheap if handler.__name__ in names.split()), lambda _args, _out: True)
 
@@ -51,7 +52,7 @@ class Concerned(IndirectSums):
         return bool(self.products)
 
     def _remembered(self, args: Any, _out: Any) -> bool:
-        return bool(self.products) and bool(args) and id(args[0]) in self.products
+        return bool(args) and (id(args[0]) in self.products or id(args[0]) in self.pairs)
 
     def _adds(self, args: Any, out: Any) -> bool:
         return (
@@ -61,11 +62,18 @@ class Concerned(IndirectSums):
         )
 
     def _multiplied(self, args: Any, _out: Any) -> bool:
-        return bool(self.linear.uses) or self.facts.knows(args[:2]) or (len(args) > 1 and is_outer(args[0], args[1]))
+        return (
+            bool(self.linear.uses or self.products or self.pairs)
+            or self.facts.knows(args[:2])
+            or (len(args) > 1 and is_outer(args[0], args[1]))
+        )
 
     def _over_positions(self, _args: Any, out: Any) -> bool:
         shape = out.shape
         return self.selected.padded in shape or self.selected.length in shape
+
+    def _replaces(self, _args: Any, out: Any) -> bool:
+        return isinstance(out, Tensor) and out.dim() > 1
 
     def _assigns(self, args: Any, _out: Any) -> bool:
         return isinstance(args[1], Tensor) and args[1].dtype == torch.bool

@@ -132,13 +132,10 @@ def of_einsum(equation: str, operands: Sequence[Tensor], at: int, out: Tensor) -
 
     Three and more operands: the others are multiplied first, over the axes that only they have.
     """
-    left, arrow, result = equation.replace(" ", "").partition("->")
-    terms = left.split(",")
-    if len(terms) != len(operands):
+    found = terms_of(equation, operands)
+    if found is None:
         return None
-    terms, result = _spelled(terms, operands, result if arrow else _implied(left))
-    if any(len(set(term)) < len(term) for term in terms):
-        return None
+    terms, result = found
     weights = Operand(operands[at], terms[at])
     others = [(term, one) for n, (term, one) in enumerate(zip(terms, operands, strict=True)) if n != at]
     if len(others) == 1:
@@ -170,6 +167,16 @@ def with_factor(equation: str, operands: Sequence[Tensor]) -> Iterator[tuple[Con
             wide = ordered[tuple(slice(None) if axis in terms[at] else None for axis in result)]
             pair = Operand(operands[first], terms[first]), Operand(operands[second], terms[second])
             yield Contraction.of(*pair, Operand(product, result)), wide
+
+
+def terms_of(equation: str, operands: Sequence[Tensor]) -> tuple[list[str], str] | None:
+    """The letters of each operand of an einsum, and of its result; None where an operand repeats one."""
+    left, arrow, result = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != len(operands):
+        return None
+    terms, result = _spelled(terms, operands, result if arrow else _implied(left))
+    return None if any(len(set(term)) < len(term) for term in terms) else (terms, result)
 
 
 def _spelled(terms: list[str], operands: Sequence[Tensor], result: str) -> tuple[list[str], str]:

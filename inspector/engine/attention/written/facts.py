@@ -36,6 +36,7 @@ class Origin:
         masked: of indices of keys, (…, k) which keys were masked in the scores.
         parts: of several softmaxes put together, or one that was multiplied or mixed, those.
         scores: what the softmax was given, with its graph; only where products are kept.
+        unclear: why it is not known which of its keys are masked, or "".
     """
 
     kind: str
@@ -50,6 +51,7 @@ class Origin:
     masked: Tensor | None = None
     parts: tuple[Origin, ...] = ()
     scores: tuple[Tensor, Any] | None = None
+    unclear: str = ""
 
     def take(self, reason: str = "") -> None:
         """It was attention; or not, for a reason. So are its parts."""
@@ -76,6 +78,8 @@ class Facts:
         ends: what it, or what it was computed from key by key, was put together from.
         given: a number of the tensor that the layer which made it was given; 0 for none.
         own: of weights without a graph, or their scores: of which sequence the keys are, "" where that is not known.
+        unclear: why it is not known which scores are masked, or "".
+        repeats: of which softmax it is a copy with repeated entries.
     """
 
     masked: Tensor | None = None
@@ -92,12 +96,14 @@ class Facts:
     ends: KeyEnds | None = None
     given: int = 0
     own: str = ""
+    unclear: str = ""
+    repeats: Origin | None = None
 
     @property
     def worth(self) -> bool:
         """Whether there is anything to pass on."""
         known = self.masked is not None or self.origin is not None or self.scored is not None
-        return known or self.features > 0 or self.made or self.experts
+        return known or self.features > 0 or self.made or self.experts or bool(self.unclear)
 
     @property
     def weighs(self) -> bool:

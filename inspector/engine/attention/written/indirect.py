@@ -3,6 +3,7 @@ weights that are put together only when they are divided."""
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,8 @@ class IndirectSums(WeightedSums):
 
     by_index: ByIndex = field(default_factory=ByIndex)
     factored: Factored = field(default_factory=Factored)
+    pairs: dict[int, tuple[weakref.ref[Tensor], Tensor, Tensor]] = field(default_factory=dict)
+    """Queries and keys of products of all pairs that were multiplied by something more, as long as these live."""
 
     def product_added(self, args: Args, kwargs: Kwargs, out: Any) -> None:
         """baddbmm(input, batch1, batch2) and addmm, where what they add is 0."""

@@ -6,7 +6,7 @@ that a model computes are scores.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeGuard
 
@@ -92,6 +92,27 @@ def moved(facts: Facts, source: Tensor, out: Tensor) -> Facts:
     if facts.masked is None or source.shape == out.shape:
         return facts
     return replace(facts, margins=None, clean=None, highest=None, entries=None)
+
+
+def put_in(known: Facts | None, source: Tensor, others: Iterable[object], out: Tensor) -> Tensor | None:
+    """Where a function of several tensors, entry by entry, took a large negative number out of one that is no score
+    (minimum with a mask, lerp, masked_scatter), in place of those of `source`; with the mask that was known of it."""
+    before = None if known is None else known.masked
+    scores, low = out.detach(), out.detach() <= LARGE
+    if source.shape == out.shape and source is not out:
+        low = low & (scores != source.detach())
+    taken = [one.detach() for one in others if _is_number(one)]
+    if not taken or not bool(low.any()):
+        return before
+    found = torch.zeros_like(low)
+    for one in taken:
+        found |= low & torch.isin(scores, one[one <= LARGE].to(scores.dtype))
+    return union(before, found, out.shape) if bool(found.any()) else before
+
+
+def _is_number(one: object) -> TypeGuard[Tensor]:
+    """Whether it is a tensor of numbers that were not computed from anything that is learned."""
+    return isinstance(one, Tensor) and one.is_floating_point() and not one.requires_grad and not one.is_meta
 
 
 def triangle(known: FactTable, half: Callable[[Tensor, int], Tensor], given: dict[str, Any], out: Tensor) -> None:

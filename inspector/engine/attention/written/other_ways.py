@@ -12,14 +12,17 @@ from torch import Tensor
 from inspector.engine.attention.written import judging, masking, picked, scores
 from inspector.engine.attention.written.contraction import of_sum
 from inspector.engine.attention.written.facts import Facts, Origin
-from inspector.engine.attention.written.joined import PutTogether
 from inspector.engine.attention.written.sums import NOTHING, Args, Kwargs
+from inspector.engine.attention.written.unfollowed import Unfollowed
 
-OF_ANY = ("entrywise", "logarithm", "inner", "vectors", "added_product", "looked_up", "averaged")
+OF_ANY = (
+    "entrywise", "logarithm", "inner", "vectors", "added_product", "looked_up", "averaged", "convolved", "made_sparse",
+    "copied", "log_summed",
+)  # fmt: skip
 """Handlers that look only where something is known of an argument."""
 
 
-class OtherWays(PutTogether):
+class OtherWays(Unfollowed):
     """What `ByHand` sees, and less common ways of the same."""
 
     __slots__ = ()

@@ -19,6 +19,9 @@ PRODUCT, ADDITIVE, FUNCTION, POWER, QUOTIENT = "product", "additive", "function"
 LOGARITHM = "logarithm"
 """How something was computed from scores: it is a product of queries and keys, or the output of a layer; a function of
 either, or the logarithm of one, whose exp is one again; exp of it; that divided by something for each query."""
+LOG_SUM, LOG_SHARE = "log_sum", "log_share"
+"""The logarithm of the sum of exp of scores, for each query, with a sink or without; scores minus that, whose exp is
+weights."""
 
 BLOCKS = (
     "it is exp of the scores of a block of keys, whose sum is carried on to the next block: no weights of whole rows"

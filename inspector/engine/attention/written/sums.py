@@ -290,6 +290,7 @@ class WeightedSums:
             return False
         self._allow(part)
         seen = self._seen(of, part, known, origin)
+        seen.unclear = next((one.unclear for one in (origin, *origin.parts) if one.unclear), known.unclear)
         self._describe(seen, of, part)
         first = start(self.facts, layout.contraction, layout.roles, origin) if of.as_given else None
         if first is not None and self.parts.joined(seen, first, origin):

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from torch import Tensor
-
 from inspector.engine.attention.written.facts import Origin
 from inspector.engine.attention.written.judging import ATTENDING, UNSEEN, UNUSED
-from inspector.engine.attention.written.sums import Args, Kwargs, WeightedSums
 from inspector.records import counted
 
 _NAMES = {
@@ -16,21 +13,13 @@ _NAMES = {
     "linear": ("A linear attention", "linear attentions"),
     "edges": ("A sum over the edges of a graph", "sums over the edges of a graph"),
     "features": ("A product of exponentials, divided by its sum,", "products of exponentials, divided by their sums,"),
+    "largest": ("A choice of the largest score", "choices of the largest scores"),
     "exp": ("An exponential of scores", "exponentials of scores"),
 }
 """What is listed, by kind: one, several."""
-TRANSFORMED = "it is inside a torch.func transform (vmap, grad), where tensors have no values to read"
 MOST = 40
 """Lines at most; the rest is counted."""
 LINE = "{} of {}, over axis {} of {}, {} not taken for attention: {}."
-
-
-def transformed(sums: WeightedSums, args: Args, kwargs: Kwargs, out: Tensor) -> None:
-    """Note a softmax inside a torch.func transform (vmap), of which nothing else is known."""
-    place, module = sums.where()
-    dim = kwargs.get("dim", args[1] if len(args) > 1 else -1)
-    axis = dim % out.dim() if isinstance(dim, int) and out.dim() else -1
-    sums.origins.append(Origin("softmax", place, module, tuple(out.shape), axis, reason=TRANSFORMED))
 
 
 def lines(origins: Iterable[Origin]) -> list[str]:
