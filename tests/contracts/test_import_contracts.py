@@ -51,7 +51,7 @@ LIBRARIES = {
     "workspace": {"platformdirs"},
     "analysis": {"numpy", "scipy"},
     "diagnosis": {"numpy"},
-    "gui": {"numpy", "scipy", "PySide6", "shiboken6", "pyqtgraph", "platformdirs", "PIL"},
+    "gui": {"numpy", "scipy", "PySide6", "shiboken6", "pyqtgraph", "platformdirs", "PIL", "av"},
     "engine": {"numpy", "scipy", "torch", "safetensors", "soundfile", "distributed"},
     "cli": {"click", "tqdm"},
     "integrations": {"lightning", "pytorch_lightning", "transformers", "accelerate"},

@@ -88,6 +88,7 @@ class Preflight(Panel):
                 BY_LAG,
                 BY_LENGTH,
                 ("statistic", "parameter"),
+                ("statistic", "sequence"),
                 ("statistic",),
             )
         return channel.kind == "structure" and channel.dims in (MAP, BY_MODULE, *OTHERS)
