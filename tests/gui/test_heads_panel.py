@@ -9,6 +9,7 @@ import numpy as np
 from cases_residual import HEAD_PARTS, PARTS
 from panel_captures import channel, shown, write_frames
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetricsF
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
@@ -262,3 +263,6 @@ def test_a_pair_that_is_not_known_is_said_to_be_so(tmp_path: Path) -> None:
     with shown(tmp_path, "heads", OTHER, (OF_B[0], lost), place="b") as (_, panel):
         panel.pointed(panel.pairs.map.plot, 1.0, 2.0)
         assert panel.pairs.map.heading == "heads 2 and 1: NaN nat   divergence, b"
+        metrics = QFontMetricsF(panel.font())
+        cut = panel.pairs.map.shortened(metrics, metrics.horizontalAdvance("heads 2 and 1: NaN nat   dive"))
+        assert cut.startswith("heads 2 and 1: NaN nat"), "of a line that is too long the number is whole"

@@ -59,6 +59,8 @@ class HeadMap(pg.GraphicsWidget):  # type: ignore[misc]
         """Where the line above is."""
         self.title = self.heading = self.shorter = ""
         """Whose map it is; the line above it, and the same in fewer words."""
+        self.reads_first = False
+        """Whether what is read stands before the name in that line, and stays whole."""
         self.axis_width = 58.0
         self.right_end = 0.0
         """Where the last of the parts ends."""
@@ -145,7 +147,7 @@ class HeadMap(pg.GraphicsWidget):  # type: ignore[misc]
         name, apart, read = whole.partition("   ")
         if apart and metrics.horizontalAdvance(f"{name}{apart}") < width:
             room = max(width - metrics.horizontalAdvance(f"{apart}{read}"), NAME * metrics.averageCharWidth())
-            if metrics.horizontalAdvance(whole) > width:
+            if metrics.horizontalAdvance(whole) > width and not self.reads_first:
                 name = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, room)
             return metrics.elidedText(f"{name}{apart}{read}", Qt.TextElideMode.ElideRight, width)
         return metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, width)

@@ -27,6 +27,7 @@ class PairsOfHeads:
 
     def __init__(self, theme: Theme) -> None:
         self.map = HeadMap(theme)
+        self.map.reads_first = True
         self.map.profiles = False
         self.map.plot.label("head", "other head")
         self.channel: Channel | None = None

@@ -38,6 +38,7 @@ class PositionsView:
 
     def __init__(self, theme: Theme) -> None:
         self.map = HeadMap(theme)
+        self.map.reads_first = True
         self.map.plot.step_axis.numbered = False
         self.map.profiles = False
         self.plot = StepPlot(None, theme, label="", bottom="")
