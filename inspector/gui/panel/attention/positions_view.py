@@ -136,7 +136,8 @@ class PositionsView:
             self.plot.show_cursor(None if self.cell is None else self.cell[1])
             return
         self.map.show_cursor(*(self.cell or (None, None)))
-        what = f"{clean(self.channel.title)}, {clean(self.channel.place)}   {self.channel.method}{self._shared()}"
+        how = self.channel.method.rstrip(".") + self._shared()
+        what = f"{clean(self.channel.title)}, {clean(self.channel.place)}   {how}"
         read = "; ".join(f"{name}: {value}" for name, value in self.rows(view, frame))
         self.map.set_heading(f"{read}   {what}" if read else what)
 
