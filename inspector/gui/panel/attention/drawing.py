@@ -66,7 +66,8 @@ def alignment_sentence(found: Alignment, *, short: bool = False) -> str:
     """The numbers of an alignment as one line; `short`: in fewer words."""
     if math.isnan(found.focus):
         return "no row has a weight"
-    what, of = ("penalty", "") if short else ("coverage penalty", " source tokens")
-    unread = f", {found.unread} of {len(found.coverage)}{of} below ½" if found.unread else ""
+    diagonality, what = ("diagonal", "penalty") if short else ("diagonality", "coverage penalty")
+    few = "{}/{} below ½" if short else "{} of {} source tokens below ½"
+    unread = ", " + few.format(found.unread, len(found.coverage)) if found.unread else ""
     penalty = f"{found.coverage_penalty:.3g}".replace("-", "−") if math.isfinite(found.coverage_penalty) else "−∞"
-    return f"focus {found.focus:.2f}, diagonality {found.diagonality:.2f}, {what} {penalty}{unread}"
+    return f"focus {found.focus:.2f}, {diagonality} {found.diagonality:.2f}, {what} {penalty}{unread}"
