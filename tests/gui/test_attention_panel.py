@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetricsF
 from PySide6.QtTest import QTest
 
 from inspector.capture import open_capture
@@ -56,6 +58,29 @@ def test_the_heading_ends_where_the_panel_does(a_capture: Path, qtbot: Any) -> N
         cut = panel.row.shortened(panel.fontMetrics(), 150)
         assert "…" in cut and cut.endswith("head 0"), "heads side by side differ at the end"
         assert panel.row.rect().right() <= panel.page.rect().right()
+        read = "␣a [6] → ␣cat [1]: 0.164, rank 2 of 7"
+        panel.row.set_heading(f"{name}   {read}")
+        metrics = QFontMetricsF(panel.font())
+        width = metrics.horizontalAdvance(f"{name}{read[:20]}")
+        cut = panel.row.shortened(metrics, width)
+        assert cut.startswith("a.pl") and cut.endswith(f", head 0   {read}"), "the name loses its middle first"
+        assert metrics.horizontalAdvance(cut) <= width
+        assert panel.row.shortened(metrics, 9999) == f"{name}   {read}"
+        stage.close()
+
+
+def test_an_alignment_is_said_in_fewer_words_where_it_does_not_fit(a_capture: Path, qtbot: Any) -> None:
+    with open_capture(a_capture) as capture:
+        stage = Stage(capture, (900, 500))
+        panel = stage.panel("attention")
+        panel.view.setCurrentText("Alignment")
+        metrics, one = QFontMetricsF(panel.font()), panel.row
+        assert "coverage penalty" in one.heading and one.shortened(metrics, 9999) == one.heading
+        cut = one.shortened(metrics, metrics.horizontalAdvance(one.heading) - 1)
+        numbers = re.findall(r"[−\d.]+", one.heading)
+        assert re.findall(r"[−\d.]+", cut) == numbers and "coverage" not in cut, "every number of it is there"
+        panel.view.setCurrentText("Map")
+        assert one.shorter == ""
         stage.close()
 
 

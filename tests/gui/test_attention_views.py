@@ -156,7 +156,10 @@ def test_a_caption_without_room_keeps_the_number_by_which_heads_are_sorted(qapp:
 def test_heads_are_filtered_as_a_person_types(panel: Any, qtbot: Any) -> None:
     qtbot.keyClicks(panel.overview.filter, "entropy > 9, head < 2")
     assert shown(panel) == [("layers.2", [(2, 0), (2, 1)])] and "2 of 12 heads" in panel.atlas.note
+    captions = [one.caption for _, heads in panel.atlas._groups for one in heads]
+    assert captions == ["2.0", "2.1"], "which heads are left is no longer told by their places"
     panel.overview.filter.clear()
+    assert not any(one.caption for _, heads in panel.atlas._groups for one in heads)
     qtbot.keyClicks(panel.overview.filter, "curl > 3")
     assert sum(len(heads) for _, heads in shown(panel)) == 12
     assert "There is no number 'curl'" in panel.atlas.note and "curl" in panel.overview.filter.toolTip()

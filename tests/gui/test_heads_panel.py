@@ -9,11 +9,13 @@ import numpy as np
 from cases_residual import HEAD_PARTS, PARTS
 from panel_captures import channel, shown, write_frames
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetricsF
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from inspector.capture import open_capture
 from inspector.gui.panel.plot_menu import PlotMenu
+from inspector.gui.widgets.map_plot import LOWER
 from inspector.gui.widgets.sorted_table import Rows, written
 
 LEFT = Qt.MouseButton.LeftButton
@@ -80,6 +82,36 @@ def test_what_one_token_leaves_undefined_is_empty(tmp_path: Path) -> None:
     ]  # fmt: skip
     with shown(tmp_path, "heads", *parts) as (_, panel):
         assert cells(panel.table) == [["b, head 0", "0", "", ""]]
+
+
+def test_a_head_of_no_type_has_no_score_of_it_and_one_with_nan_has_nan(tmp_path: Path) -> None:
+    types = np.array([[0.9, 0.1], [0.2, 0.3], [np.nan, np.nan]], np.float32)
+    parts = [
+        channel("b:attention/head_types", "attention_statistic", ("head", "statistic"), types,
+                title="types", labels={"statistic": ("local", "uniform")}),
+        channel("b:attention/head_type_score", "attention_statistic", ("head",),
+                np.array([0.9, np.nan, np.nan], np.float32), title="score of the head type"),
+    ]  # fmt: skip
+    with shown(tmp_path, "heads", *parts) as (stage, panel):
+        column = panel.shown.headings.index("score of the head type")
+        assert [row[column + 1] for row in cells(panel.table)] == ["0.9", "", "NaN"]
+        stage.cursor.move(place="b", head=1)
+        assert not any("NaN" in value for _, value in panel.readout(stage.cursor.position))
+
+
+def test_the_heads_of_a_matrix_of_pairs_are_counted_upright(tmp_path: Path) -> None:
+    """Numbers of two digits that had no room beside each other were written downwards."""
+    many = 16
+    apart = np.abs(np.subtract.outer(np.arange(many), np.arange(many))).astype(np.float32) / many
+    pairs = channel("b:attention/redundancy", "attention_statistic", ("head", "other"), apart, unit="nat")
+    with shown(tmp_path, "heads", pairs, place="b") as (_, panel):
+        for width in (90.0, 160.0, 400.0):
+            panel.pairs.map.setGeometry(0, 0, width, width)
+            axis = panel.pairs.map.plot.step_axis
+            assert axis.written(0, many - 1, axis.width()) != "turned" and axis.height() <= LOWER
+            said = [text for spacing in axis.tickValues(-0.5, many - 0.5, axis.width())[:1]
+                    for text in axis.tickStrings(spacing[1], 1.0, spacing[0])]  # fmt: skip
+            assert said and all(text.isdigit() for text in said), "a head is its own number, said once"
 
 
 def test_what_attention_costs_is_a_table_by_length(tmp_path: Path) -> None:
@@ -231,3 +263,6 @@ def test_a_pair_that_is_not_known_is_said_to_be_so(tmp_path: Path) -> None:
     with shown(tmp_path, "heads", OTHER, (OF_B[0], lost), place="b") as (_, panel):
         panel.pointed(panel.pairs.map.plot, 1.0, 2.0)
         assert panel.pairs.map.heading == "heads 2 and 1: NaN nat   divergence, b"
+        metrics = QFontMetricsF(panel.font())
+        cut = panel.pairs.map.shortened(metrics, metrics.horizontalAdvance("heads 2 and 1: NaN nat   dive"))
+        assert cut.startswith("heads 2 and 1: NaN nat"), "of a line that is too long the number is whole"

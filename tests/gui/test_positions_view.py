@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from panel_captures import channel, shown
 
+from inspector.gui.panel.attention.several_in_a_pixel import means_in_view
 from inspector.records import Labels
 
 ENCODING = np.arange(40, dtype=np.float32).reshape(10, 4) / 10 - 2
@@ -64,6 +65,40 @@ def test_similarity_has_three_named_curves_and_frequencies_of_equal_heads_are_on
         choose(panel, "rotary frequency")
         assert [line.isVisible() for line in view.lines[:3]] == [True, False, False] and not view.legend.entries
         np.testing.assert_allclose(view.lines[0].getData()[1], [0.0, -1.0, -2.0], atol=1e-9)
+
+
+def test_a_wave_that_is_faster_than_pixels_is_no_slow_one() -> None:
+    """A sine of 12 positions at 13.6 to a pixel: taken from each pixel's first it is a wave of 100 pixels."""
+    wave = np.sin(2 * np.pi * np.arange(4096) / 12.1)[:, None]
+    cells, covered = means_in_view(wave, (0.0, 0.0, 1.0, 4096.0), (16, 300))
+    assert cells.shape == (300, 1) and covered == (0.0, 0.0, 1.0, 4096.0)
+    assert np.abs(wave[:: 4096 // 300]).max() > 0.99 and np.abs(cells).max() < 0.25
+    edges = [n * 4096 // 300 for n in range(301)]
+    for n in range(300):
+        assert (
+            abs(cells[n, 0] - sum(float(v) for v in wave[edges[n] : edges[n + 1], 0]) / (edges[n + 1] - edges[n]))
+            < 1e-12
+        )
+    cells, covered = means_in_view(wave, (0.0, 99.5, 1.0, 200.0), (16, 300))
+    assert covered == (0.0, 99.0, 1.0, 201.0), "zoomed, every position is drawn"
+    np.testing.assert_array_equal(cells, wave[99:300])
+
+
+def test_many_positions_are_their_means_in_both_directions_and_it_is_said(tmp_path: Path) -> None:
+    values = np.add.outer(np.arange(1200.0), np.arange(40.0))
+    cells, _ = means_in_view(values, (0.0, 0.0, 40.0, 1200.0), (20, 100))
+    np.testing.assert_allclose(cells, values.reshape(100, 12, 20, 2).mean((1, 3)))
+    values[7, 5] = np.nan
+    cells, _ = means_in_view(values, (0.0, 0.0, 40.0, 1200.0), (20, 100))
+    assert np.argwhere(np.isnan(cells)).tolist() == [[0, 2]]
+    long = channel(
+        "m:positions/encoding", "positions", ("position", "component"), values, title="encoding of positions"
+    )
+    with shown(tmp_path, "residual", long) as (_, panel):
+        assert "mean of those in a pixel" in panel.positions.map.heading
+    with shown(tmp_path / "few", "residual", *PARTS) as (_, panel):
+        choose(panel, "encoding of positions")
+        assert "in a pixel" not in panel.positions.map.heading
 
 
 def test_positions_give_way_to_the_stream(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ Array = npt.NDArray[Any]
 COST = "attention_cost"
 REDUNDANCY, PAIRS = "attention/redundancy", ("head", "other")
 COSTS = (("part",), ("part", "length"), ("statistic", "length"))
-FIRST = ("attention/head_type_score", "attention/importance")
+SCORE, TYPES = "attention/head_type_score", "attention/head_types/"
+FIRST = (SCORE, "attention/importance")
 """Signals whose numbers stand before the others."""
 ENTROPY, NORMALISED, MARGIN = "attention/entropy", "attention/entropy_normalised", "attention/mask_margin"
 HEADS, MOST_ALIKE, DIVERGENCE = "heads", "most alike", "divergence from it"
@@ -76,12 +77,14 @@ def table_of_heads(view: View, frame: int, channels: Sequence[Channel]) -> Table
 
 def _number(numbers: Mapping[str, float], key: str) -> float | str:
     """A number of a head; "" where nothing computes it, or it is not defined: the entropy of one key as a share of
-    ln 1, the margin of a mask where there is none."""
+    ln 1, the margin of a mask where there is none, the score of the type of a head that is of none though it has scores
+    of each (with NaN in its weights it has none)."""
     value = numbers.get(key, "")
     if isinstance(value, str) or not math.isnan(value):
         return value
     one_key = key == NORMALISED and math.isfinite(numbers.get(ENTROPY, math.nan))
-    return "" if one_key or key == MARGIN else value
+    scored = (math.isfinite(score) for name, score in numbers.items() if name.startswith(TYPES))
+    return "" if one_key or key == MARGIN or (key == SCORE and any(scored)) else value
 
 
 def _rank(key: str) -> int:

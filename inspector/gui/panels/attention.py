@@ -270,7 +270,8 @@ class Attention(AttentionStrip):
             one.show_cursor(at.step, at.key)
             if self.view.currentText() not in (LINES, HEADS) and one not in self._alignments and self.page.count == 1:
                 one.show_profiles(*self._profiles(choice, at))
-            one.set_heading(self._heading(one, head, choice, at))
+            shorter = self._heading(one, head, choice, at, short=True) if one in self._alignments else ""
+            one.set_heading(self._heading(one, head, choice, at), shorter)
 
     def show_pin_cells(self) -> None:
         """The pinned queries and keys, in the map of their head."""

@@ -7,22 +7,30 @@ from typing import Any
 
 import numpy as np
 
+from inspector.analysis.attention.map_source import MapChoice, MapSource
 from inspector.analysis.clipping import percent
 from inspector.capture.pyramid import with_nan
 from inspector.gui.panel.overview.pictures import PICTURES, SmallPicture
 from inspector.gui.panel.overview.sketching import has, there
+from inspector.gui.state.step_axes import without_passing
 from inspector.gui.widgets.atlas import thumbnail
 from inspector.gui.widgets.sketch import MOST_TILES, Sketch
 from inspector.records import Channel, counted
 
-find = has("attention", ("head", "query", "key"))
+_maps = has("attention", ("head", "query", "key"))
 LAYERS, SIDE = 4, 48
 LARGEST = 4_000_000
 """Weights of a map above which only its last queries are read."""
 
 
+def find(view: Any, frame: int) -> list[Channel]:
+    """The maps; not the rows that came while a decoder ran, where their map is there."""
+    return without_passing(_maps(view, frame))
+
+
 def read(view: Any, frame: int, channels: Sequence[Channel]) -> Sketch:
-    """A tile for each head of at most four layers, from the first to the last of them."""
+    """A tile for each head of at most four layers, from the first to the last of them. Masked keys, and weights that
+    are not known, are the ground."""
     chosen = [channels[n] for n in sorted({round(n) for n in np.linspace(0, len(channels) - 1, LAYERS)})]
     each = max(1, MOST_TILES // len(chosen))
     tiles = [tile for channel in chosen for tile in _tiles(view, frame, channel, channels.index(channel), each)]
@@ -35,8 +43,8 @@ def _tiles(view: Any, frame: int, channel: Channel, layer: int, most: int) -> It
     heads, queries, keys = view.extent(channel.name, frame)
     first = max(0, queries - max(1, LARGEST // max(1, keys)))
     for head in range(min(heads, most)):
-        weights = view.block(channel.name, frame, (slice(head, head + 1), slice(first, queries)))[0]
-        yield f"{layer}.{head}", thumbnail(np.ma.filled(np.ma.asarray(weights, dtype=np.float32), 0.0), SIDE)
+        source = MapSource(view, MapChoice(((channel.name, head),), frame), unknown=-np.inf)
+        yield f"{layer}.{head}", thumbnail(source.rows(first, queries), SIDE)
 
 
 def _sink(view: Any, frame: int, channels: Sequence[Channel]) -> str:

@@ -152,8 +152,8 @@ class StepAxis(QuietAxis):
         return str(self.stands_for[step]) if 0 <= step < len(self.stands_for) else ""
 
     def drawPicture(self, painter: Any, axis: Any, ticks: Any, texts: Any) -> None:
-        """Names that are turned are drawn downwards from their ticks; those that have room, as single characters do,
-        stand upright."""
+        """Names that are turned are drawn downwards from their ticks; single characters that have room stand upright,
+        longer names do not, which would run together between those that are turned."""
         turned = self._way == "turned"
         super().drawPicture(painter, axis, ticks, [] if turned else texts)
         if not turned:
@@ -164,7 +164,7 @@ class StepAxis(QuietAxis):
         room_of_each = min((b - a for a, b in pairwise(centres)), default=self.width())
         metrics = QFontMetricsF(painter.font())
         for rect, _, text in texts:
-            if metrics.horizontalAdvance(text) <= room_of_each:
+            if len(text) == 1 and metrics.horizontalAdvance(text) <= room_of_each:
                 upright = QRectF(rect.center().x() - room_of_each / 2, rect.top(), room_of_each, rect.height())
                 painter.drawText(upright, int(Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextDontClip), text)
                 continue

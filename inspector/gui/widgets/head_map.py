@@ -24,6 +24,8 @@ from inspector.gui.widgets.theme import Theme
 Array = npt.NDArray[Any]
 TITLE, PROFILE, BESIDE, SPACE = 24.0, 74.0, 86.0, 4.0
 """Pixels of height of a title and of a profile below, of width of one beside, and between two plots."""
+NAME = 22
+"""Characters of the name of a map that the line above keeps beside what is read."""
 LEAST = 40.0
 NO_NAMES = 10.0
 """Pixels left of a map whose queries are named by the one before it."""
@@ -55,8 +57,10 @@ class HeadMap(pg.GraphicsWidget):  # type: ignore[misc]
         self.profiles = self.with_bar = self.with_names = self.square = True
         self.above = pg.GraphicsWidget(self)
         """Where the line above is."""
-        self.title = self.heading = ""
-        """Whose map it is; the line above it."""
+        self.title = self.heading = self.shorter = ""
+        """Whose map it is; the line above it, and the same in fewer words."""
+        self.reads_first = False
+        """Whether what is read stands before the name in that line, and stays whole."""
         self.axis_width = 58.0
         self.right_end = 0.0
         """Where the last of the parts ends."""
@@ -114,11 +118,11 @@ class HeadMap(pg.GraphicsWidget):  # type: ignore[misc]
 
     # -- contents
 
-    def set_heading(self, text: str) -> None:
+    def set_heading(self, text: str, shorter: str = "") -> None:
         """The line above, never read as HTML, cut where the page ends; a tooltip has all of it where the mouse is over
-        the line (over the map it would cover that)."""
-        if text != self.heading:
-            self.heading = text
+        the line (over the map it would cover that). `shorter`: the same in fewer words, where it does not fit."""
+        if (text, shorter) != (self.heading, self.shorter):
+            self.heading, self.shorter = text, shorter
             self.above.setToolTip(tooltip(text))
             self.update()
 
@@ -135,11 +139,17 @@ class HeadMap(pg.GraphicsWidget):  # type: ignore[misc]
 
     def shortened(self, metrics: QFontMetricsF, width: float) -> str:
         """The line above where there is little room: the names of heads side by side differ at their ends, so a name
-        loses its middle; of what is read at the cursor, after three spaces, the end is cut, or all of it."""
+        loses its middle, at most down to NAME characters; of what is read at the cursor, after three spaces, the
+        end is cut, or all of it."""
         whole = clean(self.heading)
-        name, apart, _ = whole.partition("   ")
+        if self.shorter and metrics.horizontalAdvance(whole) > width:
+            whole = clean(self.shorter)
+        name, apart, read = whole.partition("   ")
         if apart and metrics.horizontalAdvance(f"{name}{apart}") < width:
-            return metrics.elidedText(whole, Qt.TextElideMode.ElideRight, width)
+            room = max(width - metrics.horizontalAdvance(f"{apart}{read}"), NAME * metrics.averageCharWidth())
+            if metrics.horizontalAdvance(whole) > width and not self.reads_first:
+                name = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, room)
+            return metrics.elidedText(f"{name}{apart}{read}", Qt.TextElideMode.ElideRight, width)
         return metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, width)
 
     def show_map(

@@ -62,10 +62,12 @@ def sides_of_alignment(found: Alignment, focus: str) -> tuple[Array, Array, tupl
     return found.coverage, found.largest, ("coverage", "largest")
 
 
-def alignment_sentence(found: Alignment) -> str:
-    """The numbers of an alignment as one line."""
+def alignment_sentence(found: Alignment, *, short: bool = False) -> str:
+    """The numbers of an alignment as one line; `short`: in fewer words."""
     if math.isnan(found.focus):
         return "no row has a weight"
-    unread = f", {found.unread} of {len(found.coverage)} source tokens below ½" if found.unread else ""
+    diagonality, what = ("diagonal", "penalty") if short else ("diagonality", "coverage penalty")
+    few = "{}/{} below ½" if short else "{} of {} source tokens below ½"
+    unread = ", " + few.format(found.unread, len(found.coverage)) if found.unread else ""
     penalty = f"{found.coverage_penalty:.3g}".replace("-", "−") if math.isfinite(found.coverage_penalty) else "−∞"
-    return f"focus {found.focus:.2f}, diagonality {found.diagonality:.2f}, coverage penalty {penalty}{unread}"
+    return f"focus {found.focus:.2f}, {diagonality} {found.diagonality:.2f}, {what} {penalty}{unread}"

@@ -98,18 +98,24 @@ class HeadOverview(QObject):
         )
 
     def _caption(self, head: Any) -> str:
-        """The number by which heads are sorted; where they are not in their places also which head it is."""
+        """The number by which heads are sorted; where they are not in their places, or some are left out, also which
+        head it is."""
         number = short(head.numbers[self.sort], 2) if self.sort in head.numbers else "—" if self.sort else ""
         own = f"{head.layer}.{head.head}"
-        if self.menu.chosen("group") == LAYER:
+        if self.menu.chosen("group") == LAYER and not self._left_out:
             own = str(head.head) if self.sort else ""
         return "  ".join(filter(None, (own, number)))
+
+    @property
+    def _left_out(self) -> int:
+        """How many heads the filter leaves out."""
+        return len(self.table.heads) - sum(len(group.heads) for group in self.groups)
 
     def _note(self) -> str:
         """What is sorted and left out, or why the filter cannot be read."""
         if self.problem:
             return f"not filtered: {clean(self.problem)}"
-        shown = sum(len(group.heads) for group in self.groups)
         sorted_by = f"sorted by {clean(self.table.keys[self.sort])}" if self.sort in self.table.keys else ""
-        left_out = f"{shown} of {len(self.table.heads)} heads" if shown < len(self.table.heads) else ""
+        count = len(self.table.heads)
+        left_out = f"{count - self._left_out} of {count} heads" if self._left_out else ""
         return "  ·  ".join(filter(None, (sorted_by, left_out)))

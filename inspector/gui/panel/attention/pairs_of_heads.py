@@ -27,6 +27,7 @@ class PairsOfHeads:
 
     def __init__(self, theme: Theme) -> None:
         self.map = HeadMap(theme)
+        self.map.reads_first = True
         self.map.profiles = False
         self.map.plot.label("head", "other head")
         self.channel: Channel | None = None
@@ -51,8 +52,7 @@ class PairsOfHeads:
             anew=self._drawn != (channel.name, count),
         )  # fmt: skip
         self._drawn = (channel.name, count)
-        numbers = tuple(str(n) for n in range(count))
-        self.map.name(numbers, numbers)
+        self.map.name((), ())  # heads are numbers: as names they would be written downwards where they have no room
 
     def mark(self, view: Any, frame: int, pair: Pair | None) -> None:
         """Two heads as a row and a column, and what is known of them."""

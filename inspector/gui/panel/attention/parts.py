@@ -244,7 +244,8 @@ class AttentionParts(Panel):
         layers = channel.labels.get("layer") or tuple(names_of(self.maps()))
         number = {"head": head, "layer": layers.index(place)}.get(channel.dims[0], -1)
         if number >= 0:
-            number = min(number, self._heads(channel) - 1)
+            assert self.capture is not None
+            number = min(number, self.capture.extent(channel.name, self.frame)[0] - 1)
         signed = self.differs or channel.scale == "diverging"
         masks = "" if self.differs or self._shape(channel) != self._shape(names[place]) else names[place]
         return [((place, head), MapChoice(((channel.name, number),), self.frame, signed=signed, masks=masks))]

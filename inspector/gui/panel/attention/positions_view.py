@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from inspector.capture.pyramid import with_nan
+from inspector.gui.panel.attention.several_in_a_pixel import means_in_view
 from inspector.gui.panel.base import measured
 from inspector.gui.panel.exact import exact_at
 from inspector.gui.widgets.gaps import gaps_of
@@ -38,6 +40,7 @@ class PositionsView:
 
     def __init__(self, theme: Theme) -> None:
         self.map = HeadMap(theme)
+        self.map.reads_first = True
         self.map.plot.step_axis.numbered = False
         self.map.profiles = False
         self.plot = StepPlot(None, theme, label="", bottom="")
@@ -79,15 +82,14 @@ class PositionsView:
 
     def _show_map(self, view: Any, frame: int, channel: Channel, names: tuple[str, ...], anew: bool) -> None:
         rows, columns = self.values.shape
-        values = self.values
         gaps = gaps_of(view, channel.name, frame, x=1, y=0)
-        levels = levels_of(values.ravel(), channel.scale, channel.limits)
-        nan = bool(np.isnan(values).any()) and not gaps
+        levels = levels_of(self.values.ravel(), channel.scale, channel.limits)
+        nan = bool(np.isnan(self.values).any()) and not gaps
         self.map.plot.label(*(WORDS.get(dim, dim) for dim in channel.dims))
         self.map.show_map(
-            lambda _seen, _size: (values, (0.0, 0.0, float(columns), float(rows))), (columns, rows), levels,
-            channel.unit, revision=(channel.name, frame, view.revision(channel.name, frame)), special=(nan, False),
-            gaps=gaps, anew=anew,
+            partial(means_in_view, self.values), (columns, rows), levels, channel.unit,
+            revision=(channel.name, frame, view.revision(channel.name, frame)), special=(nan, False), gaps=gaps,
+            anew=anew,
         )  # fmt: skip
         self.map.name((), names)
         self.mark(view, frame)
@@ -134,9 +136,16 @@ class PositionsView:
             self.plot.show_cursor(None if self.cell is None else self.cell[1])
             return
         self.map.show_cursor(*(self.cell or (None, None)))
-        what = f"{clean(self.channel.title)}, {clean(self.channel.place)}   {self.channel.method}"
+        how = self.channel.method.rstrip(".") + self._shared()
+        what = f"{clean(self.channel.title)}, {clean(self.channel.place)}   {how}"
         read = "; ".join(f"{name}: {value}" for name, value in self.rows(view, frame))
         self.map.set_heading(f"{read}   {what}" if read else what)
+
+    def _shared(self) -> str:
+        """What is said of cells that share a pixel while the whole map is in view."""
+        room = self.map.plot.vb
+        shared = self.values.shape[0] > room.height() or self.values.shape[1] > room.width()
+        return "; whole: the mean of those in a pixel" if shared else ""
 
     def rows(self, view: Any, frame: int) -> list[tuple[str, str]]:
         """What is known of the marked cell, or column."""

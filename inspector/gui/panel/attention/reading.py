@@ -49,8 +49,8 @@ class AttentionReading(AttentionParts):
             beside = "of the key"
         return row, column, (below, beside)
 
-    def _heading(self, one: HeadMap, head: Head, choice: MapChoice, at: Position) -> str:
-        """What the map is, and what is read at the cursor."""
+    def _heading(self, one: HeadMap, head: Head, choice: MapChoice, at: Position, *, short: bool = False) -> str:
+        """What the map is, and what is read at the cursor; `short`: an alignment in fewer words."""
         name = f"{head[0]}, head {head[1]}"
         channel = self.capture.channel(choice.heads[0][0], self.frame)  # type: ignore[union-attr]
         if channel.kind == "attention" and channel.title != "attention":
@@ -67,7 +67,7 @@ class AttentionReading(AttentionParts):
         if choice.without_first:
             name += ", without the first key"
         if one in self._alignments:
-            return f"{name}   {alignment_sentence(self._alignments[one])}"
+            return f"{name}   {alignment_sentence(self._alignments[one], short=short)}"
         if self.view.currentText() == ALIGNMENT and choice.signed:
             name += ", no alignment of weights of either sign"
         problem = "" if self.levels.pyramid(self.capture, choice).complete else clean(self.levels.reader.problem)
