@@ -164,6 +164,14 @@ def test_an_alignment_against_its_definition() -> None:
     assert found.coverage_penalty == pytest.approx(sum(math.log(min(c, 1.0)) for c in found.coverage))
 
 
+def test_source_tokens_that_are_read_more_than_once_are_not_penalised_and_do_not_make_up_for_others() -> None:
+    weights = np.array([[1.0, 0.0, 0.0], [0.8, 0.1, 0.1], [0.9, 0.0, 0.1], [0.4, 0.3, 0.3]])
+    found = alignment_of(Given(weights))
+    np.testing.assert_allclose(found.coverage, [3.1, 0.4, 0.5])
+    assert found.coverage_penalty == pytest.approx(math.log(0.4) + math.log(0.5))
+    assert found.unread == 1
+
+
 def test_a_diagonal_is_diagonal_and_nothing_is_known_of_no_rows() -> None:
     assert alignment_of(Given(np.eye(12))).diagonality == 1.0
     assert alignment_of(Given(np.fliplr(np.eye(12)))).diagonality < 0.4
