@@ -189,6 +189,16 @@ def test_the_strongest_weights() -> None:
     assert len(strongest(np.full((2, 2), np.nan), 5)) == 0
 
 
+def test_of_differences_those_farthest_from_zero_are_the_strongest() -> None:
+    change = np.array([[0.2, -0.9, np.nan], [-0.4, 0.1, -np.inf]])
+    links = strongest(change, 2)
+    assert list(zip(links.queries, links.keys, links.weights, strict=True)) == [(1, 0, -0.4), (0, 1, -0.9)]
+    assert links.share == pytest.approx(1.3 / 1.6) and links.of == 4
+    each = strongest_of_each(change, 1)
+    assert list(zip(each.queries, each.keys, each.weights, strict=True)) == [(1, 0, -0.4), (0, 1, -0.9)]
+    assert each.share == pytest.approx(1.3 / 1.6)
+
+
 def test_the_strongest_weights_of_each_query() -> None:
     weights = np.array([[1.0, -np.inf, -np.inf], [0.3, 0.7, -np.inf], [np.nan, 0.2, 0.1]])
     links = strongest_of_each(weights, 1)
