@@ -174,6 +174,23 @@ def mamba_step_by_step(x: Tensor) -> Tensor:
     return torch.stack(out, 1) + x * constants(D, seed=8)
 
 
+def first_state() -> Tensor:
+    """(d, n) before the first step."""
+    return constants(D, N, seed=22)
+
+
+def mamba_from_a_state(x: Tensor) -> Tensor:
+    """Step by step, and the state before the first step is not 0."""
+    delta, a, b, c = selective(x)
+    decay = torch.exp(delta.unsqueeze(-1) * a)
+    inputs = delta.unsqueeze(-1) * b.unsqueeze(2) * x.unsqueeze(-1)
+    h, out = first_state().expand(len(x), D, N), []
+    for t in range(x.shape[1]):
+        h = decay[:, t] * h + inputs[:, t]
+        out.append((h * c[:, t].unsqueeze(1)).sum(-1))
+    return torch.stack(out, 1) + x * constants(D, seed=8)
+
+
 def mamba_channels_first(x: Tensor) -> Tensor:
     """States (b, d, t, n), stepped along their third axis."""
     delta, a, b, c = selective(x)
@@ -316,6 +333,14 @@ def retention_parallel(x: Tensor) -> Tensor:
     t = torch.arange(x.shape[1])
     gamma = torch.tensor(DECAYS, dtype=x.dtype)[:, None, None]
     d = gamma ** (t[:, None] - t).clamp(min=0) * (t[:, None] >= t)
+    return ((q @ k.mT * d) @ v).transpose(1, 2).flatten(2)
+
+
+def gated_retention_parallel(x: Tensor) -> Tensor:
+    """In one product too, with a decay for each sequence, step and head (gated linear attention, Yang et al. 2024)."""
+    q, k, v = heads(x)
+    total = chunk_decays(x).cumsum(1).transpose(1, 2)
+    d = torch.exp((total[..., :, None] - total[..., None, :]).tril()).tril()
     return ((q @ k.mT * d) @ v).transpose(1, 2).flatten(2)
 
 

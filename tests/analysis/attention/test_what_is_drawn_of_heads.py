@@ -164,6 +164,14 @@ def test_an_alignment_against_its_definition() -> None:
     assert found.coverage_penalty == pytest.approx(sum(math.log(min(c, 1.0)) for c in found.coverage))
 
 
+def test_source_tokens_that_are_read_more_than_once_are_not_penalised_and_do_not_make_up_for_others() -> None:
+    weights = np.array([[1.0, 0.0, 0.0], [0.8, 0.1, 0.1], [0.9, 0.0, 0.1], [0.4, 0.3, 0.3]])
+    found = alignment_of(Given(weights))
+    np.testing.assert_allclose(found.coverage, [3.1, 0.4, 0.5])
+    assert found.coverage_penalty == pytest.approx(math.log(0.4) + math.log(0.5))
+    assert found.unread == 1
+
+
 def test_a_diagonal_is_diagonal_and_nothing_is_known_of_no_rows() -> None:
     assert alignment_of(Given(np.eye(12))).diagonality == 1.0
     assert alignment_of(Given(np.fliplr(np.eye(12)))).diagonality < 0.4
@@ -179,6 +187,16 @@ def test_the_strongest_weights() -> None:
     assert strongest(weights, 9, query=2).keys.tolist() == [2, 1]
     assert strongest(weights, 9, key=0).queries.tolist() == [1, 0]
     assert len(strongest(np.full((2, 2), np.nan), 5)) == 0
+
+
+def test_of_differences_those_farthest_from_zero_are_the_strongest() -> None:
+    change = np.array([[0.2, -0.9, np.nan], [-0.4, 0.1, -np.inf]])
+    links = strongest(change, 2)
+    assert list(zip(links.queries, links.keys, links.weights, strict=True)) == [(1, 0, -0.4), (0, 1, -0.9)]
+    assert links.share == pytest.approx(1.3 / 1.6) and links.of == 4
+    each = strongest_of_each(change, 1)
+    assert list(zip(each.queries, each.keys, each.weights, strict=True)) == [(1, 0, -0.4), (0, 1, -0.9)]
+    assert each.share == pytest.approx(1.3 / 1.6)
 
 
 def test_the_strongest_weights_of_each_query() -> None:

@@ -97,6 +97,38 @@ def plain_beam(ask: Ask, width: int, longest: int, alpha: float) -> list[tuple[i
     return sorted(done, key=lambda ids: -penalised(ids, done[ids], alpha))
 
 
+def listed(chances: dict[tuple[int, ...], list[float]]) -> Ask:
+    """ln p of the tokens after some beginnings; after any other the end is certain."""
+
+    def ask(beginnings: Sequence[tuple[int, ...]]) -> Tensor:
+        rows = [chances.get(ids, [1.0, 0, 0, 0]) for ids in beginnings]
+        return torch.tensor(rows, dtype=torch.float64).log()
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    ("chances", "width", "alpha", "best"),
+    [
+        # ln 0.6 against ln 0.4: at two tokens still less, at four, divided by (9/6)², more
+        ({(): [0.6, 0.4, 0, 0], (1,): [0, 1, 0, 0], (1, 1): [0, 1, 0, 0]}, 1, 2.0, (1, 1, 1, 0)),
+        # two have ended; ln 0.48 ends as the best at three tokens, and could not at the longest length
+        ({(): [0.15, 0.8, 0.05, 0], (1,): [0.3, 0.6, 0.1, 0]}, 2, -2.0, (1, 1, 0)),
+    ],
+    ids=["long answers gain", "long answers lose"],
+)
+def test_a_beam_goes_on_while_an_answer_of_any_length_can_still_win(
+    chances: dict[tuple[int, ...], list[float]], width: int, alpha: float, best: tuple[int, ...]
+) -> None:
+    ask = listed(chances)
+    tree = search(ask, Decode(how="beam", width=width, longest=6, length_penalty=alpha), end=END)
+    assert answers(tree)[0] == best == plain_beam(ask, width, 6, alpha)[0]
+    likelier = (0,)
+    total = sum(float(ask([best[:i]])[0, token]) for i, token in enumerate(best))
+    assert penalised(best, total, alpha) > penalised(likelier, math.log(chances[()][0]), alpha)
+    assert tree.tokens[tree.ranked[0]].score == pytest.approx(penalised(best, total, alpha))
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_greedy_takes_the_likeliest_token_and_notes_the_next_ones(seed: int) -> None:
     ask = table(seed)
@@ -116,12 +148,7 @@ def test_greedy_takes_the_likeliest_token_and_notes_the_next_ones(seed: int) -> 
 
 def test_a_beam_finds_what_greedy_decoding_misses() -> None:
     """0.6 · 1/3 after the likeliest beginning against 0.4 after the other."""
-    chances = {(): [0, 0.6, 0.4, 0], (1,): [1 / 3, 0, 1 / 3, 1 / 3], (2,): [1.0, 0, 0, 0]}
-
-    def ask(beginnings: Sequence[tuple[int, ...]]) -> Tensor:
-        rows = [chances.get(ids, [1.0, 0, 0, 0]) for ids in beginnings]
-        return torch.tensor(rows, dtype=torch.float64).log()
-
+    ask = listed({(): [0, 0.6, 0.4, 0], (1,): [1 / 3, 0, 1 / 3, 1 / 3]})
     greedy = search(ask, Decode(longest=LONGEST), end=END)
     beam = search(ask, Decode(how="beam", width=2, longest=LONGEST), end=END)
     assert answers(greedy) == [(1, 0)] and answers(beam)[0] == (2, 0)

@@ -313,6 +313,42 @@ def test_boolean_masks_of_multihead_attention_mean_the_opposite() -> None:
     torch.testing.assert_close(weights_of(seen[0], 1), output[1][1].detach(), atol=1e-12, rtol=1e-10)
 
 
+@pytest.mark.parametrize("way", ["function", "module"])
+@pytest.mark.parametrize("extra", [False, True])
+def test_two_boolean_masks_forbid_what_either_does_and_never_what_is_put_behind_the_keys(way: str, extra: bool) -> None:
+    """Called by its function, which is given the masks as they are, or as a module in evaluation; against the softmax
+    of the projections, with a learned key and a key of zeros behind them or without."""
+    module = nn.MultiheadAttention(8, 2, batch_first=True, add_bias_kv=extra, add_zero_attn=extra).double().eval()
+    nn.init.normal_(module.in_proj_bias)
+    mask = torch.ones(5, 5, dtype=torch.bool).triu(1)
+    padding = torch.tensor([[False] * 5, [False, True, False, True, False]])
+    x = torch.randn(2, 5, 8, dtype=torch.float64)
+
+    def call(x: Tensor) -> Any:
+        if way == "module":
+            return module(x, x, x, attn_mask=mask, key_padding_mask=padding, need_weights=False)
+        y = x.transpose(0, 1)
+        return F.multi_head_attention_forward(
+            y, y, y, 8, 2, module.in_proj_weight, module.in_proj_bias, module.bias_k, module.bias_v, extra, 0.0,
+            module.out_proj.weight, module.out_proj.bias, training=False, attn_mask=mask, key_padding_mask=padding,
+            need_weights=False,
+        )  # fmt: skip
+
+    with torch.no_grad():
+        _, seen = probed(module, x, call, look_at=1)
+    q, k, _ = (
+        (x[1] @ module.in_proj_weight.T + module.in_proj_bias).detach().unflatten(-1, (3, 2, 4)).permute(1, 2, 0, 3)
+    )
+    may = ~(mask | padding[1])
+    if extra:
+        assert module.bias_k is not None
+        learned = module.bias_k.detach().reshape(2, 1, 4)
+        k, may = torch.cat([k, learned, torch.zeros_like(learned)], 1), F.pad(may, (0, 2), value=True)
+    assert seen[0].check is not None and seen[0].check.passed
+    torch.testing.assert_close(weights_of(seen[0], 1), explicit(q, k, 0.5, may), atol=1e-12, rtol=1e-10)
+    assert torch.equal(allowed(seen[0], 1, 0, 5)[0], may)
+
+
 def encoder(norm_first: bool = False, **options: Any) -> nn.TransformerEncoder:
     layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, norm_first=norm_first, **options)
     return nn.TransformerEncoder(layer, 2, enable_nested_tensor=not norm_first)

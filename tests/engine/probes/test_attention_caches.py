@@ -110,6 +110,22 @@ def test_a_cache_gives_the_map_and_the_distances_of_the_whole_sequence(way: str,
     assert "hand" in way or (seen[0].check is not None and seen[0].check.passed)
 
 
+@pytest.mark.parametrize("way", ["function", "hand", "function static", "hand static", "bias"])
+@pytest.mark.parametrize("chunks", [(1,) * T, (4, 1, 3, 1)])
+def test_the_largest_score_of_each_query_is_joined_too(way: str, chunks: tuple[int, ...]) -> None:
+    x = torch.randn(1, T, A * D, dtype=torch.float64)
+    model = Decoder(way, chunks)
+    (one,) = probed(model, x)[1]
+    attend = model.get_submodule(model.place)
+    q, k, _ = attend.project(x[0]).detach().unflatten(-1, (3, A, D)).permute(1, 2, 0, 3)  # type: ignore[operator]
+    scores = [[max(float(q[a, t] @ k[a, s]) for s in range(t + 1)) / math.sqrt(D) for t in range(T)] for a in range(A)]
+    trace = Trace(Subject(nn.Identity()), Batch(torch.zeros(1, T, 1), torch.tensor([T])), attentions=[one])
+    sink = Listed()
+    QUANTITIES["attention/largest_logit"].run(trace, Emitter(sink))
+    found = torch.as_tensor(sink.array(f"{one.place}:attention/largest_logit"))
+    torch.testing.assert_close(found, torch.tensor(scores), atol=1e-6, rtol=1e-6)
+
+
 @pytest.mark.parametrize("way", ["function", "hint", "hand", "hand static"])
 def test_a_cache_that_was_filled_elsewhere_has_an_offset(way: str) -> None:
     """The prompt went through another call that was not seen: the first query stands where the first keys end."""

@@ -113,6 +113,15 @@ def test_a_cross_attention_has_queries_and_keys_of_two_lengths() -> None:
     assert scores == sums == 2 * 2 * 3 * 10 * 4
 
 
+def test_values_may_be_wider_than_keys() -> None:
+    """By hand: Q 3·12 → 4·5, K 10·12 → 2·5, V 10·12 → 2·7, O 3·28 → 9; 4 heads of 3 · 10 products over 5 and over 7."""
+    shape = Shape(heads=4, groups=2, width=12, key=5, value=7, out=9)
+    assert shape.flops(3, 10) == (
+        2 * 3 * 12 * 20, 2 * 10 * 12 * 10, 2 * 10 * 12 * 14, 2 * 3 * 28 * 9, 2 * 4 * 30 * 5, 2 * 4 * 30 * 7,
+    )  # fmt: skip
+    assert shape.memory(3, 10, 4) == (4 * (3 * 20 + 10 * 10 + 10 * 14 + 3 * 28), 4 * 4 * 30)
+
+
 class InOneLayer(nn.Module):
     """Four heads that share two groups of keys and values, which one layer makes, alone or with the queries."""
 

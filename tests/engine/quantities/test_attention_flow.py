@@ -65,6 +65,20 @@ def test_relevance_follows_the_positive_part(seen: tuple[Listed, Reference]) -> 
         np.testing.assert_allclose(found, expected - torch.eye(STEPS, dtype=torch.float64), **NEAR)
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_relevance_to_the_loss_is_what_lowers_it(way: str) -> None:
+    """y is minus the loss, so that a weight that makes the loss smaller counts."""
+    model = made(way)
+    sink, known = models.run(model, "attention/relevance"), reference(model, models.batch().inputs[1])
+    slopes = torch.autograd.grad(-known.losses.sum(), known.maps)
+    expected = torch.eye(STEPS, dtype=torch.float64)
+    for layer, (maps, slope) in enumerate(zip(known.maps, slopes, strict=True)):
+        expected = expected + (maps.detach() * slope).clamp(min=0).mean(0) @ expected
+        found = sink.array("layers:attention/relevance")[layer]
+        np.testing.assert_allclose(found, expected - torch.eye(STEPS, dtype=torch.float64), **NEAR)
+    assert "y is minus the loss" in sink.channel("layers:attention/relevance").formula
+
+
 class Encoder(nn.Module):
     """Fused layers, which run without gradients and keep no heads of their own."""
 

@@ -107,6 +107,31 @@ def test_positional_is_one_for_a_head_that_ignores_its_input() -> None:
     assert "repeated random" in sink.channel(f"{where}:attention/head_types_repeated").title
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_other_inputs_are_a_repeated_sequence_and_a_random_one(way: str) -> None:
+    """What the model is called with besides: tokens whose second half is the first again, and others to compare with;
+    the scores are those of its maps on these."""
+    model, ids, calls = made(way), models.batch().inputs[1].tolist(), list[list[int]]()
+    model.register_forward_pre_hook(lambda _module, given: calls.append(given[0][-1].tolist()))
+    sink = models.run(model, "attention/head_types")
+    repeated, other = (one for one in calls if one != ids)
+    half = STEPS // 2
+    assert repeated[:half] == repeated[half:] and other[:half] != other[half:]
+    known, again, apart = (reference(model, torch.tensor(one)) for one in (ids, repeated, other))
+    for layer in range(LAYERS):
+        own = dict(zip(NAMES, sink.array(f"{place(layer)}:attention/head_types").T, strict=True))
+        found = dict(zip(NAMES, sink.array(f"{place(layer)}:attention/head_types_repeated").T, strict=True))
+        for name, expected in scores_by_loops(again.maps[layer].detach(), repeated, half).items():
+            np.testing.assert_allclose(found[name], expected, **NEAR, err_msg=name)
+        for head in range(HEADS):
+            pairs = [
+                (known.maps[layer][head, q].tolist(), apart.maps[layer][head, q].tolist()) for q in range(1, STEPS)
+            ]
+            alike = [1 - sum(abs(a - b) for a, b in zip(one, two, strict=True)) / 2 for one, two in pairs]
+            assert own["positional"][head] == pytest.approx(sum(alike) / len(alike), rel=1e-6)
+            assert found["positional"][head] == own["positional"][head]
+
+
 def test_numbers_have_no_tokens_to_repeat() -> None:
     """Without ids there is neither a duplicate nor an induction score, and no random sequence."""
     torch.manual_seed(0)

@@ -98,6 +98,19 @@ def test_other_ways_of_clipping(how: str) -> None:
         np.testing.assert_allclose(found, expected_clipped(known.scores[layer], how), **NEAR)
 
 
+@pytest.mark.parametrize("how", ["clamp", "scale"])
+def test_a_limit_that_one_head_does_not_reach_changes_nothing_there(how: str) -> None:
+    """It lies between the largest scores of two heads (of either sign for a clamp), so that one of both is clipped."""
+    model = made("fused")
+    known = reference(model, models.batch().inputs[1]).scores[0].detach()
+    sizes = known if how == "scale" else known.masked_fill(known == -math.inf, 0.0).abs()
+    low, high = sizes.amax((1, 2)).argsort().tolist()
+    at = round(float(sizes.amax((1, 2)).mean()), 3)
+    found = models.run(model, f"attention/clipped@at={at}@how={how}").array(f"{place(0)}:attention/clipped")
+    np.testing.assert_allclose(found[low, 2:], 0.0, atol=1e-12)
+    assert (found[high, 2:] > 1e-6).all()
+
+
 def test_a_pair_by_dimension(seen: tuple[str, Listed, Reference]) -> None:
     _, sink, known = seen
     for layer in range(LAYERS):

@@ -143,6 +143,10 @@ class Speaking(nn.Module):
         self.embedding, self.positions = nn.Embedding(V, D), nn.Parameter(torch.randn(len(IDS), D))
         self.layers = nn.ModuleList(Layer(way) for _ in range(2))
         self.norm, self.head = Norm(D), nn.Linear(D, V)
+        for one in self.modules():  # with scales of 1 alone a direction that is centred once stays so
+            if isinstance(one, Norm):
+                nn.init.uniform_(one.weight, 0.5, 1.5)
+                nn.init.normal_(one.bias)
 
     def forward(self, ids: Tensor) -> Tensor:
         x = self.embedding(ids) + self.positions

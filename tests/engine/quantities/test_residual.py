@@ -25,6 +25,7 @@ from listed import Listed
 from torch import Tensor, nn
 
 from inspector.engine.model.subject import Batch
+from inspector.engine.quantities.attention.residual import massive
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 NEAR = {"rtol": 1e-6, "atol": 1e-9}
@@ -172,3 +173,16 @@ def test_a_collapsed_stream_and_a_massive_activation() -> None:
     assert sink.array("blocks:residual/rank")[0, 0] == pytest.approx(0.0, abs=1e-12)
     largest, _, _, _, channel, count = sink.array("blocks:residual/massive")[:, 0]
     assert (largest, channel, count) == (500.0, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("usual", "large", "count"),
+    [(1.0, 1500.0, 2), (1.0, 900.0, 0), (0.01, 99.0, 0), (0.01, 101.0, 2), (0.2, -150.0, 0), (0.2, -250.0, 2)],
+)
+def test_massive_is_above_100_and_above_1000_times_the_median(usual: float, large: float, count: int) -> None:
+    """Both bounds of Sun et al. 2024, section 2, one of which alone is not enough."""
+    x = torch.full((5, 6), usual, dtype=torch.float64)
+    x[1, 4] = x[3, 4] = large
+    largest, median, ratio, position, channel, found = massive(x)
+    assert (largest, median, position, channel, found) == (abs(large), usual, 1, 4, count)
+    assert ratio == pytest.approx(abs(large) / usual)

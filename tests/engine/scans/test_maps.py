@@ -150,6 +150,34 @@ def test_retention_in_one_product_is_a_recurrence_with_the_map_of_its_weights() 
     torch.testing.assert_close(decays, decay.expand(2, 2, 2).flatten().expand(w.T, 8), **EXACT)
 
 
+def test_decays_of_each_step_in_one_product_are_those_of_the_recurrence() -> None:
+    """The first one, into which nothing is carried, is not known from the product, and is that of the second."""
+    q, k, v = (one[w.SAMPLE] for one in w.heads(w.given()))  # (a, t, d)
+    gain = w.chunk_decays(w.given())[w.SAMPLE].exp()
+    state, states, expected = torch.zeros(2, 2, 2, dtype=torch.float64), [], torch.zeros(2, w.T, w.T).double()
+    for t in range(w.T):
+        state = gain[t, :, None, None] * state + k[:, t, :, None] * v[:, t, None]
+        states.append(state.flatten())
+        for s in range(t + 1):
+            expected[:, t, s] = (q[:, t] * k[:, s]).sum(1) * gain[s + 1 : t + 1].prod(0)
+    torch.testing.assert_close(shown(w.gated_retention_parallel, "attention"), expected, **STORED)
+    torch.testing.assert_close(shown(w.gated_retention_parallel, "h"), torch.stack(states), **EXACT)
+    decays = shown(w.gated_retention_parallel, "gate/decay")[:, ::4]
+    torch.testing.assert_close(decays, torch.cat([gain[1:2], gain[1:]]), **EXACT)
+
+
+def test_what_the_first_state_adds_is_no_part_of_the_map() -> None:
+    """The map is that of a scan that begins with 0, and is shown: it gives the output but for what the state adds."""
+    torch.testing.assert_close(shown(w.mamba_from_a_state, "attention"), selective_map(), **STORED)
+    delta, a, _, c = (one[w.SAMPLE] if one.dim() == 3 else one for one in w.selective(w.given()))
+    added = torch.stack([
+        (c[t] * torch.exp(delta[: t + 1].sum(0)[:, None] * a) * w.first_state()).sum(-1) for t in range(w.T)
+    ])  # fmt: skip
+    x = w.given()[w.SAMPLE]
+    whole = torch.einsum("dts,sd->td", selective_map(), x) + added + x * w.constants(w.D, seed=8)
+    torch.testing.assert_close(w.mamba_from_a_state(w.given())[w.SAMPLE], whole, **EXACT)
+
+
 def test_chunks_are_one_recurrence_over_all_steps() -> None:
     trace, _ = ran(w.chunked)
     q, k, v = (one[w.SAMPLE] for one in w.heads(w.given()))  # (a, t, d)

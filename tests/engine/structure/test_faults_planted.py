@@ -44,6 +44,24 @@ def test_a_planted_fault_is_found_and_its_twin_is_not_accused(test: str, ill: Ma
     assert all(verdict.word != "fault" for verdict in other.values()), other
 
 
+class OneWay(nn.Module):
+    """Adds to each sequence those behind it in the batch, or those before it: the last, or the first, is alone."""
+
+    def __init__(self, *, behind: bool) -> None:
+        super().__init__()
+        self.embed, self.head, self.behind = nn.Embedding(11, 8), nn.Linear(8, 11), behind
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        x = self.embed(ids).cumsum(1)
+        x = x.flip(0).cumsum(0).flip(0) if self.behind else x.cumsum(0)
+        return self.head(x)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("behind", [True, False])
+def test_a_leak_between_sequences_is_found_whichever_way_it_goes(behind: bool) -> None:
+    assert found(lambda: OneWay(behind=behind))["batch"].word == "fault"
+
+
 def test_batch_normalisation_over_channels_is_a_note_in_training_mode() -> None:
     told = found(lambda: Normalised().train())["batch"]
     assert (told.word, told.place) == ("fact", "norm (BatchNorm1d)")

@@ -64,6 +64,27 @@ def test_dependence_on_the_query_is_the_mean_distance_of_rows(tanh: bool) -> Non
     assert (value < 1e-6) != tanh
 
 
+@pytest.mark.parametrize("lost", [True, False])
+def test_rows_of_a_causal_map_are_compared_over_the_keys_that_both_may_attend_to(lost: bool) -> None:
+    """Of a score of the key alone, rows have the same proportions and other numbers, since later ones have more keys."""
+    torch.manual_seed(0)
+    model = Attending()
+    if lost:
+        nn.init.zeros_(model.q.weight)
+    with run(model, "query") as capture:
+        (name,) = [one for one in capture.channels if one.endswith("structure/query")]
+        value = float(np.asarray(capture.array(name))[0])
+    model = model.double()
+    x = model.embed(torch.tensor(IDS)) + model.places(torch.arange(len(IDS)))
+    powers = torch.exp(model.q(x) @ model.k(x).T / x.shape[1] ** 0.5).detach().numpy()
+    distances = []
+    for i, j in ((i, i + 1) for i in range(1, len(IDS) - 1)):  # the first row has one key, so it is in no pair
+        one, other = (powers[row, : i + 1] / powers[row, : i + 1].sum() for row in (i, j))
+        distances.append(0.5 * np.abs(one - other).sum())
+    assert value == pytest.approx(np.mean(distances), abs=1e-6)
+    assert (value < 1e-6) == lost
+
+
 def maps_of(model: Query) -> list[np.ndarray]:
     """The decoder's weights, written out."""
     keys, _ = model.rnn(model.embed(torch.tensor([IDS])))
