@@ -56,7 +56,7 @@ class StateSetBack:
             sure=f"exact, in all {int(seen[judged].max())} calls of the model that were looked at",
             unless="the module is applied to separate things, one by one",
             remedy="Make the first state before the loop, and hand on in the loop what the cell returns.",
-            code="h = x.new_zeros(b, hidden)\nfor t in range(steps):\n    h = cell(x[:, t], h)",
+            code="h = cell(x[:, t], h)  # with h = x.new_zeros(b, hidden) once, before the loop",
         )  # fmt: skip
 
     def _of_a_run(self, run: Run) -> Iterable[Finding]:
@@ -82,7 +82,7 @@ class StateSetBack:
             unless="the gates keep the state shut at these weights" if meant
             else "each step is meant to be judged by itself",
             remedy="Make the first state before the loop, and hand on in the loop what the cell returns.",
-            code="h = x.new_zeros(b, hidden)\nfor t in range(steps):\n    h = cell(x[:, t], h)",
+            code="h = cell(x[:, t], h)  # with h = x.new_zeros(b, hidden) once, before the loop",
         )  # fmt: skip
 
 

@@ -102,8 +102,7 @@ class AttentionRecorder:
     def add(self, attention: Attention) -> None:
         """Keep one attention."""
         self.seen.append(attention)
-        if not attention.open_axes and not attention.unclear:
-            self.arrived(attention)
+        self.arrived(attention)
         self.heap.tidy()
 
     def sdpa(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Tensor) -> None:

@@ -31,11 +31,12 @@ from inspector.engine.hooks.module_stack import CalledModules
 from inspector.engine.model.subject import Batch
 from inspector.engine.probes.attention import AttentionMode
 from inspector.engine.trace.heads import Heads, Replaced, replacing
-from inspector.engine.trace.trace import Attention
+from inspector.engine.trace.trace import Attention, Trace
 from inspector.records import Edit
 from inspector.records.edits import MEAN
 
 _MHA = inspect.signature(F.multi_head_attention_forward)
+UNKNOWN = "as many heads as sequences"
 NO_MEAN = "{} attends once a call, one query at a time, so a head has no mean over queries there; give it a number."
 
 
@@ -46,6 +47,10 @@ class HeadEdits:
         self.model, self.edits, self.batch = model, tuple(edits), batch
         self.made: set[Edit] = set()
         self.problem = ""
+        self.open: set[str] = set()
+        """Places of which sizes do not say which axis is the batch."""
+        self.choices: dict[str, int] | None = None
+        """By place, which of several axes it is, as an unedited run has found; None: that was not asked yet."""
 
     @contextmanager
     def on(self) -> Iterator[None]:
@@ -69,6 +74,23 @@ class HeadEdits:
             else:
                 del self.model.forward
 
+    def settle(self, trace: Trace) -> None:
+        """Take which axis is the batch from an unedited run, which refuses what it could not find."""
+        known = {one.called for one in trace.attentions} | {one.place for one in trace.attentions}
+        self.choices = {place: trace.batch_axes.get(place, 0) for place in self.open & known}
+        self.made.clear()
+
+    def is_open(self, place: str) -> bool:
+        """Whether it is not known which axis is the batch: then nothing is changed there.
+        Raises Unsupported in a run that is shown."""
+        if self.choices is not None and place in self.choices:
+            return False
+        if self.choices is not None and place not in self.open:
+            raise Unsupported(f"Heads of {place} cannot be changed in a call with {UNKNOWN}.")
+        self.open.add(place)
+        self.problem = f"{UNKNOWN}, sizes do not say which axis of its attention is the batch"
+        return True
+
     def of(self, place: str, call: int) -> list[Edit]:
         """The changes at the call of a place; its later calls have a number ("attn.1")."""
         return [edit for edit in self.edits if edit.place in (place, f"{place}.{call}" if call else place)]
@@ -80,7 +102,8 @@ class _Editing(AttentionMode):
     def __init__(self, edits: HeadEdits, args: Any, kwargs: Any) -> None:
         leaf = next((one for one in tree_leaves((args, kwargs)) if isinstance(one, Tensor) and one.dim()), None)
         size, steps = edits.batch.size if leaf is None else leaf.shape[0], edits.batch.steps
-        selected = SelectedSample(size, 0, steps, steps, passing_on=True)
+        selected = SelectedSample(size, 0, steps, steps, choices=edits.choices or {}, passing_on=True)
+        self.selected = selected
         self.edits, self.called = edits, CalledModules(edits.model)
         self.found: list[Attention] = []
         self.calls: dict[str, int] = {}
@@ -103,7 +126,7 @@ class _Editing(AttentionMode):
         out = func(*args, **kwargs)
         with unwatched():
             if func is F.scaled_dot_product_attention:
-                return self._sdpa(out)
+                return self._sdpa(args[0] if args else kwargs["query"], out)
             handler = self.handlers.get(id(func))
             if handler is not None:
                 self.found.clear()
@@ -119,8 +142,8 @@ class _Editing(AttentionMode):
         number = self.calls[place] = self.calls.get(place, -1) + 1
         return number, self.edits.of(place, number)
 
-    def _sdpa(self, out: Tensor) -> Tensor:
-        """The axis of heads is the third from behind."""
+    def _sdpa(self, query: Tensor, out: Tensor) -> Tensor:
+        """The axis of heads is the third from behind, or the first where they stand before the batch."""
         place = self.called.place()[0]
         number, wanted = self._next(place)
         if not wanted:
@@ -128,12 +151,16 @@ class _Editing(AttentionMode):
         if out.dim() < 4 or out.is_nested:
             self.edits.problem = f"{place} gives its heads no axis of their own"
             return out
+        first, several = self.selected.heads_first(place, query)
+        if several and out.shape[1] == self.selected.batch and self.edits.is_open(place):
+            return out
         out = out.clone()
+        by_head = out.movedim(0 if first else -3, 0)
         for edit in wanted:
             rows = _rows(edit, out.shape[-2], number)
-            for head in _heads(edit, out.shape[-3]):
-                here = (..., head, rows, slice(None))
-                out[here] = _new(edit, place, out[..., head, :, :]).expand_as(out[here])
+            for head in _heads(edit, len(by_head)):
+                own = by_head[head]
+                own[..., rows, :] = _new(edit, place, own).expand_as(own)[..., rows, :]
             self.edits.made.add(edit)
         return out
 
@@ -161,7 +188,7 @@ class _Editing(AttentionMode):
         place = attention.place
         number, wanted = self._next(place)
         heads: Heads | None = attention.heads
-        if not wanted:
+        if not wanted or (attention.open_axes and self.edits.is_open(place)):
             return out
         call = heads.calls[0] if heads is not None and heads.calls else None
         if call is None or call.put is None:

@@ -93,6 +93,10 @@ def _head_edits(subject: Subject, batch: Batch, edits: Sequence[Edit], options: 
     found = HeadEdits(subject.model, edits, batch)
     with found.on():
         trace = perform(subject, batch, _Nowhere(), _brief(options))
+    if found.open:
+        found.settle(perform(subject, batch, _Nowhere(), _brief(options)))
+        with found.on():
+            trace = perform(subject, batch, _Nowhere(), _brief(options))
     for edit in edits:
         if edit not in found.made:
             if found.problem:

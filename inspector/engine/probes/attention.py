@@ -181,6 +181,8 @@ def _both(first: Handler | None, second: Handler, args: Any, kwargs: Any, out: A
 
 
 def _all(looks: Sequence[Callable[[Attention], None]], attention: Attention) -> None:
+    if attention.open_axes or attention.unclear:  # another call settles what it is, once the run has ended
+        return
     for look in looks:
         look(attention)
 
