@@ -337,7 +337,7 @@ def test_the_checkpoints_report_is_told_and_listed(tmp_path: Path) -> None:
     run = ("run", "m.py:make", "--generate", "noise", "--checkpoint", "c.pt", "--out", "a.inspect")
     told = call(*run, "--partial", cwd=tmp_path).stderr
     assert "c.pt (torch, nested under 'ema'; the file also holds model): 3 of 4 tensors loaded." in told
-    assert "prefix removed from the names: module." in told and "missing: 1 (bias_hh_l0)" in told
+    assert "prefix removed from the names: module." in told and "missing: 1 (bias_hh_l0 (model (12,)))" in told
     assert "unexpected: 1 (extra\\x1b[31m (shape (12,)))" in told and "\x1b" not in told
     assert "checkpoint: c.pt (torch, nested under 'ema'" in call("list", "a.inspect", cwd=tmp_path).stdout
     kept = json.loads(call("list", "a.inspect", "--json", cwd=tmp_path).stdout)["checkpoint"]
@@ -465,8 +465,9 @@ def test_diagnose_tells_findings_with_evidence_and_remedy(
         writer.write(Page(name, 1, (0,), np.array([0, 1, 0, 1, 0, 2, 7])))
         writer.write(RunStop("done"))
     code, out, err = diagnose(str(tmp_path / "bad.inspect"))
-    first, evidence, remedy, *_ = out.splitlines()
+    first, evidence, sure, unless, remedy, *_ = out.splitlines()
     assert code == 0 and not err and "\x1b" not in out
+    assert sure.startswith("  sure: exact") and unless.startswith("  ")
     assert first == "error: moment 1: rnn⟨001b⟩[2J: h: 2 NaN of 4 values, first at step 7 [IN101 nonfinite]"
     assert evidence.startswith("  evidence: rnn") and remedy.startswith("  remedy: Go to the first step")
     code, out, err = diagnose(str(tmp_path / "bad.inspect"), "--json", "--fail-on", "warning")

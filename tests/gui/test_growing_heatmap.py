@@ -211,7 +211,7 @@ def test_limits_of_a_growing_channel_are_those_of_all_of_it_within_their_steps(
         levels, nan, infinite = glance(capture, capture.channels[NAME], 0)
         assert (nan, infinite) == (start >= 1400, start >= 1650), "the legend has what is drawn"
         assert levels.clipped <= source.MOST_BEYOND
-        exact = plain(capture, capture.channels[NAME], 0)[0]
+        exact = plain(capture, capture.channels[NAME], 0, growing=True)[0]
         assert levels.high == pytest.approx(exact.high, rel=0.3)
     rooms = len({room_for(n) for n in range(50, 3001, 50)})
     assert len(whole) < rooms + 20, f"{len(whole)} of 60 looks were at all of it: {whole}"

@@ -114,7 +114,7 @@ def test_numbers_are_those_of_the_panels_that_are_seen(window: Window, qtbot: ob
 def test_a_fault_in_painting_ends_nothing_but_its_panel(
     window: Window, qtbot: object, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, part: str
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise ValueError("nothing can be painted")
 
     states, jacobians = window.panels["states"], window.panels["jacobians"]

@@ -13,6 +13,8 @@ from inspector.diagnosis.series import Line, lines_of, listed, table_of, the_onl
 from inspector.records import Finding, Severity
 
 COUNTS = "parameters:gradient/non_finite"
+OF_OTHERS = ("training:weights/", "training:asked/")
+"""Numbers that other rules compare: that they are not finite follows from weights or outputs that are not."""
 CLIP = "nn.utils.clip_grad_norm_(model.parameters(), 1.0)"
 REMEDY = (
     "Open the first iteration: what comes after is its consequence. Usual causes: a learning rate that is too large, a "
@@ -131,7 +133,7 @@ def _finding(
 
 def _curves(run: Run) -> list[Broken]:
     """The curves that are not finite somewhere, the loss first, then the earliest."""
-    lines = lines_of(run)
+    lines = [line for line in lines_of(run) if not line.channel.startswith(OF_OTHERS)]
     known = {line.curve.key for line in lines}
     of_tables = lines_of(run, ("loss", "gradient norm"))
     lines += [line for line in of_tables if line.curve.key not in known]  # columns

@@ -41,7 +41,7 @@ class EmptyPage(QWidget):
         layout.addWidget(self.label)
         layout.addSpacing(8)
         layout.addWidget(self.button, alignment=middle)
-        self.action = QPushButton()
+        self.action = QPushButton("Open its model")
         self.action.hide()
         layout.addWidget(self.action, alignment=middle)
         layout.addStretch(1)

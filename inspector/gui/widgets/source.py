@@ -67,13 +67,13 @@ def glance(capture: Capture, channel: Channel, frame: int) -> tuple[Levels, bool
     unknown values do not count as NaN. While a run goes on only what is new is looked at, where that is enough."""
     growing = getattr(capture, "stop", None) is None and channel.limits is None
     if not growing or type(capture) is not Capture:  # a comparison does not say what is new
-        return _whole(capture, channel, frame)
+        return _whole(capture, channel, frame, growing=False)
     looked = _LOOKED.setdefault(capture, {})
     known, rows = looked.get((channel.name, frame)), capture.extent(channel.name, frame)[0]
     found = known.grown(capture, channel, frame, rows) if known is not None else None
     if found is None:
         _, seen = capture.since(channel.name, frame)
-        levels, nan, infinite = _whole(capture, channel, frame)
+        levels, nan, infinite = _whole(capture, channel, frame, growing=True)
         found = Looked(levels, nan, infinite, rows, rows, seen)
     looked[channel.name, frame] = found
     return found.levels, found.nan, found.infinite
@@ -137,17 +137,31 @@ MOST_BEYOND = 0.015
 of them at most."""
 
 
-def _whole(capture: Capture, channel: Channel, frame: int) -> tuple[Levels, bool, bool]:
+def _whole(capture: Capture, channel: Channel, frame: int, *, growing: bool) -> tuple[Levels, bool, bool]:
+    """What `glance` returns. Of a channel that grows, the share beyond the limits is that before these were rounded: it
+    says when to look for new ones."""
     size = (GLANCE, *capture.extent(channel.name, frame)[1:])
     low, high = capture.overview(channel.name, frame, size=size)
     both = np.stack((low.reshape(-1), high.reshape(-1)), axis=-1)
     both = np.concatenate((both, *_of_the_other(capture, channel)))
     levels = levels_of(both, channel.scale, channel.limits)
-    levels = steady(levels) if channel.limits is None else levels
+    if channel.limits is None:
+        levels = steady(levels) if growing else _counted(steady(levels), both)
     nan = np.isnan(low).reshape(len(low), -1).any(axis=1)
     if nan.any():
         nan &= ~_beside_gaps(capture, channel.name, frame, len(low))
     return levels, bool(nan.any()), bool(np.isinf(both).any())
+
+
+def _counted(levels: Levels, values: Array) -> Levels:
+    """With the share of finite numbers that lie beyond its limits, which may be wider than those that left some out."""
+    if levels.clipped <= 0:
+        return levels
+    with np.errstate(all="ignore"):
+        ends = np.log10(values) if levels.log else values
+    ends = ends[np.isfinite(ends)]
+    beyond = np.count_nonzero((ends < levels.low) | (ends > levels.high))
+    return replace(levels, clipped=float(beyond / max(1, ends.size)))
 
 
 def of_the_other(capture: Any, channel: Channel, region: tuple[slice, ...] = ()) -> Array:

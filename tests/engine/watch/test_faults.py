@@ -179,13 +179,18 @@ def test_a_full_disk(plain: str, tmp_path: Path) -> None:
 
 
 def test_a_slow_disk_drops_pages_and_counts_them(plain: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    release, store = threading.Event(), Store.commit
+    release, commit, append = threading.Event(), Store.commit, Store.append
 
     def slow(self: Store, records: Any) -> None:
         release.wait(60.0)
-        store(self, records)
+        commit(self, records)
+
+    def slowly(self: Store, records: Any) -> Any:
+        release.wait(60.0)
+        return append(self, records)
 
     monkeypatch.setattr(Store, "commit", slow)
+    monkeypatch.setattr(Store, "append", slowly)
     monkeypatch.setattr("inspector.capture.writer.QUEUE_BYTES", 20_000)
     monkeypatch.setattr("inspector.engine.watch.core.FLUSH_SECONDS", (0.0, 0.0))
     seen: list[Any] = []
