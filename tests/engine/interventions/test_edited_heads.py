@@ -188,3 +188,34 @@ def test_one_call_of_several(at: str, without: tuple[int, ...]) -> None:
     _, found = edited(model, [f"{at}:head[0]=0"], ("output/loss",), subject, Batch(x, torch.tensor([5])))
     expected = model(x, without).square().sum(-1)[0].detach()
     np.testing.assert_allclose(found.array("output:loss"), expected, rtol=1e-6)
+
+
+class HeadsFirst(nn.Module):
+    """Attention whose heads stand before the batch, (h, b, t, d); `without`: a head that gives nothing."""
+
+    def __init__(self, fused: bool) -> None:
+        super().__init__()
+        self.project, self.out, self.fused = nn.Linear(4, 12), nn.Linear(4, 4), fused
+        self.without: int | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.project(x).view(*x.shape[:2], 3, 2, 2).permute(2, 3, 0, 1, 4)
+        z = torch.nn.functional.scaled_dot_product_attention(q, k, v) if self.fused else (q @ k.mT).softmax(-1) @ v
+        if self.without is not None:
+            z = torch.stack([torch.zeros_like(one) if n == self.without else one for n, one in enumerate(z)])
+        result: Tensor = self.out(z.permute(1, 2, 0, 3).flatten(2))
+        return result
+
+
+@pytest.mark.parametrize("fused", [True, False], ids=["fused", "written"])
+@pytest.mark.parametrize("head", [0, 1])
+def test_of_as_many_heads_as_sequences_the_head_is_ablated_and_not_a_sequence(fused: bool, head: int) -> None:
+    torch.manual_seed(0)
+    model = HeadsFirst(fused).double().eval()
+    x = torch.randn(2, 5, 4, dtype=torch.float64)
+    subject = Subject(model=model, kind="vectors", width=4, loss=lambda out, _batch: out.square().sum(-1))
+    batch = Batch(x, torch.tensor([5, 5]), look_at=1)
+    plain, found = edited(model, [f"model:head[{head}]=0"], ("output/loss",), subject, batch)
+    for frame, without in ((plain, None), (found, head)):
+        model.without = without
+        np.testing.assert_allclose(frame.array("output:loss"), model(x)[1].detach().square().sum(-1), rtol=1e-5)
