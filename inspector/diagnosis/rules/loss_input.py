@@ -14,8 +14,6 @@ from inspector.records import Finding
 GIVEN, LOSS = "training:asked/given", "training:loss"
 TESTED = "model:structure/loss_input"
 
-
-_TWICE = "Give the loss the scores before it (logits); apply softmax where probabilities are read, outside of the loss."
 _TWICE = "Give the loss the scores before it (logits); apply softmax where probabilities are read, outside of the loss."
 REMEDIES = {
     1: (_TWICE, "return self.head(states)  # without softmax: cross_entropy has its own"),

@@ -11,6 +11,8 @@ from inspector.diagnosis.series import listed, table_of, the_only
 from inspector.records import Finding
 
 FRESH, CAUSAL = "modules:state/fresh", "model:structure/causal"
+REMEDY = "Make the first state before the loop, and hand on in the loop what the cell returns."
+CODE = "h = cell(x[:, t], h)  # with h = x.new_zeros(b, hidden) once, before the loop"
 
 
 class StateSetBack:
@@ -55,8 +57,7 @@ class StateSetBack:
             evidence=(FRESH,), iterations=(int(table.iterations[known.any(1)][0]),),
             sure=f"exact, in all {int(seen[judged].max())} calls of the model that were looked at",
             unless="the module is applied to separate things, one by one",
-            remedy="Make the first state before the loop, and hand on in the loop what the cell returns.",
-            code="h = cell(x[:, t], h)  # with h = x.new_zeros(b, hidden) once, before the loop",
+            remedy=REMEDY, code=CODE,
         )  # fmt: skip
 
     def _of_a_run(self, run: Run) -> Iterable[Finding]:
@@ -81,8 +82,7 @@ class StateSetBack:
             evidence=(CAUSAL, *states[:1]), sure="exact but for rounding, on the sequence that was given",
             unless="the gates keep the state shut at these weights" if meant
             else "each step is meant to be judged by itself",
-            remedy="Make the first state before the loop, and hand on in the loop what the cell returns.",
-            code="h = cell(x[:, t], h)  # with h = x.new_zeros(b, hidden) once, before the loop",
+            remedy=REMEDY, code=CODE,
         )  # fmt: skip
 
 

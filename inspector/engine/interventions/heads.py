@@ -102,12 +102,11 @@ class _Editing(AttentionMode):
     def __init__(self, edits: HeadEdits, args: Any, kwargs: Any) -> None:
         leaf = next((one for one in tree_leaves((args, kwargs)) if isinstance(one, Tensor) and one.dim()), None)
         size, steps = edits.batch.size if leaf is None else leaf.shape[0], edits.batch.steps
-        selected = SelectedSample(size, 0, steps, steps, choices=edits.choices or {}, passing_on=True)
-        self.selected = selected
+        self.selected = SelectedSample(size, 0, steps, steps, choices=edits.choices or {}, passing_on=True)
         self.edits, self.called = edits, CalledModules(edits.model)
         self.found: list[Attention] = []
         self.calls: dict[str, int] = {}
-        recorder = AttentionRecorder(selected, self.called.place, self._arrived)
+        recorder = AttentionRecorder(self.selected, self.called.place, self._arrived)
         super().__init__(recorder)
         for function in (F.scaled_dot_product_attention, F.multi_head_attention_forward):
             self.handlers.pop(id(function), None)
