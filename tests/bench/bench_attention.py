@@ -1,14 +1,20 @@
 """Every attention map of a GPT-2-small shape in the capture file, against the plain forward of the same model.
 
 One round of ours is: open a capture, run the model under the probe, write every map and statistic, close the
-capture. One round of the other is the forward alone. Rounds are interleaved; the ratio is the median of rounds.
+capture. One round of the other is the forward alone. Rounds are interleaved; the ratio is the median of rounds. Both run
+in a process of their own with the settings of the worker, in which every model runs.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import astuple
 from pathlib import Path
 
 import torch
@@ -23,6 +29,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Trace
 from inspector.records import Frame, RunStart, RunStop
+from inspector.transport.process import KEEP_MEMORY
 
 WIDTH, HEADS, LAYERS, VOCABULARY = 768, 12, 12, 50_257
 KEYS = sorted(
@@ -84,7 +91,15 @@ def captured(model: nn.Module, batch: Batch, folder: Path, keys: list[str]) -> N
 
 
 def rows() -> list[Row]:
-    """Capture with every map against the plain forward, at T = 512 and T = 1024."""
+    """Capture with every map against the plain forward, at T = 512 and T = 1024, in the worker's settings."""
+    done = subprocess.run(
+        [sys.executable, __file__], stdout=subprocess.PIPE, text=True, env={**os.environ, **KEEP_MEMORY}, check=True
+    )
+    return [Row(*row) for row in json.loads(done.stdout)]
+
+
+def measured() -> list[Row]:
+    """The rows, in this process."""
     torch.manual_seed(0)
     torch.set_num_threads(1)  # as the worker does on two cores: the other one writes
     model = Gpt().eval().requires_grad_(False)
@@ -121,3 +136,7 @@ def _name(keys: list[str], steps: int) -> str:
     if keys == STATISTICS:
         return f"all statistics of {LAYERS * HEADS} heads, T={steps}"
     return f"all {LAYERS * HEADS} attention maps{' with all statistics' * (keys == KEYS)}, T={steps}"
+
+
+if __name__ == "__main__":
+    json.dump([astuple(row) for row in measured()], sys.stdout)

@@ -112,7 +112,10 @@ class SelectedSample:
 
     def returned(self, tensor: Tensor, axis: int = 0) -> Tensor:
         """(…, n, …) what a call returned for the sample, picked by `members`."""
-        return tensor.index_select(axis, self.members(tensor.shape[axis]).to(tensor.device))
+        size = tensor.shape[axis]
+        if size == 1:
+            return tensor
+        return tensor.index_select(axis, self.members(size).to(tensor.device))
 
     def fold(self, tensor: Tensor) -> Tensor:
         """(1, n·a, x, y) the sample's part of (b·n, a, x, y) or (b·n, x, y)."""
