@@ -1,7 +1,8 @@
-"""Statistics of large attentions on the core that the model leaves free, while the model goes on.
+"""Statistics and maps of large attentions on the core that the model leaves free, while the model goes on.
 
-An attention is complete when its call returns: its queries and keys are copies. Where maps are written nothing is done
-ahead, since one pass serves maps and statistics.
+An attention is complete when its call returns: its queries and keys are copies. Its place and the axes of its map are
+known when the model has returned: a map that was written before is described again then, or written again where later
+calls turned out to be rows of it.
 """
 
 from __future__ import annotations
@@ -15,11 +16,18 @@ from dataclasses import dataclass
 
 import torch
 
+from inspector.engine.attention.map_pages import described, free_bytes, map_bytes, page_writer
 from inspector.engine.attention.one_pass import Statistics, one_pass
+from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Attention
 
 LEAST = 1 << 20
 """Weights of an attention that is worth handing to another thread. Counter-example: many smaller ones."""
+MAP_BYTES = 512 << 20
+"""Of the maps that are written ahead, together: whether all of a run fit on the disk is known when it has ended, and
+where they do not these stay beside the queries and keys of the others."""
+SHARE_OF_DISK = 0.1
+"""Nor are maps larger than this share of the free disk written ahead."""
 
 
 class Dropped(Exception):
@@ -37,25 +45,51 @@ class Waiting:
 class Ahead:
     """Computes statistics of the attentions that arrive, in their order; whoever needs them takes them or computes them
     itself. What was not begun when nothing refers to this any more is not computed.
+
+    With an emitter their maps are written too, of the first call of each place, until `stop` is called: before the
+    run's axes are laid out, and before its capture ends.
     """
 
-    def __init__(self, sample: int, signals: Collection[str]) -> None:
-        self._sample, self._signals = sample, frozenset(signals)
+    def __init__(self, sample: int, signals: Collection[str], emit: Emitter | None = None) -> None:
+        self._sample, self._signals, self._emit = sample, frozenset(signals), emit
+        free = None if emit is None else free_bytes(emit)
+        self._room = MAP_BYTES if free is None else min(MAP_BYTES, int(free * SHARE_OF_DISK))
+        self._places: set[str] = set()
         self.waiting: dict[int, Waiting] = {}
-        self._pool = ThreadPoolExecutor(1, "attention-statistics")
+        name = "attention-statistics" if emit is None else "attention-maps"
+        self._pool = ThreadPoolExecutor(1, name)
         weakref.finalize(self, self._pool.shutdown, wait=False, cancel_futures=True)
 
     def arrived(self, attention: Attention) -> None:
         """Begin with an attention that is large enough, computed from queries and keys, and rightly recorded."""
+        first = attention.place not in self._places
+        self._places.add(attention.place)
         heads, queries = attention.query.shape[1:3]
         large = heads * queries * attention.key.shape[-2] >= LEAST and attention.query.device.type == "cpu"
         right = attention.check is not None and attention.check.passed
-        if large and right and attention.weights is None and not attention.equivalent:
-            result = self._pool.submit(_computed, attention, self._sample, self._signals, _caller(self))
-            self.waiting[id(attention.query)] = Waiting(attention, result)
+        if not (large and right and attention.weights is None and not attention.equivalent):
+            return
+        if self._emit is not None:
+            if not first or map_bytes(attention, self._sample) > self._room:
+                return
+            self._room -= map_bytes(attention, self._sample)
+        result = self._pool.submit(_computed, attention, self._sample, self._signals, _caller(self), self._emit)
+        self.waiting[id(attention.query)] = Waiting(attention, result)
+
+    @property
+    def map_places(self) -> frozenset[str]:
+        """The places of which rows of a map have been written."""
+        begun = [one for one in self.waiting.values() if self._emit is not None and not one.result.cancelled()]
+        return frozenset(one.attention.place for one in begun)
+
+    def stop(self) -> None:
+        """Where maps are written: wait for the one that is, begin no more."""
+        if self._emit is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
 
     def take(self, attention: Attention, signals: Collection[str]) -> Statistics | None:
-        """The statistics of an attention that is still what it was on arrival; None where they are to be computed."""
+        """The statistics of an attention that is still what it was on arrival, whose map is written where maps are;
+        None where they are to be computed."""
         found = self.waiting.pop(id(attention.query), None)
         if found is None or not _same(found.attention, attention) or not self._signals.issuperset(signals):
             return None
@@ -67,9 +101,9 @@ class Ahead:
             return None
 
 
-def ahead(sample: int, signals: Collection[str]) -> Ahead | None:
+def ahead(sample: int, signals: Collection[str], emit: Emitter | None = None) -> Ahead | None:
     """None where no core is free for it: torch in a second thread takes as many threads again as in the first."""
-    return Ahead(sample, signals) if _cores() > 1 and torch.get_num_threads() == 1 else None
+    return Ahead(sample, signals, emit) if _cores() > 1 and torch.get_num_threads() == 1 else None
 
 
 def _cores() -> int:
@@ -87,9 +121,21 @@ def _caller(whole: Ahead) -> Callable[[], None]:
     return check
 
 
-def _computed(attention: Attention, sample: int, signals: frozenset[str], check: Callable[[], None]) -> Statistics:
+def _computed(
+    attention: Attention, sample: int, signals: frozenset[str], check: Callable[[], None], emit: Emitter | None
+) -> Statistics:
+    if emit is None:
+        with torch.no_grad():
+            return one_pass(attention, sample, check, signals)
+    channel = described(attention, sample)
+    emit.channel(channel)
+
+    def unless_cancelled() -> None:
+        check()
+        emit.check()
+
     with torch.no_grad():
-        return one_pass(attention, sample, check, signals)
+        return one_pass(attention, sample, unless_cancelled, signals, page_writer(emit, channel))
 
 
 def _same(before: Attention, now: Attention) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import torch
 
 from inspector.engine.attention.ahead import Ahead
+from inspector.engine.attention.map_pages import method
 from inspector.engine.attention.one_pass import STATISTICS, BlockWriter, Statistic, Statistics, one_pass
 from inspector.engine.hooks.heap import GAPS, Heap
 from inspector.engine.trace.emitter import Emitter
@@ -19,8 +20,6 @@ from inspector.engine.trace.quantity import Describe, Quantity
 from inspector.engine.trace.trace import Attention, Trace
 from inspector.records.catalogue import ATTENTION
 
-SHARES = "of |M| divided by the sum of its row"
-"""Said of statistics of weights that have either sign."""
 NOT_KNOWN = (
     "The source of the keys of {} is not known: they may be of the queries' own sequence or of another one, so they "
     "have no known positions."
@@ -86,7 +85,7 @@ def statistics(
     known = trace.findings.of(KnownStatistics).by_attention
     before = known.get(id(attention))
     if before is None or write is not None or (signal and signal not in before.values):
-        wanted = trace.chosen & STATISTICS.keys() | {signal} if trace.chosen else STATISTICS.keys()
+        wanted = _wanted(trace) | ({signal} if signal else set())
         begun = trace.findings.get(Ahead) if write is None else None
         found = begun.take(attention, wanted) if begun is not None else None
         if found is None:
@@ -95,6 +94,26 @@ def statistics(
         known[id(attention)] = found
         trace.findings.of(Heap).tidy(GAPS // 4)
     return known[id(attention)]
+
+
+def with_map(trace: Trace, attention: Attention) -> Statistics | None:
+    """The statistics of an attention whose map was written while the model ran; None where it is still to be."""
+    begun = trace.findings.get(Ahead)
+    found = begun.take(attention, _wanted(trace)) if begun is not None else None
+    if found is not None:
+        trace.findings.of(KnownStatistics).by_attention[id(attention)] = found
+    return found
+
+
+def map_places(trace: Trace) -> frozenset[str]:
+    """The places of attentions of which rows of the map were written while the model ran."""
+    begun = trace.findings.get(Ahead)
+    return frozenset() if begun is None else begun.map_places
+
+
+def _wanted(trace: Trace) -> set[str]:
+    """The statistics that the run will compute."""
+    return set(trace.chosen & STATISTICS.keys() if trace.chosen else STATISTICS.keys())
 
 
 def refusal(attention: Attention) -> str | None:
@@ -106,9 +125,3 @@ def refusal(attention: Attention) -> str | None:
         f"The recomputed attention of {attention.place} differs from what the {attention.module or 'call'} returned by "
         f"{check.error:.3g} (allowed {check.allowed:.3g}), so it is not shown."
     )
-
-
-def method(attention: Attention, exact: str = "exact") -> str:
-    """How the numbers of this attention were computed, for the channel."""
-    shares = SHARES if attention.equivalent and exact == "exact" else ""
-    return "; ".join(filter(None, (exact, shares, attention.note)))

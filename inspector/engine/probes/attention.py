@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from inspector.engine.attention.ahead import ahead
+from inspector.engine.attention.ahead import Ahead, ahead
 from inspector.engine.attention.functions import Handler, functions_looked_at
 from inspector.engine.attention.live import LiveRows
 from inspector.engine.attention.one_pass import STATISTICS
@@ -58,6 +58,7 @@ class AttentionProbe:
         self._mode: AttentionMode | None = None
         self._calls: list[Call] = []
         self._scripted = False
+        self._ahead: Ahead | None = None
 
     def attach(self, model: nn.Module, trace: Trace, emit: Emitter) -> None:
         """Install the mode, and global hooks where modules may run fused;
@@ -74,13 +75,17 @@ class AttentionProbe:
         if any(isinstance(module, FUSED) for module in model.modules()):
             self._stack = ModuleStack(model, self._entered, self._left)
         rows = LiveRows(emit, batch.look_at, partial(source_of, trace))
-        looks = [rows.arrived, *_begun(trace)]
+        self._ahead = _begun(trace, emit)
+        looks = [rows.arrived] if self._ahead is None else [rows.arrived, self._ahead.arrived]
         self._recorder = AttentionRecorder(selected, (self._stack or CalledModules(model)).place, partial(_all, looks))
         self._mode = AttentionMode(self._recorder)
         self._mode.on(True)
 
     def detach(self) -> None:
-        """Remove mode and hooks."""
+        """Remove mode and hooks; no map is written ahead any more."""
+        if self._ahead is not None:
+            self._ahead.stop()
+            self._ahead = None
         if self._mode is not None:
             self._mode.on(False)
         if self._stack is not None:
@@ -187,16 +192,15 @@ def _all(looks: Sequence[Callable[[Attention], None]], attention: Attention) -> 
         look(attention)
 
 
-def _begun(trace: Trace) -> list[Callable[[Attention], None]]:
-    """What begins with the statistics of each attention, where these are chosen without the maps."""
+def _begun(trace: Trace, emit: Emitter) -> Ahead | None:
+    """What begins with the statistics of each attention, and with its map, where these are chosen."""
     if trace.chosen:
         QUANTITIES.load()  # they are known from then on
-    wanted = trace.chosen & STATISTICS.keys()
-    begun = ahead(trace.look_at, wanted) if wanted and MAPS not in trace.chosen else None
-    if begun is None:
-        return []
-    trace.findings.put(begun)
-    return [begun.arrived]
+    wanted, maps = trace.chosen & STATISTICS.keys(), MAPS in trace.chosen
+    begun = ahead(trace.look_at, wanted, emit if maps else None) if wanted or maps else None
+    if begun is not None:
+        trace.findings.put(begun)
+    return begun
 
 
 _COMPILED = (

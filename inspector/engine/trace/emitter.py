@@ -71,6 +71,16 @@ class Emitter:
             domain = self.step_domains.get(channel.place)
             self.sink.write(channel if domain is None else channel.over(domain))
 
+    def describe(self, channel: Channel) -> bool:
+        """Declare a channel, or describe again one that was declared otherwise; whether that was so. A description
+        applies to the pages that follow it."""
+        before, now = self.declared.get(channel.name), self._completed(channel)
+        if before == now:
+            return False
+        self.declared.pop(channel.name, None)
+        self.channel(channel)
+        return before is not None
+
     def _completed(self, channel: Channel) -> Channel:
         """With the unit of the loss, and in the method of derivatives of steps what is said of them at their place."""
         if channel.unit == LOSS_UNIT:
@@ -99,8 +109,9 @@ class Emitter:
         array = to_numpy(values) if isinstance(values, Tensor) else np.ascontiguousarray(values)
         array = self._as_declared(name, array.copy() if self.copies else array)
         self.sink.write(Page(name, self.frame, tuple(offset), array))
-        if self.early is not None and array.ndim:
-            self.early[name] = Page(name, self.frame, tuple(offset), array[:1].copy())
+        early = self.early  # another thread may write while axes become known
+        if early is not None and array.ndim:
+            early[name] = Page(name, self.frame, tuple(offset), array[:1].copy())
 
     def _as_declared(self, name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Of the declared width where a script has changed torch's default dtype, which every new tensor then has."""

@@ -111,7 +111,7 @@ def test_joined_calls_are_computed_as_one(names: list[str]) -> None:
     assert len(names) == STEPS  # each row came by itself; none of that was used
 
 
-@pytest.mark.parametrize("change", ["maps", "threads", "cores"])
+@pytest.mark.parametrize("change", ["threads", "cores"])
 def test_nothing_is_begun(change: str, names: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     if change == "threads":
         monkeypatch.setattr(torch, "get_num_threads", lambda: 2)

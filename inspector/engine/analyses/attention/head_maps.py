@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from inspector.engine.attention.map_pages import method
 from inspector.engine.attention.rows import Rows
-from inspector.engine.attention.statistics import method, refusal
+from inspector.engine.attention.statistics import refusal
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.heads import Heads
 from inspector.engine.trace.quantity import Describe

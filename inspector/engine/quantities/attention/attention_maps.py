@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
-from pathlib import Path
-from typing import Literal
-
-import torch
 
 from inspector.capture.computed_map import RECIPE
 from inspector.engine.analyses.attention.attention_cost import foreseen
@@ -20,25 +15,22 @@ from inspector.engine.attention.kept_scores import (
     write_checked_rows,
     write_queries_and_keys,
 )
+from inspector.engine.attention.map_pages import described, free_bytes, map_bytes, method, page_writer
 from inspector.engine.attention.mask_pages import write_mask
 from inspector.engine.attention.one_pass import Statistics
-from inspector.engine.attention.rows import ROUNDED, RowBlock, Rows
-from inspector.engine.attention.statistics import method, refusal, statistics
+from inspector.engine.attention.rows import Rows
+from inspector.engine.attention.statistics import map_places, refusal, statistics, with_map
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Quantity
 from inspector.engine.trace.trace import Attention, Trace
-from inspector.records import Channel, Log
-from inspector.records.catalogue import ATTENTION, EQUIVALENT_MAP
+from inspector.records import Log
+from inspector.records.catalogue import ATTENTION
 
 BUDGET_BYTES = 8 << 30
 """Maps of one run larger than this are not written."""
 
-OWN_WEIGHTS = "what the model multiplies values with"
-SOFTMAX = "softmax over the allowed keys of scale·Q·Kᵀ + mask"
-EQUIVALENT = "Katharopoulos et al. 2020, arXiv 2006.16236; Ali, Zimerman & Wolf 2024, arXiv 2403.01590"
-"""Sources of the weights that a linear recurrence stands for."""
 SHARE_OF_DISK = 0.5
 """Nor are maps larger than this share of the free disk."""
 
@@ -63,8 +55,8 @@ def run(trace: Trace, emit: Emitter) -> None:
     heads = sum(Rows(attention, trace.look_at).heads for attention in shown)
     limit = budget(emit)
     if needed > limit:
-        _without_room(trace, shown, emit, limit, f"The {heads} attention maps would take {size(needed)} and at most "
-                      f"{size(limit)} may be written")  # fmt: skip
+        too_much = f"The {heads} attention maps would take {size(needed)} and at most {size(limit)} may be written"
+        _without_room(trace, shown, emit, limit, too_much)
         return
     emit.sink.write(Log(f"{heads} attention maps of {len(shown)} calls: {size(needed)} in the capture."))
     for number, attention in enumerate(shown):
@@ -73,7 +65,13 @@ def run(trace: Trace, emit: Emitter) -> None:
 
 
 def _without_room(trace: Trace, shown: list[Attention], emit: Emitter, limit: int, too_much: str) -> None:
-    """Keep queries and keys where a map can be computed from them; write the other maps where these fit."""
+    """Keep queries and keys where a map can be computed from them; write the other maps where these fit. Maps that were
+    begun while the model ran stay."""
+    begun = map_places(trace)
+    for attention in [one for one in shown if one.place in begun]:
+        _write(trace, attention, emit)
+        limit -= map_bytes(attention, trace.look_at)
+    shown = [one for one in shown if one.place not in begun]
     kept: list[Attention] = []
     others: list[tuple[Attention, str]] = []
     left = limit
@@ -127,27 +125,17 @@ def _keep(trace: Trace, attention: Attention, emit: Emitter) -> None:
     about = (
         "computed from kept queries and keys when it is read; rows that were compared with the run come out the same"
     )
-    emit.channel(replace(_described(attention, rows), method=method(attention, about), fill=None, computed=RECIPE))
+    emit.channel(
+        replace(described(attention, trace.look_at), method=method(attention, about), fill=None, computed=RECIPE)
+    )
     write_checked_rows(emit, name, rows)
     _say_missing(emit, attention, rows, statistics(trace, attention, emit))
 
 
-def map_bytes(attention: Attention, sample: int) -> int:
-    """Bytes of the maps of all heads as float16; as float32 where the weights are no shares of 1."""
-    rows = Rows(attention, sample)
-    wide = bool(attention.equivalent) or _beyond_shares(attention, sample) is not None
-    return (4 if wide else 2) * rows.heads * rows.queries * rows.keys
-
-
 def budget(emit: Emitter) -> int:
     """Bytes that the maps of this run may take."""
-    limit = BUDGET_BYTES
-    path = getattr(emit.sink, "path", None)
-    if isinstance(path, Path):
-        there = next((folder for folder in (path, *path.absolute().parents) if folder.exists()), None)
-        if there is not None:
-            limit = min(limit, int(shutil.disk_usage(there).free * SHARE_OF_DISK))
-    return limit
+    free = free_bytes(emit)
+    return BUDGET_BYTES if free is None else min(BUDGET_BYTES, int(free * SHARE_OF_DISK))
 
 
 def size(count: int) -> str:
@@ -158,43 +146,16 @@ def size(count: int) -> str:
     return f"{count} bytes"
 
 
-def _beyond_shares(attention: Attention, sample: int) -> Literal["sequential", "diverging"] | None:
-    """The scale of weights that a model computed itself and that are no shares of 1; None where all lie in [0, 1]."""
-    weights = Rows(attention, sample).weights
-    if weights is None:
-        return None
-    finite = weights[weights.isfinite()]
-    if not finite.numel() or (float(finite.min()) >= 0 and float(finite.max()) <= 1 + ROUNDED):
-        return None
-    return "diverging" if float(finite.min()) < 0 else "sequential"
-
-
 def _write(trace: Trace, attention: Attention, emit: Emitter) -> None:
-    rows = Rows(attention, trace.look_at)
-    channel = _described(attention, rows)
-    name = channel.name
-    if attention.equivalent:
-        channel = replace(
-            channel, dtype="float32", limits=None, scale="diverging", title=EQUIVALENT_MAP, source=EQUIVALENT,
-            formula=attention.equivalent, method=f"exact; {attention.note}",
-        )  # fmt: skip
-    elif (kind := _beyond_shares(attention, trace.look_at)) is not None:
-        channel = replace(
-            channel, dtype="float32", limits=None, scale=kind, source="", method=method(attention, "exact"),
-            formula=OWN_WEIGHTS,
-        )  # fmt: skip
-    emit.channel(channel)
-    stored = torch.float32 if channel.dtype == "float32" else torch.float16
-
-    def write(heads: slice, block: RowBlock) -> None:
-        page = block.weights.to(stored)
-        missing = block.keys - page.shape[2]
-        if missing and block.first + page.shape[1] == rows.queries:  # the last rows have the number of keys
-            page = torch.nn.functional.pad(page, (0, missing))
-        emit.page(name, (heads.start, block.first, 0), page)
-
-    result = statistics(trace, attention, emit, write)
-    write_mask(emit, name, attention, rows)
+    """The map of every head, or only what is now known of one that was written while the model ran."""
+    channel, rows = described(attention, trace.look_at), Rows(attention, trace.look_at)
+    result = with_map(trace, attention)
+    moved = emit.describe(channel)
+    if result is None:
+        result = statistics(trace, attention, emit, page_writer(emit, channel))
+    elif moved:
+        page_writer(emit, channel)(slice(0, rows.heads), rows.block(0, 1))
+    write_mask(emit, channel.name, attention, rows)
     _say_missing(emit, attention, rows, result)
 
 
@@ -206,19 +167,6 @@ def _say_missing(emit: Emitter, attention: Attention, rows: Rows, result: Statis
             emit.scalar(f"{name}/{'rows_without_keys' if what.startswith('may') else 'rows_not_finite'}", count)
             text = f"{attention.place}: {count} of {rows.heads * rows.queries} attention rows {what}; shown as NaN."
             emit.sink.write(Log(text, "warning"))
-
-
-def _described(attention: Attention, rows: Rows) -> Channel:
-    """The channel of the maps of an attention; how a model made its own weights is in the method alone."""
-    own = attention.weights is not None
-    return Channel(
-        name=f"{attention.place}:attention", kind="attention", dims=("head", "query", "key"),
-        shape=(rows.heads, rows.queries, rows.keys), dtype="float16", limits=(0.0, 1.0), title="attention",
-        module=attention.module,
-        formula=OWN_WEIGHTS if own else SOFTMAX, source="" if own else "Vaswani et al. 2017",
-        method=method(attention, "exact, stored as float16: weights below 3e-8 become 0"),
-        domains={"query": attention.queries_from, "key": attention.keys_from}, fill=0.0,
-    )  # fmt: skip
 
 
 def told(subject: Subject, batch: Batch) -> str:

@@ -6,8 +6,9 @@ import math
 
 import torch
 
+from inspector.engine.attention.map_pages import method
 from inspector.engine.attention.rows import Rows
-from inspector.engine.attention.statistics import method, refusal
+from inspector.engine.attention.statistics import refusal
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, Quantity

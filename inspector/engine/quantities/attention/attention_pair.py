@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from inspector.engine.analyses.attention.own_scores import UNKNOWN, as_queries_and_keys, products_of
+from inspector.engine.attention.map_pages import method
 from inspector.engine.attention.rows import Rows
-from inspector.engine.attention.statistics import method, refusal
+from inspector.engine.attention.statistics import refusal
 from inspector.engine.errors import Unsupported
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter

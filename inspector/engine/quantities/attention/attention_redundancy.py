@@ -7,8 +7,9 @@ import math
 import torch
 from torch import Tensor
 
+from inspector.engine.attention.map_pages import method
 from inspector.engine.attention.rows import Rows
-from inspector.engine.attention.statistics import method, refusal
+from inspector.engine.attention.statistics import refusal
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_run
