@@ -314,6 +314,9 @@ class Showing(Parts):
             self._zoom_training(min(around), max(around))
         else:
             self._whole_training()
+        panel = self.panels.get("training")
+        if panel is not None and hasattr(panel, "point_at"):
+            panel.point_at(float(lead.iterations[0]))
 
     @Slot()
     def show_notes(self) -> None:
