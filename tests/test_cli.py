@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -443,7 +444,7 @@ def test_diagnose_tells_findings_with_evidence_and_remedy(
 
     healthy = str(run / "a.inspect")
     code, out, err = diagnose(healthy, "--fail-on", "info")
-    looked, short, not_looked = out.splitlines()
+    looked, short, not_looked, *others = out.splitlines()
     assert (code, err, looked) == (
         0,
         "",
@@ -454,6 +455,9 @@ def test_diagnose_tells_findings_with_evidence_and_remedy(
     )
     assert short.startswith("Too few points to judge for constant-units (19 of 20 points), ")
     assert not_looked.startswith("Nothing to look at was captured for ") and "gradient-reach" in not_looked
+    first = r"not computed; run `inspector preflight char-gru --checkpoint \S+ --out NAME\.inspect` and `inspector run "
+    assert re.search(first, not_looked)
+    assert all(line.startswith("Nothing to look at was captured for ") and ": " in line for line in others)
     counts = ("-inf", "<0", "0", ">0", "+inf", "nan", "first_bad_step")
     with Writer(tmp_path / "bad.inspect", RunStart(run="r", title="bad")) as writer:
         for frame in (0, 1):

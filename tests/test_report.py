@@ -93,6 +93,7 @@ def test_findings_and_numbers_are_those_of_the_capture(report: Path) -> None:
         assert all(view["draw"] in page.text for view in finding["views"])
     for key in told["silent"]:
         assert f" {key}: " in page.text
+    assert "inspector run SUBJECT --with structure/batch" in page.text  # an object of a script has no name to be run by
     with open_any(path_or_training(TRAINING)) as capture:
         for name in ("training:loss", "rnn.l0:jacobian/lag"):
             values = np.ma.filled(np.ma.asarray(capture.array(name)).astype(float), np.nan)

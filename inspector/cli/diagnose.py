@@ -17,6 +17,7 @@ from inspector.cli.fault import Fault, opened_any
 from inspector.cli.findings_data import as_data
 from inspector.cli.report import check_target, write_report
 from inspector.cli.sarif import sarif
+from inspector.cli.unseen import unseen
 from inspector.diagnosis import (
     RULES,
     Diagnosis,
@@ -67,12 +68,15 @@ def diagnose_(
         few = scarce(opened, found)
         labels = {frame.index: frame.label or f"frame {frame.index}" for frame in opened.frames}
         lacking = "" if isinstance(opened, LogView) else not_computed(opened)
+        silent = tuple(unseen(found, opened))
     if sarif_file is not None:
         _write(Path(sarif_file), json.dumps(sarif(found, capture), indent=1, ensure_ascii=False))
     if as_json:
         click.echo(json.dumps(told, indent=1))
     elif to is None:
         _tell(found, labels if len(labels) > 1 else {})
+        for line in silent:
+            say(line)
         if few:
             say(few)
     else:
@@ -183,14 +187,15 @@ def _tell(found: Diagnosis, labels: dict[int, str]) -> None:
         for word in ("sure", "unless", "remedy", "code", "reference"):
             if text := getattr(finding, word):
                 say(f"  {word}: {text}")
-    if not found.findings:
-        say(f"Nothing was found by {', '.join(found.asked)}." if found.asked else "No rule has judged this capture.")
+    clear = [key for key in found.asked if key not in {one.rule for one in found.findings}]
+    if clear:
+        say(f"Nothing was found by {', '.join(clear)}.")
+    elif not found.findings:
+        say("No rule has judged this capture.")
     if found.muted:
         say(f"{counted(len(found.muted), 'finding')} muted by the project's settings; --muted tells them.")
     if found.short:
         say(f"Too few points to judge for {', '.join(found.short)}.")
-    if found.silent:
-        say(f"Nothing to look at was captured for {', '.join(found.silent)}.")
 
 
 def _where(finding: Finding, labels: dict[int, str]) -> str:

@@ -81,12 +81,15 @@ def in_frames(one: Repeated, labels: Mapping[int, str]) -> str:
     return first if len(one.frames) == 1 else f"{len(one.frames)} of {len(labels)} frames, {first} to {last}"
 
 
-def not_looked(diagnosis: Diagnosis, view: Any, asked: Collection[str], *, again: bool = False) -> list[NotLooked]:
+def not_looked(
+    diagnosis: Diagnosis, view: Any, asked: Collection[str], *, again: bool = False, coming: Collection[str] = ()
+) -> list[NotLooked]:
     """The rules that have not judged all that they look at, with the reason; `asked` are keys of those that have been
-    asked so far, the others are pending. `again`: there is more by now, about which all will be asked again."""
+    asked so far, the others are pending. `again`: there is more by now, about which all will be asked again; `coming`:
+    keys of quantities that are being computed for a run that has ended."""
     running = again or (view.stop is None and view.status == "running")
     requests = view.stop.left if view.stop is not None else ()
-    left = {split_request(request)[0] for request in requests}
+    left = {*(split_request(request)[0] for request in requests), *coming}
     short = {one.partition(" (")[0]: one.partition(" (")[2].rstrip(")") for one in diagnosis.short}
     damaged = {one.rule for one in diagnosis.unjudged}
     found = []

@@ -27,6 +27,15 @@ def load_of(start: RunStart) -> Load:
     return Load(subject=subject, checkpoint="" if alone else start.checkpoint, seed=start.seed or 0)
 
 
+def words_of(start: RunStart) -> tuple[str, ...]:
+    """The words that name a capture's model and its checkpoint on the command line; "SUBJECT" where none do."""
+    try:
+        load = load_of(start)
+    except LookupError:
+        return ("SUBJECT",)
+    return (load.subject, *(("--checkpoint", load.checkpoint) if load.checkpoint else ()))
+
+
 def weights_of(load: Load) -> str:
     """The checkpoint that a request loads: its own, or the one that a sample has for it; "" for none."""
     sample = find_sample(load.subject)

@@ -29,6 +29,7 @@ def test_a_loss_that_is_not_finite_in_a_log(tmp_path: Path) -> None:
     )
     assert "evidence: log:loss" in said and "remedy: Open the first iteration" in said
     assert "Nothing to look at was captured for " in said and "gradient-reach" in said
+    assert "This is a log that another tool wrote" in said and "a log has no states, gradients or weights" in said
     assert called("diagnose", str(path), "--fail-on", "error", cwd=tmp_path).code == 1
     found = json.loads(call("diagnose", str(path), "--json", cwd=tmp_path).stdout)
     assert found["findings"][0]["frame"] == -1 and "nonfinite-training" in found["asked"]

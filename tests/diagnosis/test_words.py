@@ -56,6 +56,11 @@ def test_nothing_is_not_said_while_a_rule_has_still_to_judge() -> None:
     waiting = not_looked(silent, left, everything)
     assert {one.needs for one in waiting if one.pending} == {("influence",)}
     assert "Nothing" not in in_a_sentence(silent, waiting) and "not evaluated yet" in in_a_sentence(silent, waiting)
+    asked_for = not_looked(silent, View(), everything, coming={"trial/one_batch"})  # more, of a run that has ended
+    assert {one.key for one in asked_for if one.pending} == {"one-batch"}
+    assert "Nothing" not in in_a_sentence(silent, asked_for) and "1 rule not evaluated" in in_a_sentence(
+        silent, asked_for
+    )
     running = not_looked(silent, View(stop=None, status="running"), everything)
     assert all(one.pending for one in running) and "Nothing" not in in_a_sentence(silent, running)
     later = not_looked(silent, View(), everything, again=True)

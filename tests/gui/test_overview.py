@@ -23,6 +23,7 @@ from inspector.gui.panel.overview.pictures import PICTURES
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.panel.signals import Lead
 from inspector.gui.panels.overview import Overview
+from inspector.gui.state.background import Rest
 from inspector.gui.state.cursor import Cursor
 from inspector.gui.state.followed_log import FollowedLog
 from inspector.gui.state.step_range import StepRange
@@ -198,6 +199,12 @@ def test_while_rules_are_asked_nothing_is_called_healthy(panel: Overview, tmp_pa
     with open_capture(small(tmp_path / "b.inspect")) as capture:
         shown(panel, capture)
         assert panel.page.summary.text().startswith("Nothing found by the rules that looked: ")
+        panel.say_remaining(Rest(question=("trial/one_batch",)))  # a person asked for more of it
+        panel.complete()
+        assert "1 rule not evaluated yet" in panel.page.summary.text()
+        assert "not computed yet (1): One batch not learned" in panel.page.looked.text()
+        panel.say_remaining(Rest())
+        panel.complete()
         assert "What was looked at" in panel.page._looked.text() and panel.page.looked.text().startswith("Looked for (")
         panel.set_capture(None)
 
@@ -339,6 +346,12 @@ def test_what_is_opened_is_seen_on_its_overview_and_one_click_leads_on(
         window.open_path(str(training))
         qtbot.waitUntil(lambda: window.docking.enlarged == "overview", timeout=10_000)
         panel = cast(Overview, window.panels.made["overview"])
+        qtbot.waitUntil(lambda: panel.look.complete and not panel.look.busy, timeout=30_000)
+        window.session.question = ("trial/one_batch", "gradient/vectors@0:2")  # as while a person waits for them
+        window.say_what_remains()
+        assert panel.remaining.question == ("trial/one_batch", "gradient/vectors")
+        window.session.question = ()
+        window.say_what_remains()
         qtbot.waitUntil(lambda: panel.look.complete and not panel.look.busy, timeout=30_000)
         assert window.docks["training"].isHidden() and panel.page.findings.cards[0].isVisible()
 

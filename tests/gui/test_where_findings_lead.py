@@ -58,6 +58,12 @@ def test_the_window_shows_them(path: Path, qtbot: Any, qapp: QApplication) -> No
         qtbot.waitUntil(lambda: seen() == pytest.approx((28_000, 32_000), abs=500))
         window.go_to(lead_to(finding("diverged", 30_000), capture))
         qtbot.waitUntil(lambda: seen()[0] <= 0 and seen()[1] >= 49_900)
+        shown: Any = window.panels.get("training")
+        assert shown.readout(window.looking.position) == [(LOSS, "1.399")] or "30000" in str(
+            shown.readout(window.looking.position)
+        ), "the cursor is where it begins, though all is in view"
+        window.go_to(lead_to(finding("loss-spike", 20_000), capture))
+        assert "[iteration 20000]" in shown.readout(window.looking.position)[0][0]
 
 
 def test_the_curves_of_the_evidence_are_drawn_with_that_of_the_place_first(

@@ -14,6 +14,7 @@ from inspector.diagnosis.rule import RULES, Captured
 from inspector.diagnosis.scarce import scarce
 from inspector.diagnosis.words import NotLooked, Repeated, in_a_sentence, in_frames, not_looked, told_once
 from inspector.records import Finding, Frame, command
+from inspector.workspace.its_model import words_of
 
 OF_A_LOG = (
     "This is a log that another tool wrote: it has curves and nothing of the inside of a model, so only the rules that "
@@ -74,6 +75,6 @@ def _unseen(found: Diagnosis, lacking: Sequence[NotLooked], view: Captured) -> I
         rule = RULES[one.key]
         needs = [need for need in rule.needs if need] if one.why.endswith("not computed") else []
         asked = [word for need in needs for word in ("--with", need)]
-        more = f": {command('run', view.start.subject or 'SUBJECT', *asked)}" if asked else ""
+        more = f": {command('run', *words_of(view.start), *asked)}" if asked else ""
         more += f": {damage[one.key]}" if one.key in damage else ""
         yield f"{rule.id} {one.key}: {rule.title}", one.why + more

@@ -67,7 +67,7 @@ class Diverged:
         surrogate = is_a_surrogate(trend)
         return Finding(
             rule="diverged", severity="info" if surrogate else "error", place="",
-            message=f"{called(loss, 'the loss')} rose from {trend.best:.3g} around iteration {trend.lowest_at:g} "
+            message=f"{called(loss, 'the loss')} rose from {trend.best:.3g} around iteration {int(trend.lowest_at):,} "
             f"to {trend.last:.3g} at the end",
             evidence=(loss.channel,), iterations=(int(trend.lowest_at),),
             sure=f"p = {trend.rises:.2g} that blocks since the lowest rise by chance; spread within a block "

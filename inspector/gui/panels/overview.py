@@ -151,7 +151,7 @@ class Overview(Panel):
             self.page.show_looked([])
             return
         said = self.look.diagnosis
-        lacking = not_looked(said, view, self.look.asked, again=self.look.busy)
+        lacking = not_looked(said, view, self.look.asked, again=self.look.busy, coming=self.remaining.question)
         labels = {frame.index: frame.label or f"frame {frame.index}" for frame in view.frames}
         few = "" if self.look.busy else scarce(view, said)
         self.page.show_summary(" ".join(filter(None, [f"{in_a_sentence(said, lacking)}.", few, self.look.problem])))

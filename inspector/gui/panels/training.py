@@ -256,6 +256,10 @@ class Training(Panel):
         self.column.zoomed = (ends[0], ends[1]) if ends[0] is not None and ends[1] is not None else None
         self.redraw()
 
+    def point_at(self, iteration: float) -> None:
+        """The cursor goes to the iteration that is nearest."""
+        self._move_to(iteration, self.numbers)
+
     def show_whole(self) -> None:
         """Everything again, after zooming."""
         self.column.zoomed = None

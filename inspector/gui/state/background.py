@@ -35,6 +35,7 @@ class Rest:
         refused: why none of what the panel offers to compute can be, in this run; "" where something may be.
         partly: why some of it cannot be, where something else may be.
         needed: what has to be done before, where this window has not made the capture.
+        question: all keys that a person asked for and that are being computed, also those of other panels.
     """
 
     present: str = ""
@@ -45,6 +46,7 @@ class Rest:
     refused: str = ""
     partly: str = ""
     needed: Needed = NOTHING_NEEDED
+    question: tuple[str, ...] = ()
 
     @property
     def can_be_asked(self) -> bool:

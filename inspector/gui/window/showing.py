@@ -163,8 +163,9 @@ class Showing(Parts):
         made = list(self.panels.made.values())
         rests = self.session.background.rests([((*panel.shows, *panel.extra), panel.extra) for panel in made])
         needed = needed_for(self.session)
+        question = tuple(split_request(request)[0] for request in self.session.question)
         for panel, rest in zip(made, rests, strict=True):
-            panel.say_remaining(replace(rest, needed=needed) if needed.why else rest)
+            panel.say_remaining(replace(rest, needed=needed if needed.why else rest.needed, question=question))
         usable = not needed.why or self.session.opening is not None or bool(self.session.subject)
         self.compute_menu.say_needed(needed, usable=usable)
 
@@ -313,6 +314,9 @@ class Showing(Parts):
             self._zoom_training(min(around), max(around))
         else:
             self._whole_training()
+        panel = self.panels.get("training")
+        if panel is not None and hasattr(panel, "point_at"):
+            panel.point_at(float(lead.iterations[0]))
 
     @Slot()
     def show_notes(self) -> None:
