@@ -28,7 +28,7 @@ def page_checksum(run: str, channel: Channel, *row: object) -> int:
     return zlib.crc32(rest.encode("utf-8", "surrogatepass"), _owner(run, channel.name, channel.dtype))
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 9)  # the channels of one run, mostly: each run has a name of its own
 def _owner(*words: str) -> int:
     """Of the words that all pages of a channel have: a CRC goes on from that of what stands before."""
     return _crc(words)

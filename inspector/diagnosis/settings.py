@@ -31,7 +31,16 @@ LARGEST = 1 << 16
 """Bytes of such a file."""
 MOST_DOTS = 1_000
 """In one line: the parser's time grows with the square of the parts of a key, and half a million would take an hour."""
-_BRIEF = reprlib.Repr()
+
+
+class _Brief(reprlib.Repr):
+    """Values in a few words; Python writes no whole number of thousands of digits, which hexadecimals may have."""
+
+    def repr_int(self, x: int, level: int) -> str:
+        return super().repr_int(x, level) if x.bit_length() < 4096 else f"a number of {x.bit_length():,} bits"
+
+
+_BRIEF = _Brief()
 _BRIEF.maxstring = _BRIEF.maxother = 80
 
 
@@ -133,5 +142,7 @@ def _limit(name: str, value: Any, path: Path) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise SettingsError(f"{path}: {name} is {_BRIEF.repr(value)}; expected a number.")
     if not abs(value) <= sys.float_info.max:
-        raise SettingsError(f"{path}: {name} is {str(value)[:20]}; expected a number up to {sys.float_info.max:.2g}.")
+        raise SettingsError(
+            f"{path}: {name} is {_BRIEF.repr(value)}; expected a number up to {sys.float_info.max:.2g}."
+        )
     return float(value)

@@ -1,11 +1,12 @@
 """Programs that do one thing for long, in fast time: `python soaking.py WHAT NUMBER FOLDER`.
 
-A line of JSON for each of some forty samples: how often it was done, megabytes of memory, open descriptors, threads and
-references to None of this process.
+A line of JSON for each of some forty samples: how often it was done, megabytes of memory, megabytes that are in use,
+open descriptors, threads and references to None of this process.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
 import os
@@ -23,15 +24,35 @@ COMMITS = 1_000
 
 def sample(number: int) -> None:
     """One more line."""
-    if "ctypes" not in sys.modules:
-        import ctypes  # noqa: F401 - what is imported later would count as growth
     megabytes = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
     told = {
-        "number": number, "megabytes": round(megabytes, 2), "descriptors": _entries("fd"),
+        "number": number, "megabytes": round(megabytes, 2), "used": round(used(), 3), "descriptors": _entries("fd"),
         "threads": _entries("task"), "none": sys.getrefcount(None),
     }  # fmt: skip
     sys.stdout.write(json.dumps(told) + "\n")
     sys.stdout.flush()
+
+
+class Allocated(ctypes.Structure):
+    """What glibc tells of its arenas (`mallinfo2`): bytes."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",
+        )
+    ]  # fmt: skip
+
+
+def used() -> float:
+    """Megabytes that were asked for and not given back, with PYTHONMALLOC=malloc of Python's objects too: an allocator
+    that keeps room, or takes another arena for another thread, does not change it. 0 where the C library cannot tell."""
+    ask = getattr(ctypes.CDLL(None), "mallinfo2", None)
+    if ask is None:
+        return 0.0
+    ask.restype = Allocated
+    found = ask()
+    return (found.uordblks + found.hblkhd) / 1e6
 
 
 def _entries(name: str) -> int:
