@@ -9,7 +9,8 @@ from typing import Any
 from inspector.capture import Capture, open_capture
 from inspector.engine.model.subject import adopt
 from inspector.engine.opening.open_subject import Opened
-from inspector.engine.session.in_process import Asked, requests, temporary_capture
+from inspector.engine.session.in_process import temporary_capture
+from inspector.engine.session.run_arguments import Asked, requests
 from inspector.engine.session.sweep.conduct import Conductor, Listener
 from inspector.engine.session.sweep.one_frame import Maker
 from inspector.records import InputSpec, Load, Run, Sweep
