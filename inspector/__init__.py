@@ -201,7 +201,7 @@ def run(
         overwrite: whether an existing capture may be replaced.
         options: also, only (quantities beyond the default ones, and instead of them), checkpoint, arguments, seed,
             partial, look_at, device, edits; data, lines, most (many sequences instead of one); spike (an iteration that
-            a watched training kept): see inspector.engine.session.in_process.run_here.
+            a watched training kept): see inspector.engine.session.run_arguments.
     """
     from inspector.engine.session.in_process import run_here
 

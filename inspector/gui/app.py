@@ -24,6 +24,7 @@ from inspector.records import Log, ViewAt
 from inspector.transport.process import WorkerProcess
 
 Say = Callable[..., None]
+NO_DISPLAY = "There is no display to show a window on; `inspector demo` and `inspector run` work without one."
 CRASHED = "The window crashed the last time it was open; {} says where, and can be sent."
 
 
@@ -44,9 +45,7 @@ def run(
 ) -> int:
     """Show the window, with files open at a position or with the demo running, until it is closed. Returns the exit
     code. Files go to the window that is open already, if there is one and no `new_window` is asked for."""
-    reason = refused()
-    if not reason and not has_display():
-        reason = "There is no display to show a window on; `inspector demo` and `inspector run` work without one."
+    reason = refused() or ("" if has_display() else NO_DISPLAY)
     if reason:
         sys.stderr.write(reason + "\n")
         return 2
@@ -61,8 +60,7 @@ def run(
     if not paths and not demo:
         window.welcome.open()
     if crashed is not None:
-        window.session.note(Log(CRASHED.format(crashed), "warning", "window"))
-        window.session.sentence = CRASHED.format(crashed)
+        _report(window.session, CRASHED.format(crashed))
     window.show()
     application.processEvents()
     take_away()
@@ -81,6 +79,12 @@ def run(
         preparing.close()
         window.session.wait_for_end()
         crashes.end()
+
+
+def _report(session: Session, sentence: str) -> None:
+    """A warning in the log and in the status row."""
+    session.note(Log(sentence, "warning", "window"))
+    session.sentence = sentence
 
 
 def take(window: Window, paths: list[str], at: ViewAt = WHOLE) -> None:

@@ -90,19 +90,23 @@ def run_and_wait(
                 continue
             except queue.Empty:
                 return outcome
-            if outcome.interrupted and isinstance(event, Loaded):
-                return outcome
             if isinstance(event, Loaded):
-                outcome.loaded = event
-                if event.needs_consent:
-                    assert event.report is not None
-                    outcome.code, outcome.sentence = 2, misfit(event.report)
+                if outcome.interrupted or not _may_run(outcome, event):
                     return outcome
                 worker.send(run)
             elif isinstance(event, Progress):
                 progress(event)
             elif isinstance(event, (Failure, NeedsTrust, Finished, Exit)):
                 return _ended(outcome, event)
+
+
+def _may_run(outcome: Outcome, loaded: Loaded) -> bool:
+    """Whether what was loaded is run: not where its checkpoint does not fit and nobody can be asked."""
+    outcome.loaded = loaded
+    if loaded.needs_consent:
+        assert loaded.report is not None
+        outcome.code, outcome.sentence = 2, misfit(loaded.report)
+    return not loaded.needs_consent
 
 
 def sweep_and_wait(

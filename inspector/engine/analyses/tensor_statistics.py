@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -96,38 +97,56 @@ def difference(first: Tensor, second: Tensor) -> dict[str, Any]:
     """
     if first.shape != second.shape:
         raise ValueError(f"Shapes differ: {tuple(first.shape)} and {tuple(second.shape)}.")
-    wide = torch.complex128 if first.is_complex() or second.is_complex() else torch.float64
     one, other = first.detach().reshape(-1), second.detach().reshape(-1)
-    whole = one.dtype == other.dtype and not (one.is_floating_point() or one.is_complex())
-    equal, left_out, largest, at = True, 0, -1.0, 0
-    norms: list[tuple[float, float, float]] = []
-    scales = [_largest(one) or 1.0, _largest(other) or 1.0]
-    product = 0.0
+    sums = _Sums((_largest(one) or 1.0, _largest(other) or 1.0))
     for start in range(0, one.numel(), BLOCK):
-        a, b = one[start : start + BLOCK].to(wide), other[start : start + BLOCK].to(wide)
-        if whole:  # above 2^53 whole numbers that differ may have the same double
-            equal = equal and torch.equal(one[start : start + BLOCK], other[start : start + BLOCK])
+        sums.add(start, one[start : start + BLOCK], other[start : start + BLOCK])
+    return sums.result(tuple(first.shape))
+
+
+@dataclass(slots=True)
+class _Sums:
+    """What two tensors differ by, summed block by block; products are of values divided by `scales`."""
+
+    scales: tuple[float, float]
+    equal: bool = True
+    left_out: int = 0
+    largest: float = -1.0
+    at: int = 0
+    product: float = 0.0
+    norms: list[tuple[float, float, float]] = field(default_factory=list)
+
+    def add(self, start: int, one: Tensor, other: Tensor) -> None:
+        """A block of each, (k,), which begins at element `start`."""
+        wide = torch.complex128 if one.is_complex() or other.is_complex() else torch.float64
+        a, b = one.to(wide), other.to(wide)
+        if one.dtype == other.dtype and not (one.is_floating_point() or one.is_complex()):
+            same = torch.equal(one, other)  # above 2^53 whole numbers that differ may have the same double
         else:
-            equal = equal and bool(((a == b) | (a.isnan() & b.isnan())).all())
+            same = bool(((a == b) | (a.isnan() & b.isnan())).all())
         known = a.isfinite() & b.isfinite()
-        left_out += int((~known).sum())
+        self.equal, self.left_out = self.equal and same, self.left_out + int((~known).sum())
         moved = torch.where(known, b - a, 0).abs()
-        if float(moved.max()) > largest:
-            largest, at = float(moved.max()), start + int(moved.argmax())
+        if float(moved.max()) > self.largest:
+            self.largest, self.at = float(moved.max()), start + int(moved.argmax())
         a, b = torch.where(known, a, 0), torch.where(known, b, 0)
-        norms.append((_norm(moved), _norm(a.abs()), _norm(b.abs())))
-        product += float((a / scales[0] * (b / scales[1]).conj()).sum().real)
-    moved_by, base, other_norm = (math.hypot(*column) for column in zip(*norms, strict=True)) if norms else (0.0,) * 3
-    return {
-        "equal": equal,
-        "left_out": left_out,
-        "largest": _number(max(largest, 0.0)),
-        "at": _place(at, tuple(first.shape)) if largest > 0 else None,
-        "norm": _number(moved_by),
-        "relative": _number(moved_by / base) if base else (0.0 if not moved_by else None),
-        "ratio": _number(other_norm / base) if base else None,
-        "cosine": _cosine(product, base / scales[0], other_norm / scales[1]),
-    }
+        self.norms.append((_norm(moved), _norm(a.abs()), _norm(b.abs())))
+        self.product += float((a / self.scales[0] * (b / self.scales[1]).conj()).sum().real)
+
+    def result(self, shape: tuple[int, ...]) -> dict[str, Any]:
+        """See `difference`."""
+        columns = zip(*self.norms, strict=True)
+        moved, base, other = (math.hypot(*column) for column in columns) if self.norms else (0.0,) * 3
+        return {
+            "equal": self.equal,
+            "left_out": self.left_out,
+            "largest": _number(max(self.largest, 0.0)),
+            "at": _place(self.at, shape) if self.largest > 0 else None,
+            "norm": _number(moved),
+            "relative": _number(moved / base) if base else (0.0 if not moved else None),
+            "ratio": _number(other / base) if base else None,
+            "cosine": _cosine(self.product, base / self.scales[0], other / self.scales[1]),
+        }
 
 
 def _largest(flat: Tensor) -> float:

@@ -64,8 +64,7 @@ def attend(
     if steps and selected.length < q:
         query, mask = query[..., : selected.length, :], _rows(mask, selected.length)
         if own and unreached(mask, causal, selected.length, below):
-            key = key[..., : selected.length, :]
-            mask = None if mask is None else mask[..., : selected.length]
+            key, mask = key[..., : selected.length, :], _columns(mask, selected.length)
     queries_from = "step" if steps else "position"
     return Attention(
         place=place, module=module, query=kept_copy(query), key=kept_copy(match_heads(query, key)), scale=scale,
@@ -78,6 +77,11 @@ def attend(
 def _rows(mask: Tensor | None, length: int) -> Tensor | None:
     """A mask without the queries from `length` on."""
     return mask if mask is None or mask.shape[-2] == 1 else mask[..., :length, :]
+
+
+def _columns(mask: Tensor | None, length: int) -> Tensor | None:
+    """A mask without the keys from `length` on."""
+    return None if mask is None else mask[..., :length]
 
 
 def source_of(place: str, source: str | None, alike: bool) -> str:

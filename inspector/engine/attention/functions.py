@@ -37,21 +37,19 @@ def functions_looked_at(recorder: AttentionRecorder) -> Looked:
 
 def _by_name(recorder: AttentionRecorder) -> Named:
     """Those that are called by one name in torch and on a tensor."""
+    return *_computing(recorder), *_placing(recorder)
+
+
+def _computing(recorder: AttentionRecorder) -> Named:
+    """Those that make new numbers of the entries."""
     own = recorder.own
     return (
         (own.product, "matmul bmm mm mv"),
         (own.product_added, "baddbmm addmm"),
         (own.sigmoid, "sigmoid"),
-        (own.masked, "masked_fill masked_fill_"),
-        (own.chosen, "where"),
-        (own.lower, "tril tril_"),
-        (own.upper, "triu triu_"),
         (own.added_product, "addcmul addcmul_ addmv addmv_"),
         (own.inner, "inner"),
         (own.chained, "chain_matmul"),
-        (own.compared, "eq ge"),
-        (own.ordered, "argsort sort argmin"),
-        (own.filled_in, "index_fill index_fill_ fill_ index_put index_put_"),
         (own.added, "add add_"),
         (own.subtracted, "sub sub_ subtract"),
         (own.multiplied, "mul mul_ multiply"),
@@ -62,10 +60,26 @@ def _by_name(recorder: AttentionRecorder) -> Named:
         (own.replaced, "minimum maximum min fmin fmax lerp lerp_ masked_scatter masked_scatter_"),
         (own.powers, "exp exp_ exp2"),
         (own.quotient, "div div_ true_divide"),
-        (own.passed, "unsqueeze nan_to_num contiguous clone to type type_as float half bfloat16 double log_softmax"),
         (own.accumulated, "cumsum"),
         (own.entrywise, ENTRYWISE),
         (own.logarithm, "log"),
+        (own.log_summed, "logsumexp logaddexp"),
+        (own.softmax, "softmax"),
+    )
+
+
+def _placing(recorder: AttentionRecorder) -> Named:
+    """Those that compare and choose entries, and put them in other places."""
+    own = recorder.own
+    return (
+        (own.masked, "masked_fill masked_fill_"),
+        (own.chosen, "where"),
+        (own.lower, "tril tril_"),
+        (own.upper, "triu triu_"),
+        (own.compared, "eq ge"),
+        (own.ordered, "argsort sort argmin"),
+        (own.filled_in, "index_fill index_fill_ fill_ index_put index_put_"),
+        (own.passed, "unsqueeze nan_to_num contiguous clone to type type_as float half bfloat16 double log_softmax"),
         (own.routed, "topk"),
         (own.largest, "argmax max"),
         (own.scattered, "scatter scatter_"),
@@ -73,11 +87,9 @@ def _by_name(recorder: AttentionRecorder) -> Named:
         (own.along, "take_along_dim"),
         (own.selected_rows, "index_select"),
         (own.summed_by_index, "index_add index_add_ scatter_add scatter_add_"),
-        (own.log_summed, "logsumexp logaddexp"),
         (own.copied, "repeat_interleave repeat tile"),
         (own.made_sparse, "to_sparse to_sparse_coo to_sparse_csr to_sparse_csc"),
         (recorder.reshaped, "reshape flatten view unflatten"),
-        (own.softmax, "softmax"),
     )
 
 

@@ -127,6 +127,19 @@ def from_function(
 
     source: SELF where keys that are another tensor than the queries are of the same sequence nevertheless.
     """
+    call = _projected(selected, arguments, source)
+
+    def of_sample(tensor: Tensor) -> Tensor:
+        return tensor[None] if tensor.dim() == 2 else selected.returned(tensor, 1).transpose(0, 1)
+
+    seen = call.attention(selected, place, module, of_sample(output))
+    if selected.passing_on:
+        seen.heads = call.passed_on(output, of_sample)
+    return seen
+
+
+def _projected(selected: SelectedSample, arguments: Mapping[str, Any], source: str | None) -> Projected:
+    """The call of the selected sample, of the bound arguments of F.multi_head_attention_forward."""
     query, key, value = (arguments[name] for name in ("query", "key", "value"))
     if arguments["use_separate_proj_weight"]:
         weights = tuple(arguments[f"{name}_proj_weight"] for name in "qkv")
@@ -134,7 +147,7 @@ def from_function(
         weights = arguments["in_proj_weight"].chunk(3)
     bias = arguments["in_proj_bias"]
     mask, padding = arguments["attn_mask"], arguments["key_padding_mask"]
-    call = Projected(
+    return Projected(
         inputs=(_sequence(selected, query), _sequence(selected, key), _sequence(selected, value)),
         weights=weights,
         biases=(None, None, None) if bias is None else bias.chunk(3),
@@ -149,14 +162,6 @@ def from_function(
         dropout=arguments["dropout_p"] if arguments["training"] else 0.0,
         note="" if query.dim() == 2 else selected.window_note(query.shape[1], arguments["num_heads"]),
     )
-
-    def of_sample(tensor: Tensor) -> Tensor:
-        return tensor[None] if tensor.dim() == 2 else selected.returned(tensor, 1).transpose(0, 1)
-
-    seen = call.attention(selected, place, module, of_sample(output))
-    if selected.passing_on:
-        seen.heads = call.passed_on(output, of_sample)
-    return seen
 
 
 def from_module(

@@ -166,28 +166,12 @@ def assemble(
     Raises InputError for one that is missing, for different numbers of sequences or steps, and where it is not clear
     how the model is called with them.
     """
-    missing = [name for name, one in declared.items() if name not in given and not _fills_itself(one)]
-    if missing or not given:
-        given_text = f"given was only {', '.join(given)}" if given else "none was given"
-        lacking = f"{', '.join(missing)} is missing" if missing else "one at least is needed"
-        raise InputError(f"{subject.name} reads {', '.join(declared)}; {given_text}, and {lacking}.")
+    _check_complete(subject, declared, given)
     primary = primary_of(declared, [name for name in declared if name in given])
-    size = given[primary].size
-    for name, batch in given.items():
-        if batch.size != size:
-            raise InputError(f"{primary} was given {size} sequences and {name} {batch.size}; a batch has equally many.")
+    size = _common_size(given, primary)
     if not 0 <= look_at < size:
         raise InputError(f"Sequence {look_at} was selected; the batch has {size} (counted from 0).")
-    named: dict[str, NamedInput] = {name: batch.first for name, batch in given.items()}
-    named = {
-        name: replace(
-            one,
-            axis=axis_of(declared, name, primary, named),
-            grid=declared[name].grid,
-            before=tuple(declared[name].before),
-        )
-        for name, one in named.items()
-    }
+    named = _on_axes(declared, given, primary)
     for name, one in declared.items():
         named[name] = named[name] if name in named else _filled(subject, one, named, size)
     made = Batch.of(
@@ -197,6 +181,38 @@ def assemble(
     if subject.forward is None:
         arguments(subject.model, made)
     return made
+
+
+def _check_complete(subject: Subject, declared: Declared, given: Mapping[str, Batch]) -> None:
+    """Raises InputError where an input is missing that cannot be left out, or nothing was given."""
+    missing = [name for name, one in declared.items() if name not in given and not _fills_itself(one)]
+    if missing or not given:
+        given_text = f"given was only {', '.join(given)}" if given else "none was given"
+        lacking = f"{', '.join(missing)} is missing" if missing else "one at least is needed"
+        raise InputError(f"{subject.name} reads {', '.join(declared)}; {given_text}, and {lacking}.")
+
+
+def _common_size(given: Mapping[str, Batch], primary: str) -> int:
+    """How many sequences every input has. Raises InputError where they differ."""
+    size = given[primary].size
+    for name, batch in given.items():
+        if batch.size != size:
+            raise InputError(f"{primary} was given {size} sequences and {name} {batch.size}; a batch has equally many.")
+    return size
+
+
+def _on_axes(declared: Declared, given: Mapping[str, Batch], primary: str) -> dict[str, NamedInput]:
+    """The inputs that were given, each with its step axis and with what is declared of its shape."""
+    named = {name: batch.first for name, batch in given.items()}
+    return {
+        name: replace(
+            one,
+            axis=axis_of(declared, name, primary, named),
+            grid=declared[name].grid,
+            before=tuple(declared[name].before),
+        )
+        for name, one in named.items()
+    }
 
 
 def axis_of(declared: Declared, name: str, primary: str, named: Mapping[str, NamedInput]) -> str:

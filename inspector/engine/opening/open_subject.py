@@ -69,43 +69,60 @@ def open_subject(load: Load, code: UserCode | None = None) -> Opened:
     `code` decides whether a file of code may run; without it, `load.trusted` allows everything or nothing.
     """
     torch.manual_seed(load.seed)
-    sample, wanted = _sample(load)
-    folder = _model_folder(load.subject) if sample is None else None
-    program = program_of(load.subject) if sample is None and folder is None else None
-    alone = _weights_alone(load.subject) if sample is None and folder is None and program is None else None
-    weights = alone or folder
-    own: CheckpointReport | None = None
-    if program is not None:
-        subject, own, folder = *open_program(*program, load, code), program[0]
-        path, title = path_of(load.checkpoint) if load.checkpoint else None, subject.name
-    elif weights is not None:
-        found = _weights(weights, load, is_folder=folder is not None)
-        if isinstance(found, Opened):
-            return found
-        subject, own, folder = *found, weights
-        path, title = path_of(load.checkpoint) if load.checkpoint else None, subject.name
-    elif sample is not None:
-        subject = _call(_import_sample(sample, code), "build", load.arguments, sample.name)
-        path, title = _sample_checkpoint(sample, wanted), sample.title
-    else:
-        subject = _named(load, code)
-        path = path_of(load.checkpoint) if load.checkpoint else None
-        title = subject.name
+    opened, path = _without_checkpoint(load, code)
+    if opened.tensors is not None:
+        return opened
+    subject = opened.subject
     subject.model = unwrap_(subject.model)
     _check_ready(subject)
     subject.set_to_eval = in_training(subject.model)
     subject.model.eval()
-    opened = Opened(subject, title, str(path or folder or ""), own, own is not None and not (own.fits or load.partial))
-    subject.checkpoint = opened.checkpoint
     if path is not None:
-        state, sha256 = read_and_hashed(path, read_checkpoint)
-        report, plan = fit(subject.model, state, path)
-        opened.report = replace(report, sha256=sha256)
-        opened.pending = not (opened.report.fits or load.partial)
-        if not opened.pending:
-            plan.apply(subject.model)
+        opened.checkpoint = str(path)
+        _fit_checkpoint(opened, path, partial=load.partial)
+    subject.checkpoint = opened.checkpoint
     _move(subject, load.device)
     return opened
+
+
+def _without_checkpoint(load: Load, code: UserCode | None) -> tuple[Opened, Path | None]:
+    """What a Load names, and the checkpoint that is to be fitted to it."""
+    sample, wanted = _sample(load)
+    if sample is not None:
+        subject = _call(_import_sample(sample, code), "build", load.arguments, sample.name)
+        return Opened(subject, sample.title), _sample_checkpoint(sample, wanted)
+    opened = _from_files(load, code)
+    if opened is None:
+        subject = _named(load, code)
+        opened = Opened(subject, subject.name)
+    return opened, path_of(load.checkpoint) if load.checkpoint else None
+
+
+def _from_files(load: Load, code: UserCode | None) -> Opened | None:
+    """A model that files describe by themselves: a folder of Hugging Face's, a program, weights; else None."""
+    folder = _model_folder(load.subject)
+    program = program_of(load.subject) if folder is None else None
+    if program is not None:
+        return _with_report(*open_program(*program, load, code), program[0], load)
+    weights = folder or _weights_alone(load.subject)
+    if weights is None:
+        return None
+    found = _weights(weights, load, is_folder=folder is not None)
+    return found if isinstance(found, Opened) else _with_report(*found, weights, load)
+
+
+def _with_report(subject: Subject, report: CheckpointReport, path: Path, load: Load) -> Opened:
+    return Opened(subject, subject.name, str(path), report, pending=not (report.fits or load.partial))
+
+
+def _fit_checkpoint(opened: Opened, path: Path, *, partial: bool) -> None:
+    """Load a checkpoint into the model, unless it does not fit and that has to be confirmed."""
+    state, sha256 = read_and_hashed(path, read_checkpoint)
+    report, plan = fit(opened.subject.model, state, path)
+    opened.report = replace(report, sha256=sha256)
+    opened.pending = not (report.fits or partial)
+    if not opened.pending:
+        plan.apply(opened.subject.model)
 
 
 def _weights(path: Path, load: Load, *, is_folder: bool) -> tuple[Subject, CheckpointReport] | Opened:

@@ -29,11 +29,11 @@ from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, ROOT, correcte
 from inspector.engine.recurrent.traced.cells.gradients import Wanted, ask_weights
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence
 from inspector.engine.recurrent.traced.cells.hooked import refuse_hooked
-from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence, ReplayStep
+from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence
 from inspector.engine.recurrent.traced.cells.unchanged import UnchangedStates
 from inspector.engine.recurrent.traced.layer_names import is_regular, layer_names, may_be_a_stack, within
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot, analyse
-from inspector.engine.recurrent.traced.loops.cuts import as_made, cut_steps
+from inspector.engine.recurrent.traced.loops.cuts import as_made
 from inspector.engine.recurrent.traced.loops.detection import find_loops, loops_inside
 from inspector.engine.recurrent.traced.loops.ends_apart import join_ends
 from inspector.engine.recurrent.traced.loops.loop import Loop, where_of
@@ -45,8 +45,7 @@ from inspector.engine.recurrent.traced.origins import Origins, inputs_of
 from inspector.engine.recurrent.traced.program.gates import leading_to, steps_of
 from inspector.engine.recurrent.traced.program.inner_cells import cells_within, fused_within, of_a_cell, of_a_family
 from inspector.engine.recurrent.traced.program.inner_reads import kept_tensors
-from inspector.engine.recurrent.traced.program.made_ahead import BESIDE, made_ahead, weights_ahead
-from inspector.engine.recurrent.traced.program.paths_beside import acting_before, acting_beside
+from inspector.engine.recurrent.traced.program.made_ahead import weights_ahead
 from inspector.engine.recurrent.traced.reads.of_loops import LoopRead, cells_read, record_reads
 from inspector.engine.recurrent.traced.reads.tracking import FollowedLoop
 from inspector.engine.recurrent.traced.record.buffers import resolved
@@ -56,6 +55,7 @@ from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.operation import Call
 from inspector.engine.recurrent.traced.record.recorder import OperationRecorder
 from inspector.engine.recurrent.traced.recorded_loops import RecordedLoop, RecordedLoops
+from inspector.engine.recurrent.traced.surroundings import note_surroundings
 from inspector.engine.recurrent.verification import NO_GRADIENT
 from inspector.engine.registries import PROBES
 from inspector.engine.scans.in_loops import of_recurrence, without_scans
@@ -285,10 +285,7 @@ class Handwritten:
             return True
         if loop.depth and not (is_regular(loop) and may_be_a_stack(state, trace.batch)):
             return False
-        run = loop.frame.f_code, place, loop.level
-        self._runs[run] += 1
-        if self._runs[run] > MOST_RUNS:
-            self._refused[f"{place}#{MOST_RUNS + 1}"] = MANY_RUNS.format(where_of(loop), self._runs[run], MOST_RUNS)
+        if self._ran_too_often(loop, place):
             return True
         place = self._place(place, trace)
         state = corrected(flow, state, trace.states.get(place, ()))
@@ -302,16 +299,21 @@ class Handwritten:
             self._refused[place] = f"The {what} in {place} is not shown: {reason}."
             return True
         of_recurrence(flow, state, recurrence, trace)
-        recurrence.beside = acting_beside(flow, state, self._parameters)
-        recurrence.upstream = acting_before(flow, trained) if trace.may_have_gradients else None
-        recurrence.ahead = made_ahead(flow, state, trained, BESIDE)
-        recurrence.cuts = dict.fromkeys(cut_steps(flow, state), torch.zeros(recurrence.cell.state_size))
-        recurrence.partly_cut = isinstance(recurrence.cell, ReplayStep) and recurrence.cell.cut_apart(recurrence.cuts)
+        note_surroundings(recurrence, flow, state, self._parameters, trained, gradients=trace.may_have_gradients)
         trace.keep_graph |= isinstance(recurrence, GraphRecurrence)
         ask_weights(flow, recurrence, trace, trained)  # first: gradients as the model ran are of these weights
         self._found.append((recurrence, self._wanted(flow, state, recurrence, trace, trained, cut=cut)))
         self._keep(flow, state, recurrence, trace, emit)
         return True
+
+    def _ran_too_often(self, loop: Loop, place: str) -> bool:
+        """Count a run of a loop; whether it is one too many to be shown, which is reported."""
+        run = loop.frame.f_code, place, loop.level
+        self._runs[run] += 1
+        many = self._runs[run] > MOST_RUNS
+        if many:
+            self._refused[f"{place}#{MOST_RUNS + 1}"] = MANY_RUNS.format(where_of(loop), self._runs[run], MOST_RUNS)
+        return many
 
     def _keep(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,86 +19,38 @@ from inspector.engine.opening.open_subject import Opened, open_subject
 from inspector.engine.pipeline import Recording, RunOptions, chosen_quantities, record, run_start
 from inspector.engine.pipeline.batches import make_batch
 from inspector.engine.pipeline.room import say_room, told
-from inspector.engine.registries import request_of
 from inspector.engine.session.data_set_runs import ManySequences
+from inspector.engine.session.run_arguments import RunArguments
 from inspector.engine.session.spike import SPIKE, SpikeRun, is_spike
-from inspector.records import Decode, Edit, InputSpec, Load, RunStart, parse_edit, requests_in
+from inspector.records import Decode, Edit, InputSpec, RunStart, parse_edit
 from inspector.records.report import misfit
 
-Asked = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
-"""Quantities: keys, or {key: {option: value}}."""
 
+def run_here(subject: Any, sequence: Any = None, **given: Any) -> Capture:
+    """See `inspector.run`; `given` are RunArguments. Naming a file runs its code.
 
-def run_here(
-    subject: Any,
-    sequence: Any = None,
-    *,
-    out: Path | str | None = None,
-    overwrite: bool = False,
-    checkpoint: str = "",
-    arguments: Mapping[str, Any] | None = None,
-    also: Asked = (),
-    only: Asked = (),
-    quantities: Asked = (),
-    seed: int = 0,
-    partial: bool = False,
-    look_at: int = 0,
-    device: str = "cpu",
-    edits: Sequence[Edit | str] = (),
-    data: Any = None,
-    lines: bool = False,
-    most: int | None = None,
-    spike: Path | str | None = None,
-    decode: Decode | None = None,
-) -> Capture:
-    """See `inspector.run`. Raises InputError, ModelError or CaptureError; naming a file runs its code.
-
-    A capture at `out` is replaced only with `overwrite`, and only once the run has ended and something was captured.
-    The default quantities are computed and those in `also`; with `only` these instead of the default ones
-    (`quantities` is its former name). Each is a key, or several, with options after "@" or as a mapping:
-    `also=["bptt", "gradient/vectors@0:5"]` or `also={"gradient/vectors": {"steps": (0, 5)}}`.
-
-    `edits` ("rnn.l0:gate/forget[3]=0@10:20") make a second frame, the run with these changes.
-
-    `data` runs many sequences instead of `sequence`, with `lines` and `most` as on the command line: a path,
-    "examples", "subject" (its own data), or the sequences themselves, written as examples are.
-
-    `spike` is a file that a watched training kept ("run.inspect/spikes/0001.safetensors"): its iteration is run again
-    in a copy of the model, with the parameters, batch, random state and gradient at the output that it had.
-
-    `decode` searches for an answer (see `inspector.decode`): a frame for the right one, where that is known, and for
-    each hypothesis shown.
-
-    `device` is for a subject given by name; a model object stays on its device and in its mode.
+    Raises InputError, ModelError or CaptureError.
     """
-    _check_together(sequence, data, edits, spike, decode)
-    if spike is not None:
-        sequence = InputSpec(kind=SPIKE, value=str(spike))
+    asked = RunArguments(**given)
+    asked.check_together(sequence)
+    if asked.spike is not None:
+        sequence = InputSpec(kind=SPIKE, value=str(asked.spike))
     subject = str(subject) if isinstance(subject, Path) else subject
-    folder = Path(out).absolute() if out is not None else temporary_capture()
-    check_target(folder, overwrite)
-    opened = _opened(subject, checkpoint, arguments or {}, seed, partial, device)
-    options = RunOptions(also=requests(also), only=(*requests(only), *requests(quantities)), seed=seed)
+    folder = Path(asked.out).absolute() if asked.out is not None else temporary_capture()
+    check_target(folder, asked.overwrite)
+    opened = _opened(subject, asked)
+    options = asked.options()
     chosen_quantities(options)
-    run = _Run(opened, _named(subject, opened), folder, options, overwrite)
-    if data is not None:
-        run.many(ManySequences.of(opened.subject, data, run.where, lines=lines, most=most), edits)
+    run = _Run(opened, _named(subject, opened), folder, options, asked.overwrite)
+    if asked.data is not None:
+        found = ManySequences.of(opened.subject, asked.data, run.where, lines=asked.lines, most=asked.most)
+        run.many(found, asked.edits)
     elif isinstance(sequence, InputSpec) and is_spike(sequence):
         run.spike(SpikeRun(opened.subject, sequence))
     else:
-        batch = to_device(make_batch(opened.subject, sequence, seed, look_at), run.where)
-        run.one(batch, edits) if decode is None else run.search(batch, decode)
+        batch = to_device(make_batch(opened.subject, sequence, asked.seed, asked.look_at), run.where)
+        run.one(batch, asked.edits) if asked.decode is None else run.search(batch, asked.decode)
     return open_capture(folder)
-
-
-def _check_together(sequence: Any, data: Any, edits: Sequence[Any], spike: Any, decode: Decode | None) -> None:
-    """Raises InputError for what one call cannot do at once."""
-    if spike is not None and (sequence is not None or data is not None or edits):
-        raise InputError("`spike` runs one iteration of a training; give no `sequence`, `data` or `edits` with it.")
-    if data is not None and sequence is not None:
-        raise InputError("Either `sequence` or `data` is run, not both.")
-    if decode is not None and (data is not None or spike is not None or edits):
-        raise InputError("An answer is searched for to one `sequence`; give no `data`, `spike` or `edits` with it.")
 
 
 @dataclass(frozen=True)
@@ -171,13 +123,6 @@ def _to_the_end(recording: Recording, run: Callable[[], object]) -> None:
         raise ModelError(said, problem.details) from problem
 
 
-def requests(asked: Asked) -> tuple[str, ...]:
-    """Quantities as they are requested in Python, as records. Raises InputError."""
-    if isinstance(asked, Mapping):
-        return tuple(request_of(key, given) for key, given in asked.items())
-    return requests_in([asked] if isinstance(asked, str) else asked)
-
-
 def _plan(subject: Subject, batch: Batch, edits: Sequence[Edit | str], options: RunOptions) -> EditPlan:
     try:
         parsed = [edit if isinstance(edit, Edit) else parse_edit(edit) for edit in edits]
@@ -186,23 +131,12 @@ def _plan(subject: Subject, batch: Batch, edits: Sequence[Edit | str], options: 
     return plan_edits(subject, batch, parsed, options)
 
 
-def _opened(
-    subject: Any, checkpoint: str, arguments: Mapping[str, Any], seed: int, partial: bool, device: str
-) -> Opened:
+def _opened(subject: Any, asked: RunArguments) -> Opened:
+    """The model, with its checkpoint. Raises InputError where that does not fit."""
     if not isinstance(subject, str):
         found = adopt(subject)
         return Opened(found, found.name)
-    opened = open_subject(
-        Load(
-            subject=subject,
-            checkpoint=checkpoint,
-            arguments=arguments,
-            seed=seed,
-            partial=partial,
-            trusted=True,
-            device=device,
-        )
-    )
+    opened = open_subject(asked.load(subject))
     if opened.pending:
         assert opened.report is not None
         raise InputError(misfit(opened.report))

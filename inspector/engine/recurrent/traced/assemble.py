@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -28,13 +30,12 @@ from inspector.engine.recurrent.traced.program.state_matrices import fed_back, s
 from inspector.engine.recurrent.traced.program.step_groups import Parameters, programs_of
 from inspector.engine.recurrent.traced.record.operator_traits import Kind
 from inspector.engine.recurrent.traced.record.source_names import assigned, variable, without_containers
-from inspector.engine.recurrent.traced.record.values import storage_of
+from inspector.engine.recurrent.traced.state_checks import check_memory, check_shapes
 
+Step = TypeVar("Step", ReplayStep, GraphStep)
 MOST_LAGS = 64
 """Each older value is a further part of the state, and Jacobians grow with its square. Counter-example: attention over
 all of more than 65 states so far is rejected with that reason; use a shorter sequence."""
-MOST_NAMED = 6
-"""Shapes that a message lists."""
 ROOT = "model"
 ONE_SHOWS = "a run with one sequence alone shows it"
 SILENT = "The steps ran without gradients (torch.no_grad), so no parameter has a gradient in them."
@@ -152,10 +153,6 @@ def _inner_name(flow: Flow, slot: Slot, *, stored: bool = True, alone: bool = Tr
     return names[0] if whole and len(names) == 1 else ""
 
 
-FILLED = (
-    "its steps read what earlier steps wrote into a tensor that the loop fills, which is not followed; a list of "
-    "states (torch.stack), or torch.cat, is"
-)
 NO_PARAMETER = "The steps use no parameter of the model, so there is no gradient to itemise."
 
 
@@ -247,51 +244,98 @@ def recurrence_of(
     `made`: ids of all tensors whose origin is known; `trained`: names of the model's parameters.
     Where a step cannot be run again, autograd's graph of the run is used if there is one. Raises Unsupported.
     """
-    size = int(batch.lengths.numel())
-    _check_shapes(state)
+    check_shapes(state)
     name_slots(flow, state)
-    _check_kept(flow, state)
-    _check_filled(flow, state)
-    parts = parts_of(flow, state, size)
-    states = states_of(parts, state)
-    steps = len(flow.loop.iterations)
-    lengths = batch.lengths.clone() if int(batch.lengths.max()) == steps else torch.full((size,), steps)
-    of_cells = inner_gates(flow, state, size)
-    inside = numbered([*gates_ahead(flow, state, size), *of_cells, *gates_of(flow, state, size)])
-    gates = [gate for gate in inside if gate.signal not in parts]
-    names = tuple(gate.signal for gate in gates)
-    known = tuple(stacked(gate, size, states).cpu() for gate in gates)
+    check_memory(flow, state)
+    recorded = _Recorded.of(flow, state, batch, place)
     try:
-        groups, cut = programs_of(flow, parts, state, made)
-        cell = ReplayStep(parts, groups, steps, names)
-        _describe(cell, flow, gates, of_cells)
-        x = _entering(groups, steps, size, states)
-        found = ReplayRecurrence(place, _class_name(flow), cell, x, states, lengths, known=known)
+        return recorded.replayed(made, trained)
+    except (Unsupported, RuntimeError) as reason:
+        return recorded.of_graph(reason), False
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    """What was recorded of one group of slots, whichever way its steps are run again.
+
+    `states` (steps, batch, units); `gates`: those of every step, `inner` being those inside the cells that it calls.
+    """
+
+    flow: Flow
+    state: Sequence[Slot]
+    place: str
+    parts: dict[str, Part]
+    states: Tensor
+    lengths: Tensor
+    gates: list[Gate]
+    inner: list[Gate]
+    known: tuple[Tensor, ...]
+    """The values of the gates, each (steps, batch, units)."""
+
+    @classmethod
+    def of(cls, flow: Flow, state: Sequence[Slot], batch: Batch, place: str) -> _Recorded:
+        """Raises Unsupported where the state is none."""
+        size, steps = int(batch.lengths.numel()), len(flow.loop.iterations)
+        parts = parts_of(flow, state, size)
+        states = states_of(parts, state)
+        lengths = batch.lengths.clone() if int(batch.lengths.max()) == steps else torch.full((size,), steps)
+        inner = inner_gates(flow, state, size)
+        inside = numbered([*gates_ahead(flow, state, size), *inner, *gates_of(flow, state, size)])
+        gates = [gate for gate in inside if gate.signal not in parts]
+        known = tuple(stacked(gate, size, states).cpu() for gate in gates)
+        return cls(flow, state, place, parts, states, lengths, gates, inner, known)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the gates."""
+        return tuple(gate.signal for gate in self.gates)
+
+    @property
+    def size(self) -> int:
+        """Sequences of the batch."""
+        return int(self.lengths.numel())
+
+    @property
+    def steps(self) -> int:
+        """Iterations of the loop."""
+        return len(self.flow.loop.iterations)
+
+    def replayed(self, made: Container[int], trained: Parameters) -> tuple[ReplayRecurrence, bool]:
+        """By the recorded operations; and whether the gradient is cut. Raises Unsupported or RuntimeError."""
+        flow, state = self.flow, self.state
+        groups, cut = programs_of(flow, self.parts, state, made)
+        cell = self._described(ReplayStep(self.parts, groups, self.steps, self.names))
+        x = _entering(groups, self.steps, self.size, self.states)
+        found = ReplayRecurrence(self.place, _class_name(flow), cell, x, self.states, self.lengths, known=self.known)
         found.check = check_of(found)
         try:
-            cell.uses(use_of(flow, state, cell, states, made, trained, prefix_of(place)))
+            cell.uses(use_of(flow, state, cell, self.states, made, trained, prefix_of(self.place)))
         except Unsupported as reason:
             cell.without = str(reason)
         cell.squashed = squashed_by(flow, state)
-        cell.fed_back = fed_back(flow, state, _short(trained, place), alike=len(groups) == 1)
-    except (Unsupported, RuntimeError) as reason:
-        graph = GraphStep(parts, state, names)
-        _describe(graph, flow, gates, of_cells)
-        if any(part.lag for part in parts.values()) or not all(slot.values[-1].requires_grad for slot in state):
+        cell.fed_back = fed_back(flow, state, _short(trained, self.place), alike=len(groups) == 1)
+        return found, cut
+
+    def of_graph(self, reason: Exception) -> GraphRecurrence:
+        """By autograd's graph; `reason` says why the operations do not do. Raises Unsupported where there is none."""
+        graph = self._described(GraphStep(self.parts, self.state, self.names))
+        recorded = all(slot.values[-1].requires_grad for slot in self.state)
+        if any(part.lag for part in self.parts.values()) or not recorded:
             raise Unsupported(f"its steps cannot be run again ({' '.join(str(reason).split())[:160]})") from None
-        nothing = states.new_zeros(steps, size, 0)
-        return GraphRecurrence(place, _class_name(flow), graph, nothing, states, lengths, known=known), False
-    return found, cut
+        x = self.states.new_zeros(self.steps, self.size, 0)
+        return GraphRecurrence(
+            self.place, _class_name(self.flow), graph, x, self.states, self.lengths, known=self.known
+        )
 
-
-def _describe(step: ReplayStep | GraphStep, flow: Flow, gates: list[Gate], of_cells: list[Gate]) -> None:
-    """What is known of a step's gates, `of_cells` being those inside the cells that it calls."""
-    own = {id(gate.values) for gate in of_cells}
-    step.depth = flow.loop.depth
-    step.inner_gates = tuple(gate.signal for gate in gates if id(gate.values) in own)
-    step.bounded = {gate.signal: gate.bound for gate in gates if gate.bound}
-    step.output_gates = tuple(gate.signal for gate in gates if gate.outward)
-    step.idle = idle_steps(gates)
+    def _described(self, step: Step) -> Step:
+        """The step, with what is known of its gates."""
+        own = {id(gate.values) for gate in self.inner}
+        step.depth = self.flow.loop.depth
+        step.inner_gates = tuple(gate.signal for gate in self.gates if id(gate.values) in own)
+        step.bounded = {gate.signal: gate.bound for gate in self.gates if gate.bound}
+        step.output_gates = tuple(gate.signal for gate in self.gates if gate.outward)
+        step.idle = idle_steps(self.gates)
+        return step
 
 
 def prefix_of(place: str) -> str:
@@ -303,50 +347,6 @@ def prefix_of(place: str) -> str:
 def _short(names: Parameters, place: str) -> dict[int, str]:
     """The names without the prefix of the place."""
     return {number: name.removeprefix(prefix_of(place)) for number, name in names.items()}
-
-
-def _check_shapes(state: Sequence[Slot]) -> None:
-    for slot in state:
-        if slot.shapes:
-            shapes = ", ".join(map(str, slot.shapes[:MOST_NAMED])) + (", …" if len(slot.shapes) > MOST_NAMED else "")
-            raise Unsupported(f"its state changes its shape: {shapes}")
-
-
-def _check_filled(flow: Flow, state: Sequence[Slot]) -> None:
-    """Raises Unsupported where a step reads, in a tensor that the loop fills, what earlier steps made of the state."""
-    bits = sum(1 << slot.index for slot in state)
-    if not flow.changed:
-        return
-    filled = {
-        storage: first for storage, places in flow.changed.items()
-        if (first := min((i for i, j in places if flow.reach[i][j] & bits), default=-1)) >= 0
-    }  # fmt: skip
-    own = {number for held in flow.held for number in held.tolist()}
-    for i in range(min(filled.values(), default=len(flow.loop.iterations)), len(flow.loop.iterations)):
-        for j in leading_to(flow, state, i):
-            op = flow.op((i, j))
-            for given in () if op.traits.forgets or op.in_place else op.inputs:
-                if id(given) not in own and filled.get(storage_of(given), i) < i and not _begun_in(flow, given, i):
-                    raise Unsupported(FILLED)
-
-
-def _begun_in(flow: Flow, tensor: Tensor, i: int) -> bool:
-    """Whether iteration i writes every entry of a tensor's memory anew before it does anything else with it."""
-    writes = [place for place in flow.changed[storage_of(tensor)] if place[0] == i]
-    return bool(writes) and flow.op(writes[0]).replaces
-
-
-def _check_kept(flow: Flow, state: Sequence[Slot]) -> None:
-    for slot in state if flow.changed else ():
-        for before, after, made in zip(slot.values, slot.values[1:], slot.made, strict=False):
-            if made >= 0 and (before is after or (storage_of(after) in flow.changed and _overwritten(flow, after))):
-                raise Unsupported(f"it changes its state {slot.name} in place, so earlier values are gone")
-
-
-def _overwritten(flow: Flow, tensor: Tensor) -> bool:
-    """True when a later iteration than the one that made it wrote into a tensor's memory."""
-    made = flow.source[id(tensor)]
-    return any(place[0] > made[0] for place in flow.changed[storage_of(tensor)])
 
 
 @torch.no_grad()

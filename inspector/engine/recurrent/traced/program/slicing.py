@@ -103,7 +103,7 @@ class Slicer:
             if outside is not None and self._reached(i, outside) == known[2]:
                 return known[1], outside, known[0]
         wanted = [tensor for tensor in results if id(tensor) not in self.constants]
-        chosen = _needed(self.flow, i, inputs, wanted, self.stops, self.within)
+        chosen = _Between(self.flow, i, inputs, self.stops, self.within).operations(wanted)
         program, outside = self._cut(i, chosen, inputs, results)
         self._known[key] = chosen, program, self._reached(i, outside)
         return program, outside, chosen
@@ -194,47 +194,58 @@ def _leaves(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], A
     return leaves, spec
 
 
-def _needed(
-    flow: Flow,
-    i: int,
-    inputs: Mapping[int, Hashable],
-    results: Sequence[Tensor],
-    stops: Collection[int],
-    within: bool = False,
-) -> list[int]:
-    """Numbers of the operations of iteration i that lie between the inputs and the results, in order."""
-    ops = flow.loop.iterations[i]
-    depends: dict[int, bool] = {}
+@dataclass(slots=True)
+class _Between:
+    """The operations of iteration i that lie between the inputs of a program and its results."""
 
-    def sources(j: int) -> list[int]:
-        found = []
-        for given in ops[j][1].inputs:
-            made = flow.made_here(given, i, j)
-            if id(given) in stops or (id(given) in inputs and made is not None):  # an input, left unchanged
-                continue
-            found += [] if made is None else [made]
-            found += [written[1] for written in flow.writers(given, (i, j))]
+    flow: Flow
+    i: int
+    inputs: Mapping[int, Hashable]
+    stops: Collection[int]
+    within: bool
+
+    def operations(self, results: Sequence[Tensor]) -> list[int]:
+        """Their numbers, in order: of those that depend on the inputs, the ones that the results depend on."""
+        depending = self._depending()
+        chosen: set[int] = set()
+        todo = self._makers(results)
+        while todo:
+            j = todo.pop()
+            if j in depending and j not in chosen:
+                chosen.add(j)
+                again = _memory(self.flow, self.i, j)  # since what was recorded has been written over
+                depending.update(again)
+                todo += [*self._sources(j), *again]
+        return sorted(chosen)
+
+    def _depending(self) -> set[int]:
+        """The operations that an input reaches."""
+        found: set[int] = set()
+        for j, (_, op) in enumerate(self.flow.loop.iterations[self.i]):
+            reads = any(id(given) in self.inputs for given in op.inputs)
+            reads = reads or not found.isdisjoint(self._sources(j))
+            reads = reads or (self.within and bool(_memory_given(op, self.inputs)))
+            if reads and not op.traits.forgets:
+                found.add(j)
         return found
 
-    for j in range(len(ops)):
-        op = ops[j][1]
-        known = any(id(given) in inputs for given in op.inputs) or any(depends.get(k, False) for k in sources(j))
-        known = known or (within and bool(_memory_given(op, inputs)))
-        depends[j] = known and not op.traits.forgets
-    chosen: set[int] = set()
-    made = [flow.made_here(tensor, i) for tensor in results if id(tensor) not in inputs]
-    todo = [j for j in made if j is not None]
-    for tensor in results:
-        todo += [written[1] for written in flow.writers(tensor, (i, len(ops)))]
-    while todo:
-        j = todo.pop()
-        if j not in chosen and depends.get(j, False):
-            chosen.add(j)
-            todo += sources(j)
-            for k in _memory(flow, i, j):  # made again, since what was recorded has been written over
-                depends[k] = True
-                todo.append(k)
-    return sorted(chosen)
+    def _makers(self, results: Sequence[Tensor]) -> list[int]:
+        """The operations that made the results, and those that wrote into them."""
+        made = [self.flow.made_here(tensor, self.i) for tensor in results if id(tensor) not in self.inputs]
+        end = self.i, len(self.flow.loop.iterations[self.i])
+        written = [place[1] for tensor in results for place in self.flow.writers(tensor, end)]
+        return [*(j for j in made if j is not None), *written]
+
+    def _sources(self, j: int) -> list[int]:
+        """The operations whose results operation j reads."""
+        found = []
+        for given in self.flow.loop.iterations[self.i][j][1].inputs:
+            made = self.flow.made_here(given, self.i, j)
+            if id(given) in self.stops or (id(given) in self.inputs and made is not None):  # an input, left unchanged
+                continue
+            found += [] if made is None else [made]
+            found += [written[1] for written in self.flow.writers(given, (self.i, j))]
+        return found
 
 
 def _memory_given(op: Op, inputs: Mapping[int, Hashable]) -> tuple[Tensor, ...]:

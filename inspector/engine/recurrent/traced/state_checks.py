@@ -1,0 +1,70 @@
+"""What a state has to be so that its steps can be run again: of one shape, and every value still there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from inspector.engine.errors import Unsupported
+from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
+from inspector.engine.recurrent.traced.program.gates import leading_to
+from inspector.engine.recurrent.traced.record.values import storage_of
+
+MOST_NAMED = 6
+"""Shapes that a message lists."""
+FILLED = (
+    "its steps read what earlier steps wrote into a tensor that the loop fills, which is not followed; a list of "
+    "states (torch.stack), or torch.cat, is"
+)
+
+
+def check_shapes(state: Sequence[Slot]) -> None:
+    """Raises Unsupported where the state has not the same shape at every step."""
+    for slot in state:
+        if slot.shapes:
+            shapes = ", ".join(map(str, slot.shapes[:MOST_NAMED])) + (", …" if len(slot.shapes) > MOST_NAMED else "")
+            raise Unsupported(f"its state changes its shape: {shapes}")
+
+
+def check_memory(flow: Flow, state: Sequence[Slot]) -> None:
+    """Raises Unsupported where values of earlier steps have been written over."""
+    _check_kept(flow, state)
+    _check_filled(flow, state)
+
+
+def _check_filled(flow: Flow, state: Sequence[Slot]) -> None:
+    """Raises Unsupported where a step reads, in a tensor that the loop fills, what earlier steps made of the state."""
+    bits = sum(1 << slot.index for slot in state)
+    if not flow.changed:
+        return
+    filled = {
+        storage: first for storage, places in flow.changed.items()
+        if (first := min((i for i, j in places if flow.reach[i][j] & bits), default=-1)) >= 0
+    }  # fmt: skip
+    own = {number for held in flow.held for number in held.tolist()}
+    for i in range(min(filled.values(), default=len(flow.loop.iterations)), len(flow.loop.iterations)):
+        for j in leading_to(flow, state, i):
+            op = flow.op((i, j))
+            for given in () if op.traits.forgets or op.in_place else op.inputs:
+                if id(given) not in own and filled.get(storage_of(given), i) < i and not _begun_in(flow, given, i):
+                    raise Unsupported(FILLED)
+
+
+def _begun_in(flow: Flow, tensor: Tensor, i: int) -> bool:
+    """Whether iteration i writes every entry of a tensor's memory anew before it does anything else with it."""
+    writes = [place for place in flow.changed[storage_of(tensor)] if place[0] == i]
+    return bool(writes) and flow.op(writes[0]).replaces
+
+
+def _check_kept(flow: Flow, state: Sequence[Slot]) -> None:
+    for slot in state if flow.changed else ():
+        for before, after, made in zip(slot.values, slot.values[1:], slot.made, strict=False):
+            if made >= 0 and (before is after or (storage_of(after) in flow.changed and _overwritten(flow, after))):
+                raise Unsupported(f"it changes its state {slot.name} in place, so earlier values are gone")
+
+
+def _overwritten(flow: Flow, tensor: Tensor) -> bool:
+    """True when a later iteration than the one that made it wrote into a tensor's memory."""
+    made = flow.source[id(tensor)]
+    return any(place[0] > made[0] for place in flow.changed[storage_of(tensor)])
