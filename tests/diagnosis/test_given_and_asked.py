@@ -153,3 +153,33 @@ def test_weights_that_come_back(tmp_path: Path, series: Any, severity: str) -> N
 def test_strong_dropout(tmp_path: Path, share: float, loss: Any, severity: str) -> None:
     found = judged(tmp_path / "a.inspect", loss, {"training:x": ones(1.0)[:, 0]}, about={"dropout": {"drop": share}})
     assert [one.severity for one in of(found, "strong-dropout")] == [severity] * bool(severity)
+
+
+NODES, FAILED = "training:graph/nodes", "training:graph/failed"
+PARTS = ("all", "of earlier iterations", "iterations that they are of")
+
+
+@pytest.mark.parametrize(
+    ("back", "severity"),
+    [
+        ([*range(9), 9], ""), ([*range(10), 10], "warning"), ([10.0] * 20, "info"), ([9.0] * 20, ""), ([0.0] * 20, ""),
+        ([*range(12), *range(12)], "warning"), ([10.0], "info"), ([np.nan] * 20, ""), ([np.nan, 10.0, 11.0], "warning"),
+    ],
+)  # fmt: skip
+def test_graphs_that_go_back_into_earlier_iterations(tmp_path: Path, back: list[float], severity: str) -> None:
+    table = np.array([[50 + 40 * one, 40 * one, one] for one in back], np.float64)
+    found = of(judged(tmp_path / "a.inspect", falling(), {NODES: table}, PARTS), "earlier-graphs")
+    assert [one.severity for one in found] == [severity] * bool(severity)
+    if severity == "warning" and len(back) == 11:
+        assert "10 earlier iterations: 400 of its 450 nodes" in found[0].message and found[0].iterations == (10,)
+
+
+@pytest.mark.parametrize(
+    ("back", "failed", "why"),
+    [(1.0, 1.0, "freed"), (1.0, 2.0, "changed by the step"), (0.0, 1.0, ""), (1.0, np.nan, ""), (1.0, 3.0, "")],
+)
+def test_a_pass_that_failed_by_it(tmp_path: Path, back: float, failed: float, why: str) -> None:
+    tables = {NODES: np.array([[50, 0, 0], [90, 40 * back, back]]), FAILED: np.array([np.nan, failed])}
+    found = of(judged(tmp_path / "a.inspect", None, tables, PARTS), "earlier-graphs")
+    assert [one.severity for one in found] == ["error"] * bool(why)
+    assert not why or why in found[0].message

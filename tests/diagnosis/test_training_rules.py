@@ -37,7 +37,7 @@ def test_a_healthy_training_is_left_alone_and_it_is_said_who_looked(tmp_path: Pa
         "training:asked/ahead": ones(0.1, 1.0, 0.1), "training:weights/before": np.arange(float(N)),
         "training:weights/after": np.arange(float(N)) + 1, "modules:state/fresh": ones(0.0, 0.0, 0.0),
         "parameters:gradient/unused_block": ones(0.0, 0.0, 0.0), "training:asked/reads_ahead": np.zeros(N),
-        "training:asked/reads_ahead_step": np.zeros(N),
+        "training:asked/reads_ahead_step": np.zeros(N), "training:graph/nodes": ones(50.0, 0.0, 0.0),
     }  # fmt: skip
     about = {
         "training": True,

@@ -82,6 +82,10 @@ class Attachment:
         """See backward_calls.Listener."""
         self.core.guarded(self.core.backward_ended, roots, scaled)
 
+    def backward_failed(self, roots: tuple[Tensor, ...], fault: Exception) -> None:
+        """See backward_calls.Listener."""
+        self.core.guarded(self.core.backward_failed, roots, fault)
+
     def remove(self) -> None:
         """Remove all hooks. Those of optimizers stay, and do nothing, while a step is being made (see below), and while
         another process waits for this one."""

@@ -39,6 +39,9 @@ class Listener(Protocol):
     def backward_ended(self, roots: tuple[Tensor, ...], scaled: Scaled | None) -> None:
         """It ended; `roots` are what it was called on, `scaled` where a GradScaler made the first of them."""
 
+    def backward_failed(self, roots: tuple[Tensor, ...], fault: Exception) -> None:
+        """It raised, which goes on to the user's program."""
+
 
 _listeners: list[Listener] = []
 _originals: dict[str, Callable[..., Any]] = {}
@@ -73,7 +76,12 @@ def _install() -> None:
         while (following := next((one for one in _listeners if one not in told), None)) is not None:
             told.append(following)
             following.backward_begins(roots)  # which may add a listener
-        result = backward(tensors, *args, **kwargs)
+        try:
+            result = backward(tensors, *args, **kwargs)
+        except Exception as fault:
+            for one in told:
+                one.backward_failed(roots, fault)
+            raise
         found = _scaled.get(roots[0]) if roots and isinstance(roots[0], Tensor) else None
         for one in told:
             one.backward_ended(roots, found)

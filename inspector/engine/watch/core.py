@@ -31,7 +31,7 @@ from inspector.engine.watch.passes import Passes
 from inspector.engine.watch.ranks import Ranks
 from inspector.engine.watch.tables import PLACE, About, Tables
 from inspector.engine.wording import error_text
-from inspector.records import ITERATION_DOMAIN, TRAINED, Event, Log, Scalar
+from inspector.records import TRAINED, Event, Log, Scalar
 
 COST = f"{PLACE}:cost"
 COST_ABOUT = About(
@@ -79,6 +79,7 @@ class Core:
         self._passes = Passes(parameters, together=ranks.bound)
         self._leaders: WeakSet[Optimizer] = WeakSet(self.optimizers[:1])
         self._steps = 0
+        self.after_iteration += [one.each for one in measures if type(one).each is not Measure.each]
         self._declare(self.tables)
         for measure in measures:
             measure.guard, measure.say, measure.column = self.guarded, self.say, self.tables.column
@@ -91,8 +92,6 @@ class Core:
         own = (*self.losses.tables, SETTINGS_ABOUT, COST_ABOUT, *self.logged.tables)
         for about in (*own, *(one for measure in self.measures for one in measure.tables)):
             tables.declare(about)
-
-    # -- guarding
 
     @property
     def is_own_process(self) -> bool:
@@ -203,6 +202,15 @@ class Core:
         self.losses.found(self.moment, roots, scaled)
         for measure in self.measures:
             measure.backward_ended(self.moment, roots, scaled)
+
+    def backward_failed(self, roots: Sequence[Tensor], fault: Exception) -> None:
+        """A pass raised, and training may end here: what says why is written at once."""
+        moment = Moment(self.iteration + 1)
+        for measure in self.measures:
+            measure.backward_failed(moment, roots, fault)
+        if moment.cells and self.sink is not None:
+            self.settle()
+            self.tables.rows(moment.iteration, self.pace.seconds, moment.cells, main=False)
 
     def columns(self, optimizer: Optimizer) -> list[int]:
         """The parameters of an optimizer; others may take their place while it runs."""
@@ -334,15 +342,9 @@ class Core:
         if self._row is None:
             return
         (moment, found), self._row = self._row, None
-        cells: dict[str, Mapping[int, Any]] = dict(found)
-        for name, own in moment.cells.items():
-            cells[name] = {**cells.get(name, {}), **own}
-        own_axis: dict[str, dict[str, Mapping[int, Any]]] = {}
-        for name, values in cells.items():
-            own_axis.setdefault(self.tables.axis(name), {})[name] = values
-        for axis, part in own_axis.items():
-            if self.sink is not None and (axis == ITERATION_DOMAIN or any(part.values())):
-                self.tables.row(axis, moment.iteration, moment.seconds, part)
+        more = {name: {**found.get(name, {}), **own} for name, own in moment.cells.items()}
+        if self.sink is not None:
+            self.tables.rows(moment.iteration, moment.seconds, {**found, **more})
 
     # -- what the user says
 
@@ -370,8 +372,6 @@ class Core:
         """A warning in the log."""
         if self.sink is not None:
             self.sink.write(Log(text, "warning", "watch"))
-
-    # -- writing
 
     def _flush_in_time(self) -> None:
         least, most = FLUSH_SECONDS

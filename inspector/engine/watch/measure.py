@@ -2,8 +2,10 @@
 
     forward_begins, forward_ended   around a call of the model itself, in training mode
     backward_begins                 gradients are what the passes before have left
+    backward_failed                 the pass raised: the iteration may never end
     backward_ended                  gradients are complete (before they are clipped), scaled where a GradScaler did it
     step_begins, step_ended         around the optimizer's step: gradients as it gets them; weights as it left them
+    each                            when any iteration has ended, recorded or not
     ends                            when the first optimizer has made its step
     derive                          on the host, from the numbers of all groups
 
@@ -88,11 +90,17 @@ class Measure:
     def backward_ended(self, moment: Moment, roots: Sequence[Tensor], scaled: Scaled | None) -> None:
         """A backward pass ended that changed gradients of the model's."""
 
+    def backward_failed(self, moment: Moment, roots: Sequence[Tensor], fault: Exception) -> None:
+        """A backward pass raised; only numbers over axes of their own are written of this moment."""
+
     def step_begins(self, moment: Moment, optimizer: Optimizer, columns: Sequence[int]) -> None:
         """An optimizer is about to change the parameters in `columns`."""
 
     def step_ended(self, moment: Moment, optimizer: Optimizer, columns: Sequence[int]) -> None:
         """It has changed them."""
+
+    def each(self, iteration: int) -> None:
+        """An iteration has ended, recorded or not: as good as nothing may be done here."""
 
     def ends(self, moment: Moment) -> None:
         """The iteration is complete; the last chance to add numbers."""

@@ -13,6 +13,7 @@ from inspector.engine.watch.attending import Attending
 from inspector.engine.watch.carried import CarriedSteps
 from inspector.engine.watch.checksums import Checksums
 from inspector.engine.watch.continuing import Continuing
+from inspector.engine.watch.earlier_graphs import EarlierGraphs
 from inspector.engine.watch.effective_rank import EffectiveRank
 from inspector.engine.watch.fingerprints import Fingerprints
 from inspector.engine.watch.fresh_states import FreshStates
@@ -83,7 +84,10 @@ def measures_of(settings: Settings, parameters: Parameters, model: nn.Module) ->
 
 
 def _preset(settings: Settings, parameters: Parameters, model: nn.Module) -> list[Measure]:
-    light: list[Measure] = [GradientNorms(parameters), KeptGradients(parameters), Modes(parameters, model)]
+    light: list[Measure] = [
+        GradientNorms(parameters), KeptGradients(parameters), Modes(parameters, model),
+        EarlierGraphs(parameters, model),
+    ]  # fmt: skip
     if settings.cost == "light":
         return light
     turns = Turns(1 if settings.cost == "full" else APART)

@@ -111,6 +111,15 @@ class Tables:
         track.rows += 1
         return track.rows - 1
 
+    def rows(self, iteration: float, seconds: float, cells: Mapping[str, Cells], *, main: bool = True) -> None:
+        """Add a row to every axis that has cells, and one to that of iterations, unless `main` is false."""
+        by_axis: dict[str, dict[str, Cells]] = {}
+        for name, values in cells.items():
+            by_axis.setdefault(self.axis(name), {})[name] = values
+        for axis, part in by_axis.items():
+            if main if axis == ITERATION_DOMAIN else any(part.values()):
+                self.row(axis, iteration, seconds, part)
+
     def flush(self) -> None:
         """Write all buffered rows. Raises CaptureError where writing has failed."""
         for track in self._tracks.values():

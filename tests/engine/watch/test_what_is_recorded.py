@@ -88,7 +88,7 @@ def test_light_has_losses_settings_and_gradients_alone(tmp_path: Path) -> None:
     with run(tmp_path, loop, cost="light") as capture:
         assert {name.split(":")[1] for name in capture.channels} == {
             "iteration", "time", "loss", "backward_passes", "gradient/norm", "gradient/non_finite", "gradient_norm",
-            "optimizer", "cost", "gradient_kept", "evaluation_mode",
+            "optimizer", "cost", "gradient_kept", "evaluation_mode", "graph/nodes", "iteration/graph", "time/graph",
         }  # fmt: skip
 
 

@@ -57,6 +57,9 @@ class Supervisor:
     def backward_ended(self, roots: tuple[Tensor, ...], scaled: Scaled | None) -> None:
         """See backward_calls.Listener."""
 
+    def backward_failed(self, roots: tuple[Tensor, ...], fault: Exception) -> None:
+        """See backward_calls.Listener."""
+
     def _listen(self) -> None:
         if not self._listening and not self._over:
             self._listening = True
