@@ -20,11 +20,10 @@ from inspector.gui.window.main_window import Window
 from inspector.gui.window.open_at import WHOLE
 from inspector.gui.window.preferences import use_font_size
 from inspector.gui.window.preparing import Preparing
-from inspector.records import Log, ViewAt
+from inspector.records import ViewAt
 from inspector.transport.process import WorkerProcess
 
 Say = Callable[..., None]
-CRASHED = "The window crashed the last time it was open; {} says where, and can be sent."
 
 
 def make_window(python: str | None = None) -> Window:
@@ -61,8 +60,7 @@ def run(
     if not paths and not demo:
         window.welcome.open()
     if crashed is not None:
-        window.session.note(Log(CRASHED.format(crashed), "warning", "window"))
-        window.session.sentence = CRASHED.format(crashed)
+        window.say_crashed(crashed)
     window.show()
     application.processEvents()
     take_away()
