@@ -20,12 +20,11 @@ from inspector.gui.window.main_window import Window
 from inspector.gui.window.open_at import WHOLE
 from inspector.gui.window.preferences import use_font_size
 from inspector.gui.window.preparing import Preparing
-from inspector.records import Log, ViewAt
+from inspector.records import ViewAt
 from inspector.transport.process import WorkerProcess
 
 Say = Callable[..., None]
 NO_DISPLAY = "There is no display to show a window on; `inspector demo` and `inspector run` work without one."
-CRASHED = "The window crashed the last time it was open; {} says where, and can be sent."
 
 
 def make_window(python: str | None = None) -> Window:
@@ -60,7 +59,7 @@ def run(
     if not paths and not demo:
         window.welcome.open()
     if crashed is not None:
-        _report(window.session, CRASHED.format(crashed))
+        window.say_crashed(crashed)
     window.show()
     application.processEvents()
     take_away()
@@ -79,12 +78,6 @@ def run(
         preparing.close()
         window.session.wait_for_end()
         crashes.end()
-
-
-def _report(session: Session, sentence: str) -> None:
-    """A warning in the log and in the status row."""
-    session.note(Log(sentence, "warning", "window"))
-    session.sentence = sentence
 
 
 def take(window: Window, paths: list[str], at: ViewAt = WHOLE) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from inspector.records.requests import InputSpec
 
-_NAMED = re.compile(r"(?P<name>[^\W\d]\w*)=(?P<value>.*)", re.DOTALL)
+NAMED = re.compile(r"(?P<name>[^\W\d]\w*)=(?P<value>.*)", re.DOTALL)
 OWN = ("text", "file", "ids", "generated", "example")
 """Kinds that have an option of their own on the command line."""
 SEQUENCES = "sequences"
@@ -24,7 +24,7 @@ def input_spec(given: Mapping[str, Sequence[str]], options: Mapping[str, Any], l
     Raises ValueError with a one-line message where there are several kinds without names.
     """
     kinds = [kind for kind, values in given.items() if values]
-    found = [(kind, value, _NAMED.fullmatch(value)) for kind in kinds for value in given[kind]]
+    found = [(kind, value, NAMED.fullmatch(value)) for kind in kinds for value in given[kind]]
     shared = {name: value for name, value in options.items() if "." not in name}
     parts: dict[str, InputSpec] = {}
     if all(match is not None for _, _, match in found):

@@ -146,6 +146,22 @@ def test_heads_are_sorted_and_grouped_by_the_menu(panel: Any) -> None:
     assert {key[1] for key in shown(panel)[0][1]} == {1}
 
 
+def test_a_head_of_no_type_has_that_word_for_a_score_and_lost_weights_are_nan(tmp_path: Path) -> None:
+    lost = float("nan")
+    scores = np.array([[0.9, 0.1], [0.1, 0.2], [lost, lost]])
+    parts = [
+        channel("a:attention", "attention", ("head", "query", "key"), WEIGHTS[0, :3], limits=(0, 1)),
+        channel("a:attention/head_types", "attention_statistic", ("head", "statistic"), scores, title="types",
+                labels={"statistic": TYPES}),
+        channel("a:attention/head_type_score", "attention_statistic", ("head",), np.array([0.9, lost, lost]),
+                title="score of that type"),
+    ]  # fmt: skip
+    with shown_panel(tmp_path, "attention", *parts) as (_, panel):
+        panel.overview.menu.option("sort", "attention/head_type_score").trigger()
+        captions = {one.key[1]: one.caption for _, heads in panel.atlas._groups for one in heads}
+        assert captions == {0: "0  0.9", 1: "1  none", 2: "2  NaN"}
+
+
 def test_a_caption_without_room_keeps_the_number_by_which_heads_are_sorted(qapp: QApplication) -> None:
     metrics = QFontMetricsF(QFont())
     for said in ("10.11  0.82", "10.11 0.82", "0.82"):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from opened import opened
+from panel_captures import channel, shown
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
@@ -192,3 +193,59 @@ def test_a_range_in_numbers_stays_with_its_model_and_is_not_remembered(tmp_path:
         assert store.of("states", "sequential").span == OWN, "the same model, another checkpoint or input"
         window.open_capture(other)
         assert store.of("states", "sequential") == ColourChoice("inferno")
+
+
+def test_the_gradient_is_as_high_as_what_the_plot_draws(panel: Any) -> None:
+    drawn = panel.row.plot.vb.sceneBoundingRect()
+    bar = panel.row.bar.mapRectToScene(panel.row.bar._bar())
+    assert abs(bar.top() - drawn.top()) <= 8 and abs(bar.bottom() - drawn.bottom()) <= 8
+    row = panel.row.plot.sceneBoundingRect()
+    assert row.height() - bar.height() > 30, "the title and the axis below are no part of it"
+
+
+def counts_of(bar: Any) -> Any:
+    """The histogram that stands beside the bar while it is in the hand."""
+    bar.hold(True)
+    return bar._counts
+
+
+def test_numbers_of_a_map_of_attention_are_counted_beside_its_colours(tmp_path: Path) -> None:
+    weights = np.random.default_rng(1).dirichlet(np.ones(90), (1, 2000)).astype(np.float32)
+    whole = channel("a:attention", "attention", ("head", "query", "key"), weights, limits=(0, 1))
+    with shown(tmp_path, "attention", whole) as (_, panel):
+        bar = panel.page.shown[0].bar
+        found = counts_of(bar)
+        rows = [row for start in np.linspace(0, 2000 - 64, 16).astype(int) for row in range(start, start + 64)]
+        some = weights[0, rows]
+        starts = np.unique(np.linspace(0, 90 - 64, 16).astype(int))
+        expected = sum(np.histogram(some[:, s : s + 64], BINS, (0.0, bar.levels.high))[0] for s in starts)
+        assert np.array_equal(found, expected) and found.sum() > 0
+
+
+def test_cells_that_are_masked_or_lost_are_not_counted(tmp_path: Path) -> None:
+    square = np.tril(np.full((1, 4, 4), 0.25, np.float32))
+    square[0, 3, 0] = np.nan
+    allowed = np.stack([np.zeros(4), np.arange(4)]).astype(np.uint16)
+    parts = (channel("a:attention", "attention", ("head", "query", "key"), square, limits=(0, 1)),
+             channel("a:attention/allowed", "attention", ("statistic", "query"), allowed))  # fmt: skip
+    with shown(tmp_path, "attention", *parts) as (_, panel):
+        assert counts_of(panel.page.shown[0].bar).sum() == 9, "ten keys are allowed, one of them is not known"
+
+
+def test_a_range_of_steps_colours_the_trajectory(tmp_path: Path) -> None:
+    points = np.random.default_rng(2).normal(size=(40, 2)).astype(np.float32)
+    points[7] = np.nan
+    way = channel("l:trajectory", "trajectory", ("step", "component"), points)
+    with shown(tmp_path, "dynamics", way) as (_, panel):
+        bar = panel.bar
+        assert counts_of(bar).sum() == 39, "a step without a point is not counted"
+
+        def colours() -> list[str]:
+            return [spot.brush().color().name() for spot in panel.plane.dots.points()]
+
+        before = colours()
+        assert len(set(before)) > 30
+        panel.choose_colours(bar.given.scale, ColourChoice(span=OWN, low=10.0, high=20.0))
+        after = colours()
+        assert len(set(after[:10])) == 1 and len(set(after[20:])) == 1, "steps beyond the range have its end's colour"
+        assert len(set(after[9:20])) > 5 and after != before

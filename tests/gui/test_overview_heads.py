@@ -60,3 +60,14 @@ def test_rows_of_a_decoder_are_no_second_layer_beside_their_map(tmp_path: Path) 
 def test_rows_of_a_decoder_are_shown_until_their_map_is_there(tmp_path: Path) -> None:
     sketch = picture(tmp_path / "a.inspect", with_map=False)
     assert sketch.sentence == "1 head in 1 layer" and sketch.channel == "a:attention/rows"
+
+
+def test_a_map_of_which_only_the_last_queries_are_drawn_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = picture(tmp_path / "a.inspect")
+    assert "drawn" not in whole.sentence
+    monkeypatch.setattr("inspector.gui.pictures.attention.LARGEST", 8)  # two queries of four keys
+    cut = picture(tmp_path / "b.inspect")
+    assert "1 head in 1 layer, drawn: the last 2 of 4 queries" in cut.sentence
+    assert not np.array_equal(cut.tiles[0][1], whole.tiles[0][1])

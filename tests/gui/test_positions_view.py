@@ -65,6 +65,12 @@ def test_similarity_has_three_named_curves_and_frequencies_of_equal_heads_are_on
         choose(panel, "rotary frequency")
         assert [line.isVisible() for line in view.lines[:3]] == [True, False, False] and not view.legend.entries
         np.testing.assert_allclose(view.lines[0].getData()[1], [0.0, -1.0, -2.0], atol=1e-9)
+        axis = view.plot.getAxis("left")
+        low, high = view.plot.vb.viewRange()[1]
+        ((gap, ticks),) = axis.tickValues(low, high, 300)
+        assert axis.tickStrings(ticks, 1.0, gap) == ["0.01", "0.1", "1"] and view.plot._labels[0] == "rad/step"
+        choose(panel, "similarity by distance")
+        assert view.plot.getAxis("left").tickStrings([0.5], 1.0, 0.5) == ["0.5"] and view.plot._labels[0] == "cosine"
 
 
 def test_a_wave_that_is_faster_than_pixels_is_no_slow_one() -> None:

@@ -27,6 +27,9 @@ FEWEST = (8, 64)
 """Cells along the longer axis of the coarsest level: the fewest of short maps, and of long ones, whose blocks of rows
 are as many as a cell of the coarsest level is high."""
 
+BLOCKS, ROWS = 16, 64
+"""Blocks of so many rows of cells that are counted of a map with more rows."""
+
 
 class Rows(Protocol):
     """Where the weights come from."""
@@ -151,6 +154,15 @@ class MapPyramid:
         j_end = min(columns, max(j + 1, math.ceil((left + across) / f)))
         rect = (j * f + self.corner[1], i * f + self.corner[0], (j_end - j) * f, (i_end - i) * f)
         return level.of(how)[i:i_end, j:j_end], rect
+
+    def some(self, columns: tuple[int, int], how: How) -> Array:
+        """(rows, columns) of the finest cells that are stored, between two of their columns; of many rows some blocks
+        at even distances."""
+        cells = self.levels[0].of(how)[:, slice(*columns)]
+        if len(cells) <= BLOCKS * ROWS:
+            return cells
+        starts = np.linspace(0, len(cells) - ROWS, BLOCKS).astype(int)
+        return np.concatenate([cells[start : start + ROWS] for start in starts])
 
     def covers(self, seen: Rect) -> bool:
         """Whether all of a part of the map is in this one."""

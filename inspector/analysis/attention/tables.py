@@ -67,7 +67,7 @@ def table_of_heads(view: View, frame: int, channels: Sequence[Channel]) -> Table
     for head in table.heads:
         pairs: tuple[float | str, ...] = alike[head.place][head.head] if head.place in alike else ("", "")
         said = [head.words.get(word, "") for word in words]
-        cells = (*said, *(pairs if alike else ()), *(_number(head.numbers, key) for key in keys))
+        cells = (*said, *(pairs if alike else ()), *(number_of(head.numbers, key) for key in keys))
         lines.append(Line(f"{head.place}, head {head.head}", head.place, head.head, cells))
     about = {one.signal: one.formula for one in own}
     headings = [*table.words.values(), *((MOST_ALIKE, DIVERGENCE) if alike else ()), *(table.keys[key] for key in keys)]
@@ -75,7 +75,7 @@ def table_of_heads(view: View, frame: int, channels: Sequence[Channel]) -> Table
     return Table(tuple(lines), tuple(headings), tuple(_formula(about, one) for one in signals))
 
 
-def _number(numbers: Mapping[str, float], key: str) -> float | str:
+def number_of(numbers: Mapping[str, float], key: str) -> float | str:
     """A number of a head; "" where nothing computes it, or it is not defined: the entropy of one key as a share of
     ln 1, the margin of a mask where there is none, the score of the type of a head that is of none though it has scores
     of each (with NaN in its weights it has none)."""

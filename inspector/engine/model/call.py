@@ -135,6 +135,15 @@ def takes_by_name(model: nn.Module, name: str) -> bool:
     return found is not None and found.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 
+def names_taken(model: nn.Module) -> list[str]:
+    """The parameters of the model's forward that can be given by name; none where code has no readable signature."""
+    try:
+        found = inspect.signature(model.forward).parameters
+    except (TypeError, ValueError):
+        return []
+    return [name for name in found if takes_by_name(model, name)]
+
+
 def takes_batch(forward: Callable[..., Any], who: str) -> bool:
     """Whether a subject's `forward` is (model, batch) rather than (model, inputs, lengths).
 

@@ -7,13 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from inspector.engine.errors import InputError
 from inspector.engine.model.batching import pad, rows_of
-from inspector.engine.model.call import takes_by_name
+from inspector.engine.model.call import names_taken, takes_by_name
 from inspector.engine.model.declared_inputs import DeclaredInput
 from inspector.engine.model.named_batches import assemble, declared_for, of_values
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.registries import INPUTS, input_of_file, make_input, options_of_input
 from inspector.records import InputSpec
+from inspector.records.sequences import NAMED
 
 EXAMPLE = "example"
 
@@ -22,6 +24,7 @@ def batch_of_spec(subject: Subject, spec: InputSpec, seed: int) -> Batch:
     """The batch of a request. Raises InputError."""
     if spec.parts and _are_names(subject, spec):
         return _of_parts(subject, spec, seed)
+    _refuse_names(subject, spec)
     if spec.kind == EXAMPLE or not subject.declared:
         return make_input(subject, spec, seed)
     return _of_parts(subject, replace(spec, parts={subject.primary: spec}), seed)
@@ -35,6 +38,27 @@ def _are_names(subject: Subject, spec: InputSpec) -> bool:
     if subject.declared or not spec.value:
         return not spec.value or any(name in subject.declared for name in spec.parts)
     return len(spec.parts) > 1 and all(takes_by_name(subject.model, name) for name in spec.parts)
+
+
+def _refuse_names(subject: Subject, spec: InputSpec) -> None:
+    """One text that reads NAME=VALUE is a text; among several it is taken for what was meant for an input of that name,
+    and not run as one more row. Raises InputError."""
+    texts = [spec.value, *spec.options.get("texts", ())] if spec.kind == "text" else []
+    named = [match for text in texts if (match := NAMED.fullmatch(text)) is not None]
+    if len(texts) < 2 or not named:
+        return
+    there = list(subject.declared) or names_taken(subject.model)
+    has = f"there {'is' if len(there) == 1 else 'are'} {', '.join(there)}" if there else "its inputs have no names"
+    unknown = [match["name"] for match in named if match["name"] not in there]
+    if not unknown:
+        raise InputError(
+            f"{len(texts)} texts were given, of which {len(named)} begin{'s' if len(named) == 1 else ''} with the name "
+            f"of an input ({named[0]['name']}=…); expected is a name for each, or for none."
+        )
+    raise InputError(
+        f"{subject.name} has no input {unknown[0]!r}, which was given as {unknown[0]}=…; {has}. "
+        "A text that begins like that, beside others, is read from a file."
+    )
 
 
 def _of_parts(subject: Subject, spec: InputSpec, seed: int) -> Batch:

@@ -57,7 +57,7 @@ def key_of(name: str) -> str:
 
     A key goes before a title: a panel of another package may have a title that is the key of one of these.
     """
-    from inspector.gui.panel.registry import ordered
+    from inspector.gui.panel.registry import PANELS, ordered
 
     wanted = name.strip().casefold()
     known = [(key, panel.title) for key, panel in ordered()]
@@ -66,7 +66,8 @@ def key_of(name: str) -> str:
             if own.casefold() == wanted:
                 return key
     listed = [key if key.casefold() == title.casefold() else f"{key} ({title})" for key, title in known]
-    raise CaptureError(f"There is no panel {name!r}; there are {', '.join(listed)}.")
+    lost = "".join(f" {bad.origin} could not be loaded: {bad.reason}." for bad in PANELS.broken)
+    raise CaptureError(f"There is no panel {name!r}; there are {', '.join(listed)}.{lost}")
 
 
 def export_panel(

@@ -19,6 +19,9 @@ VERY_WIDE, LEAST_OF_THREE = 2.4, 780
 LEAST_BESIDE = 240
 """Pixels of height of plots beside each other with a line or two of text below them, at least."""
 
+SMALL = (460, 340)
+"""(width, height) in pixels below which a figure of a size that was asked for has room for one plot only."""
+
 
 def is_wide(width: float, height: float) -> bool:
     """Whether plots should stand beside each other in a room of this size, in pixels."""
@@ -37,6 +40,10 @@ class Arranged:
         self.figure, self.items = figure, list(items)
         self._cells: dict[Any, Cell] = {}
         self._shares: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+
+    def has(self, item: Any) -> bool:
+        """Whether an item has a cell now: one that has none is not to be shown."""
+        return item in self._cells
 
     def place(self, cells: Mapping[Any, Cell], rows: Sequence[int] = (), columns: Sequence[int] = ()) -> bool:
         """Show these items in these cells, and no others; `rows` and `columns` are the shares of the room of each.
@@ -62,10 +69,14 @@ class Arranged:
 
     def place_two(
         self, size: tuple[int, int], first: Sequence[Any], second: Sequence[Any], heights: tuple[int, int],
-        shares: tuple[int, int] = (1, 1),
+        shares: tuple[int, int] = (1, 1), *, named: str = "",
     ) -> None:  # fmt: skip
         """Two plots with what belongs to each (colour bars), beside each other in a wide panel of this `size`, else
-        one above the other; an empty one takes no room. `heights` are the least ones, beside and above each other."""
+        one above the other; an empty one takes no room. `heights` are the least ones, beside and above each other.
+        `named`: what the second one is; in a small figure of a size that was asked for it is left out."""
+        small = self._too_small(size) and bool(named and first and second)
+        self.figure.left_out = (named,) if small else ()
+        second = () if small else second
         wide = is_wide(*size) and bool(first) and bool(second)
         start = len(first) if wide else 0
         cells: dict[Any, Cell] = {item: (0, at, 1, 1) for at, item in enumerate(first)}
@@ -75,18 +86,30 @@ class Arranged:
         columns[0] = shares[0] if wide else 1
         if wide:
             columns[start] = shares[1]
-        if self.place(cells, (1,) if wide else shares, columns):
+        alone = wide or not first or not second
+        if self.place(cells, (1,) if alone else shares, columns):
             self.figure.setMinimumHeight(heights[0] if wide else heights[1])
 
     def place_three(
-        self, size: tuple[int, int], plots: tuple[Any, Any], beside: Sequence[Any], text: Any, heights: tuple[int, int]
-    ) -> None:
+        self, size: tuple[int, int], plots: tuple[Any, Any], beside: Sequence[Any], text: Any, heights: tuple[int, int],
+        named: Sequence[str], *, filled: bool = True,
+    ) -> None:  # fmt: skip
         """Two plots above each other with a third `beside` them, or, in a very wide panel of this `size`, all three
         beside each other; `text` in a row below. What follows the third in `beside` is its colour bar. `heights` are
-        the least ones: of three beside each other, and otherwise."""
+        the least ones: of three beside each other, and otherwise. In a small figure of a size that was asked for only
+        the first plot has room, or the third where that is not `filled`; `named` is what the three are."""
+        small = self._too_small(size)
+        self.figure.left_out = tuple(named[1:] if filled else named[1:2]) if small else ()
+        if small:
+            row = [plots[0]] if filled else beside
+            cells = {item: (0, at, 1, 1) for at, item in enumerate(row)} | {text: (1, 0, 1, len(row))}
+            if self.place(cells, (1, 0), (1, *[0] * (len(row) - 1))):
+                for column in range(3):
+                    self.figure.ci.layout.setColumnPreferredWidth(column, 100 * (column == 0))
+            return
         three = is_very_wide(*size)
         first = 2 if three else 1
-        cells: dict[Any, Cell] = {plots[0]: (0, 0, 1, 1), plots[1]: (0, 1, 1, 1) if three else (1, 0, 1, 1)}
+        cells = {plots[0]: (0, 0, 1, 1), plots[1]: (0, 1, 1, 1) if three else (1, 0, 1, 1)}
         cells |= {item: (0, first + at, 1 if three else 2, 1) for at, item in enumerate(beside)}
         cells[text] = (1 if three else 2, 0, 1, first + len(beside))
         columns = (4, 4, 4) if three else (5, 4, 0)
@@ -94,6 +117,10 @@ class Arranged:
             for column, share in enumerate(columns):
                 self.figure.ci.layout.setColumnPreferredWidth(column, 100 * share)
             self.figure.setMinimumHeight(heights[0] if three else heights[1])
+
+    def _too_small(self, size: tuple[int, int]) -> bool:
+        """Whether a figure of a size that was asked for has room for its main plot only."""
+        return self.figure.fixed and (size[0] < SMALL[0] and size[1] < SMALL[1])
 
     def _share(self, shares: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
         layout = self.figure.ci.layout

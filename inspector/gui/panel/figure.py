@@ -45,6 +45,10 @@ class Figure(InWords, pg.GraphicsLayoutWidget):  # type: ignore[misc]
         self.ci.layout.setContentsMargins(4, 4, 4, 4)
         self.ci.layout.setSpacing(4)
 
+    def setMinimumHeight(self, height: int) -> None:
+        """What a panel needs to be read without scrolling; a figure of a size that was asked for is no higher."""
+        super().setMinimumHeight(1 if self.fixed else height)
+
     def fill(self) -> None:
         """Give the plots the whole figure again: where a line of text was alone for a moment (pyqtgraph lays out anew
         as each item is added, Qt after some were hidden), the whole has become as low as that."""

@@ -12,6 +12,7 @@ from PySide6.QtGui import QKeyEvent
 from inspector.analysis.attention.map_pyramid import How
 from inspector.analysis.attention.map_source import MapChoice
 from inspector.gui.panel.attention.drawing import (
+    count_cells,
     levels_for,
     sides_of_alignment,
     unread_rows,
@@ -182,6 +183,7 @@ class Attention(AttentionStrip):
             revision=(self.levels.revision(self.capture, choice), pyramid.rows_done, how, self.levels.details),
             special=(nan, infinite), gaps=gaps, anew=anew,
         )  # fmt: skip
+        count_cells(one.bar, pyramid, how)
         one.title = f"{head[0]}:attention head {head[1]}"
         self._draw_alignment(one, choice)
 

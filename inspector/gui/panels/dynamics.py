@@ -77,6 +77,7 @@ class Dynamics(Panel):
         self.ranks = RankPlot(self.theme, label="nats a step", bottom="exponent", log=False, level=0.0)
         self.plane = Plane(self.theme)
         self.bar, self.summary = ColourBar(self.theme), SummaryText(self.theme)
+        self.bar.lie_beside(self.plane)
         self.arranged = Arranged(self.figure, [self.running.plot, self.ranks, self.plane, self.bar, self.summary])
         self._very = False
         self._arrange()
@@ -88,7 +89,11 @@ class Dynamics(Panel):
     def _arrange(self) -> None:
         size, plots = (self.width(), self.height()), (self.running.plot, self.ranks)
         beside = [self.plane, self.bar]
-        self.arranged.place_three(size, plots, beside, self.summary, (LEAST_BESIDE, self.needs_height))
+        named = ("the exponents over the steps", "the exponents by rank", "the trajectory")
+        self.arranged.place_three(
+            size, plots, beside, self.summary, (LEAST_BESIDE, self.needs_height), named,
+            filled=self.of("lyapunov", "step", "exponent") is not None,
+        )  # fmt: skip
 
     def resizeEvent(self, event: Any) -> None:
         """A very wide panel has the three plots beside each other."""
@@ -135,14 +140,14 @@ class Dynamics(Panel):
 
     def _draw_running(self) -> None:
         channel = self.of("lyapunov", "step", "exponent")
-        self.running.plot.setVisible(channel is not None)
+        self.running.plot.setVisible(channel is not None and self.arranged.has(self.running.plot))
         if channel is not None and self.capture is not None:
             self.running.show(self.capture, channel, self.frame, self.steps.bounds)
             self.running.plot.set_title(f"Lyapunov exponents up to each step, {channel.place}")
 
     def _draw_spectrum(self) -> None:
         channel, values = self.of("lyapunov", "exponent"), self.values("lyapunov", "exponent")
-        self.ranks.setVisible(values is not None)
+        self.ranks.setVisible(values is not None and self.arranged.has(self.ranks))
         if values is not None and channel is not None:
             self.ranks.show_values(values)
             gone = int(np.isneginf(values).sum())
@@ -151,20 +156,27 @@ class Dynamics(Panel):
     def _draw_plane(self) -> None:
         channel, points = self.of("trajectory", "step", "component"), self.values("trajectory", "step", "component")
         for part in (self.plane, self.bar):
-            part.setVisible(points is not None)
+            part.setVisible(points is not None and self.arranged.has(part))
         if channel is None or points is None:
             self.way, self.outside = np.zeros((0, 2)), 0
             return
         across, up = self._components(points.shape[1])
         self.way = points[:, [across, up]]
-        self.plane.show_way(self.way[:, 0], self.way[:, 1])
         self.plane.set_labels(self._axis(across), self._axis(up))
         self.plane.set_title(f"{channel.title}, {channel.place}")
         self.bar.set_levels(Levels(0.0, float(max(1, len(points) - 1)), WAY_COLOURS), "step")
+        self.bar.count_from(self._steps_drawn, len(points))
+        self.plane.show_way(self.way[:, 0], self.way[:, 1], self.bar.levels)
         marks, stable = self.marks()
         if marks.shape[1] <= max(across, up):
             marks, stable = np.zeros((0, points.shape[1])), stable[:0]
         self.outside = self.plane.show_marks(marks[:, across], marks[:, up], stable)
+
+    def _steps_drawn(self, cut: tuple[int, int], _cells: int) -> tuple[Array, Array]:
+        """Numbers of the steps whose point is known, as a column."""
+        known = np.isfinite(self.way[slice(*cut)]).all(axis=1)
+        steps = np.where(known, np.arange(cut[0], cut[0] + len(known), dtype=np.float64), np.nan)[:, None]
+        return steps, steps
 
     def marks(self) -> tuple[Array, npt.NDArray[np.bool_]]:
         """Components (point, component) and stability (point,) of the fixed points at the input that is chosen."""

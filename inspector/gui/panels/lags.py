@@ -129,7 +129,7 @@ class Lags(Panel):
         self.arranged.place_two(
             (self.width(), self.height()), [self.plot] if curve_there else [],
             [self.row.plot, self.row.bar] if map_there else [], (LEAST_ROW, self.needs_height),
-            (3, 2),
+            (3, 2), named="the map",
         )  # fmt: skip
 
     def resizeEvent(self, event: Any) -> None:

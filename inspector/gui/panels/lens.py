@@ -13,6 +13,7 @@ from inspector.capture.pyramid import reduce_rows
 from inspector.gui.panel.arranged import Arranged, is_wide
 from inspector.gui.panel.base import Panel, measured, set_options
 from inspector.gui.panel.exact import exact_at
+from inspector.gui.panel.long_traces import LongTraces
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.pins import pins_of
@@ -88,12 +89,15 @@ class Lens(Panel):
             self.lines.append(lines)
             self.legends.append(Legend(plot))
         self.arranged = Arranged(self.figure, self.plots)
+        self.traces = LongTraces(self)
+        self.traces.more.connect(self._read_more)
         pins_of(self.looking).changed.connect(self.draw_if_seen)
         self.steps.changed.connect(self._view_changed)
         self.reset()
 
     def reset(self) -> None:
         """Nothing is drawn of another capture."""
+        self.traces.forget()
         self.drawn_curves: dict[int, list[Curve]] = {}
         self._there: list[int] = []
         self._columns = 1
@@ -133,7 +137,7 @@ class Lens(Panel):
         """Draw some of the plots: gradients and gates do not depend on the token."""
         steps, notes = self.tokens(), [""] * len(TITLES)
         has = (self.of("attention"), self.of("map", "bptt"), self.of("gradient"), self.of("gate"))
-        drawn = [row for row in range(len(TITLES)) if has[row]]
+        drawn = self._with_room([row for row in range(len(TITLES)) if has[row]])
         self._arrange(drawn)
         for row, channels in ((row, has[row]) for row in rows):
             tables: list[list[Curve]] = []
@@ -145,6 +149,14 @@ class Lens(Panel):
             self.drawn_curves[row] = tables[0] if tables else []
             place = channels[0].place if channels else ""
             self._show(row, tables, notes[row], place, last=self._at_bottom(row))
+
+    def _with_room(self, drawn: list[int]) -> list[int]:
+        """The first plots, as many as have room in a figure of a size that was asked for; all of them elsewhere."""
+        figure = self.figure
+        across = 2 if is_wide(self.width(), self.height()) else 1
+        fitting = max(1, across * (figure.height() // ROW)) if figure.fixed else len(drawn)
+        figure.left_out = tuple(TITLES[row] for row in drawn[fitting:])
+        return drawn[:fitting]
 
     def _arrange(self, drawn: list[int]) -> None:
         """The plots that have something, in a wide panel in two columns."""
@@ -251,9 +263,19 @@ class Lens(Panel):
                 found.append(Curve(f"{channel.title}, mean of units", values.mean(axis=1)))
             else:
                 at = min(unit or 0, extent[1] - 1)
-                values = self.capture.block(channel.name, self.frame, (slice(None), slice(at, at + 1)))
+                values = self.traces.values(self.capture, channel, self.frame, at)
                 found.append(Curve(f"{channel.title}, unit {at}", _floats(values)))
         return found
+
+    def _read_more(self) -> None:
+        """More of the units of a long gate is there."""
+        if self.state == "figure" and self.in_sight():
+            self._draw((GATES,))
+
+    def complete(self) -> None:
+        """Wait for everything that is being read: a figure in a file shows the whole."""
+        self.traces.complete()
+        self.redraw()
 
     # -- the cursor
 

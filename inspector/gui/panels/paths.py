@@ -40,6 +40,8 @@ COLOURS = {"path/lag_direct": 0, "path/lag_difference": 1, "path/lag_whole": 3, 
 """Colours by lag: the direct path and the others have the same colours as in the plots by step."""
 ROW, LEAST_ROW = 150, 110
 """Pixels of height that a plot needs in a column, and beside others."""
+LOW = 300
+"""Pixels of height of a figure below which the title over the lags has no numbers."""
 
 
 @PANELS.register("paths")
@@ -118,9 +120,26 @@ class Paths(Panel):
             (self.norms.plot, 3, bool(self.by_step(log=True))), (self.open_units.plot, 4, mask is not None),
             (self.shares.plot, 2, bool(self.by_step(log=False))), (self.lags.plot, 5, bool(self.shown(*BY_LAG))),
         )  # fmt: skip
-        shown = [(plot, stretch) for plot, stretch, there in rows if there]
-        self._shown = shown
+        self._shown = self._with_room([(plot, stretch) for plot, stretch, there in rows if there])
         self._arrange()
+
+    def _with_room(self, shown: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
+        """The plots that have room in a figure of a size that was asked for, in their order: what is by lag first, then
+        the norms; all of them elsewhere."""
+        figure = self.figure
+        if not figure.fixed:
+            figure.left_out = ()
+            return shown
+        names = {
+            self.lags.plot: "what is by lag", self.norms.plot: "the norms",
+            self.open_units.plot: "which units are open", self.shares.plot: "the shares",
+        }  # fmt: skip
+        across, down = (2, LEAST_ROW) if is_wide(self.width(), self.height()) else (1, ROW)
+        fitting = max(1, across * (figure.height() // down))
+        there = [plot for plot, _ in shown]
+        kept = [plot for plot in names if plot in there][:fitting]
+        figure.left_out = tuple(name for plot, name in names.items() if plot in there and plot not in kept)
+        return [(plot, stretch) for plot, stretch in shown if plot in kept]
 
     def _arrange(self) -> None:
         """Only the plots that show something take space: beside each other in a wide panel, else in a column."""
@@ -193,6 +212,8 @@ class Paths(Panel):
         if curves:
             estimated = any(not channel.method.startswith("exact") for channel, _ in found)
             told = self.sentence(curves) + (" (estimated)" if estimated else "")
+            if self.figure.fixed and self.height() < LOW:  # its numbers would take the height of the curves
+                told = told.partition(",")[0] + (", estimated" if estimated else "")
             first, comma, second = told.partition(" on, ")
             beside = is_wide(self.width(), self.height()) and bool(comma)
             self.lags.plot.set_title(*((f"{first} on,", second) if beside else (told,)))

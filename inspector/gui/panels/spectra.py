@@ -80,7 +80,11 @@ class Spectra(Panel):
 
     def _arrange(self) -> None:
         size, plots = (self.width(), self.height()), (self.fan.plot, self.ranks)
-        self.arranged.place_three(size, plots, [self.plane], self.summary, (LEAST_BESIDE, self.needs_height))
+        named = ("the singular values by step", "those of the matrix", "its eigenvalues")
+        self.arranged.place_three(
+            size, plots, [self.plane], self.summary, (LEAST_BESIDE, self.needs_height), named,
+            filled=any(channel.dims == ("step", "rank") for channel in self.channels()),
+        )  # fmt: skip
 
     def resizeEvent(self, event: Any) -> None:
         """A very wide panel has the three plots beside each other."""
@@ -123,7 +127,7 @@ class Spectra(Panel):
     def _draw_fan(self) -> None:
         assert self.capture is not None
         channel = next(iter(self.of_dims("step", "rank")), None)
-        self.fan.plot.setVisible(channel is not None)
+        self.fan.plot.setVisible(channel is not None and self.arranged.has(self.fan.plot))
         self.note = ""
         if channel is None:
             return
@@ -199,12 +203,12 @@ class Spectra(Panel):
     def _draw_matrix(self) -> None:
         channel = self.matrix()
         values, title = self.eigenvalues()
-        self.plane.setVisible(channel is not None)
+        self.plane.setVisible(channel is not None and self.arranged.has(self.plane))
         self.plane.show_dots(values[:, 0], values[:, 1])
         self._ring()
         self.plane.set_title(title + ("" if np.isfinite(values).all() else "  (not finite)"))
         singular = self.singular_values()
-        self.ranks.setVisible(len(singular) > 0)
+        self.ranks.setVisible(len(singular) > 0 and self.arranged.has(self.ranks))
         if len(singular):
             self.ranks.show_values(singular, self.ranks_shown(len(singular)))
             self.ranks.set_title(f"singular values of {self.symbol()}")

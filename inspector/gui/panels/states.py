@@ -11,6 +11,7 @@ import pyqtgraph as pg
 from inspector.gui.panel.base import Panel, caption, chooser, measured, set_options
 from inspector.gui.panel.cells_of_map import CELLS, CELLS_TIP, DENSITY, show_cells
 from inspector.gui.panel.exact import exact_at
+from inspector.gui.panel.long_traces import LongTraces
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.pins import MOST, cells_of, pins_of
@@ -22,7 +23,7 @@ from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.ordering import ORDERS, order_units
 from inspector.gui.widgets.pin_cells import PinCells
 from inspector.gui.widgets.quantise import Levels
-from inspector.gui.widgets.source import GLANCE, drawable, glance
+from inspector.gui.widgets.source import GLANCE, glance
 from inspector.gui.widgets.stepplot import StepPlot
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
@@ -70,6 +71,8 @@ class States(Panel):
         self.lines, self.edges, self.legend = self.banded.lines, self.banded.edges, self.banded.legend
         self.line = self.lines[0]
         """Of the unit under the cursor; the others are of pinned units."""
+        self.traces = LongTraces(self)
+        self.traces.more.connect(self._read_more)
         self._traced: list[tuple[int, Array]] = []
         """(unit, its values) of what is drawn."""
         pins_of(self.looking).changed.connect(self.draw_if_seen)
@@ -183,10 +186,24 @@ class States(Panel):
         self.row.show_row(self.row_of(unit) if marked else None)
 
     def _values_of(self, channel: Channel, unit: int) -> Array:
-        """(steps,) of one unit, NaN where nothing is known."""
+        """(steps,) of one unit, NaN where nothing is known; more of a long one comes while it is read."""
         assert self.capture is not None
-        cut = (slice(None), slice(unit, unit + 1))
-        return drawable(self.capture.block(channel.name, self.frame, cut)).reshape(-1)
+        return self.traces.values(self.capture, channel, self.frame, unit)
+
+    def _read_more(self) -> None:
+        """More of a long unit is there."""
+        channel = self.chosen() if self.state == "figure" and not self.over.on else None
+        if channel is not None and self.in_sight():
+            self._draw_trace(channel)
+
+    def complete(self) -> None:
+        """Wait for everything that is being read: a figure in a file shows the whole."""
+        self.traces.complete()
+        self.redraw()
+
+    def reset(self) -> None:
+        """Another capture."""
+        self.traces.forget()
 
     def _show_traces(self) -> None:
         """The part in view of the unit under the cursor, and of pinned units; mean and extremes where it is crowded."""

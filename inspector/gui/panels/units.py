@@ -33,6 +33,10 @@ LIVE_BYTES = 16 << 20
 CONTEXT, AXIS = 40, 96
 ROW, AROUND_ROWS, ABOVE_AND_BELOW = 15, 62, 240
 """Pixels of height of a unit's row, of the map's title and axis, and of all the rest."""
+TALLEST = 16_000
+TOGETHER, PASSAGES, NARROW = 60, 70, 420
+"""Pixels of height of the other parts in a figure of a size that was asked for, and of width below which the title has
+few words there."""
 """Steps of text around a passage, and the width of the axis with the units."""
 BEGIN, END = "First step of the range", "Last step of the range"
 
@@ -206,6 +210,7 @@ class Units(Panel):
         self._find(channel)
         self._draw_units(channel)
         self._draw_spans(channel)
+        self._leave_out()
 
     def _find(self, channel: Channel) -> None:
         """Find units of the range and their spans elsewhere, unless nothing on which they depend has changed."""
@@ -227,8 +232,11 @@ class Units(Panel):
             self._overview, steps, len(self.matches), levels, channel.unit, 0, nan=nan, infinite=infinite,
             gaps=gaps.of_rows([match.unit for match in self.matches]),
         )  # fmt: skip
+        where = f"in steps {self._range[0]} to {self._range[1]}, by F1"
         self.row.plot.set_title(
-            f"units on beyond {self.threshold.value():g} in steps {self._range[0]} to {self._range[1]}, by F1  "
+            f"on {where}"
+            if self.figure.fixed and self.width() < NARROW
+            else f"units on beyond {self.threshold.value():g} {where}  "
             "(✓ on throughout, off just before and after; • searched)"
         )
         digits = max((len(str(match.unit)) for match in self.matches), default=1)
@@ -239,6 +247,21 @@ class Units(Panel):
         for plot in self.plots:
             plot.step_axis.set_names(self.step_names())
         self._draw_together()
+
+    def _leave_out(self) -> None:
+        """In a figure of a size that was asked for, what has no room beside the map: the passages, then the share."""
+        figure, layout = self.figure, self.figure.ci.layout
+        left = figure.height() - AROUND_ROWS - ROW * len(self.matches)
+        together = not figure.fixed or left >= TOGETHER
+        passages = not figure.fixed or left >= TOGETHER + PASSAGES
+        lacking = {"how many are on together": not together, "where else they are on": not passages}
+        figure.left_out = tuple(what for what, gone in lacking.items() if gone)
+        self.together.setVisible(together)
+        self.texts.setVisible(passages)
+        for row, there, stretch in ((0, together, 2), (2, passages, 4)):
+            layout.setRowMaximumHeight(row, TALLEST if there else 0)
+            layout.setRowMinimumHeight(row, 0)
+            layout.setRowStretchFactor(row, stretch if there else 0)
 
     def _overview(self, cut: tuple[int, int], cells: int) -> tuple[Array, Array]:
         """Minima and maxima of the chosen units over some steps; NaN where nothing was read."""

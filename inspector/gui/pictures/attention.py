@@ -35,16 +35,33 @@ def read(view: Any, frame: int, channels: Sequence[Channel]) -> Sketch:
     each = max(1, MOST_TILES // len(chosen))
     tiles = [tile for channel in chosen for tile in _tiles(view, frame, channel, channels.index(channel), each)]
     heads = sum(view.extent(one.name, frame)[0] for one in channels)
-    said = f"{counted(heads, 'head')} in {counted(len(channels), 'layer')}{_sink(view, frame, channels)}"
+    said = f"{counted(heads, 'head')} in {counted(len(channels), 'layer')}{_cut(view, frame, chosen)}"
+    said += _sink(view, frame, channels)
     return Sketch(said, tiles=tuple(tiles), scale="attention", place=channels[0].place, channel=channels[0].name)
 
 
 def _tiles(view: Any, frame: int, channel: Channel, layer: int, most: int) -> Iterator[tuple[str, Any]]:
     heads, queries, keys = view.extent(channel.name, frame)
-    first = max(0, queries - max(1, LARGEST // max(1, keys)))
+    first = _first(queries, keys)
     for head in range(min(heads, most)):
         source = MapSource(view, MapChoice(((channel.name, head),), frame), unknown=-np.inf)
         yield f"{layer}.{head}", thumbnail(source.rows(first, queries), SIDE)
+
+
+def _first(queries: int, keys: int) -> int:
+    """The first query that is read of a map."""
+    return max(0, queries - max(1, LARGEST // max(1, keys)))
+
+
+def _cut(view: Any, frame: int, chosen: Sequence[Channel]) -> str:
+    """That of large maps not all queries are drawn, in words; "" where they are."""
+    sizes = {tuple(view.extent(one.name, frame)[1:]) for one in chosen}
+    cut = [(queries, queries - _first(queries, keys)) for queries, keys in sizes if _first(queries, keys)]
+    if not cut:
+        return ""
+    if len(cut) == len(sizes) == 1:
+        return f", drawn: the last {cut[0][1]:,} of {cut[0][0]:,} queries"
+    return f", drawn of large maps: the last {min(read for _, read in cut):,} queries or more"
 
 
 def _sink(view: Any, frame: int, channels: Sequence[Channel]) -> str:

@@ -25,6 +25,8 @@ from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.theme import BEYOND, INFINITE, LAST, LIGHT, NOT_A_NUMBER, Theme, colour_table
 
 WIDTH, BAR, TIP = 98.0, 12.0, 7.0
+LEAST = 20.0
+"""Pixels of height of the shortest gradient."""
 MISSING, DAMAGED = "not there", "damaged"
 
 APPLY_MS = 30
@@ -54,11 +56,21 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         self._counts: npt.NDArray[np.int64] | None = None
         self._apply = QTimer(self, interval=APPLY_MS, singleShot=True)
         self._apply.timeout.connect(self._choose)
+        self._plot: Any = None
+        """Whose height its gradient has, where it does not have all of its own."""
         self.setToolTip(TIP_TEXT)
         self.setCursor(Qt.CursorShape.SizeVerCursor)
         self.setFixedWidth(WIDTH)
         self.setMinimumHeight(40)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
+
+    def lie_beside(self, plot: Any) -> None:
+        """Make the gradient as high as what a plot of the same row draws, without its title and its axis."""
+        self._plot = plot
+        plot.vb.sigResized.connect(self._moved)
+
+    def _moved(self, *_: object) -> None:
+        self.update()
 
     def set_levels(
         self, levels: Levels, unit: str, *, nan: bool = False, infinite: bool = False, gaps: Gaps = NONE
@@ -207,10 +219,16 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         self._paint_notes(painter, bar, notes)
 
     def _bar(self) -> QRectF:
-        """Where the gradient is."""
+        """Where the gradient is: beside what the plot draws, but for what the notes below need."""
         area: QRectF = self.boundingRect().adjusted(6, 8, -2, -8)
         notes = len(self._notes())
-        return QRectF(area.left(), area.top(), BAR, max(20.0, area.height() - 15 * notes - (6 if notes else 0)))
+        bottom = area.bottom() - 15 * notes - (6 if notes else 0)
+        top = area.top()
+        if self._plot is not None and self._plot.scene() is self.scene():
+            drawn = self.mapRectFromScene(self._plot.vb.sceneBoundingRect())
+            if drawn.height() >= LEAST:
+                top, bottom = max(top, drawn.top()), min(bottom, drawn.bottom())
+        return QRectF(area.left(), top, BAR, max(LEAST, bottom - top))
 
     def _paint_bar(self, painter: QPainter, bar: QRectF) -> None:
         """The colours from end to end."""

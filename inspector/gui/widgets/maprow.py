@@ -41,6 +41,7 @@ class MapRow:
         self.level_line.hide()
         self.plot.addItem(self.level_line, ignoreBounds=True)
         self.bar = ColourBar(theme)
+        self.bar.lie_beside(self.plot)
         layout.addItem(self.plot, row=row, col=0)
         layout.addItem(self.bar, row=row, col=1)
         if isinstance(self.plot, SquarePlot):

@@ -13,7 +13,8 @@ from PySide6.QtGui import QBrush
 from inspector.gui.widgets.axes import ValueAxis, style_axis
 from inspector.gui.widgets.bare_plot import BarePlot
 from inspector.gui.widgets.plain_text import tooltip
-from inspector.gui.widgets.theme import LAST, Theme, colour_table
+from inspector.gui.widgets.quantise import Levels
+from inspector.gui.widgets.theme import Theme, colour_table
 from inspector.gui.widgets.title import fit_title, title_from_left
 from inspector.gui.widgets.type_scale import title_points
 from inspector.gui.widgets.view import View
@@ -28,9 +29,9 @@ SIZE = {"dot": 7, "path": 5, "mark": 13, "cursor": 15}
 
 
 @cache
-def _way_brushes() -> list[QBrush]:
+def _brushes(colours: str, *, marked: bool) -> list[QBrush]:
     """One brush for each colour of a way: pyqtgraph draws a symbol anew for each brush, be its colour as it may."""
-    return [pg.mkBrush(*(int(c) >> shift & 255 for shift in (16, 8, 0))) for c in colour_table(WAY_COLOURS)]
+    return [pg.mkBrush(*(int(c) >> shift & 255 for shift in (16, 8, 0))) for c in colour_table(colours, marked)]
 
 
 class Plane(BarePlot):
@@ -103,14 +104,14 @@ class Plane(BarePlot):
         self.dots.setData(x=x[fine], y=y[fine], size=SIZE["dot"], pen=None, brush=brush)
         self._fit(x[fine], y[fine])
 
-    def show_way(self, x: Array, y: Array) -> None:
-        """Points that follow each other, coloured from the first to the last; thinned to what can be distinguished."""
+    def show_way(self, x: Array, y: Array, levels: Levels) -> None:
+        """Points that follow each other, coloured by their numbers; thinned to what can be distinguished."""
         stride = max(1, -(-len(x) // MOST_DOTS))
         index = np.arange(0, len(x), stride)
         self.path.setData(x[index], y[index])
         index = index[np.isfinite(x[index]) & np.isfinite(y[index])]
-        known = _way_brushes()
-        brushes = [known[at] for at in (index * (LAST / max(1, len(x) - 1))).astype(int)]
+        known = _brushes(levels.colours or levels.scale, marked=levels.marked)
+        brushes = [known[at] for at in levels.index(index.astype(np.float64))]
         self.dots.setData(x=x[index], y=y[index], size=SIZE["path"], pen=None, brush=brushes)
         self._way = (index, x[index], y[index])
         self._fit(x[index], y[index])

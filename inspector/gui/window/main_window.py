@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from traceback import format_exc
 from typing import TYPE_CHECKING, cast
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from inspector.gui.panels.overview import Overview
 
 TICK_MS = 16
+CRASHED = "The window crashed the last time it was open; {} says where, and can be sent."
 
 
 class Window(Asking):
@@ -41,6 +43,8 @@ class Window(Asking):
         super().__init__(session, settings)
         self._known: Catalog | None = None
         self._loaded = False
+        self._broken: tuple[str, ...] = ()
+        """Files of panels that could not be loaded, with the reason."""
         self._menus = make_menus(self)
         self.tour = Tour(self)
         self.welcome = Welcome(self, self.open_at)
@@ -66,8 +70,9 @@ class Window(Asking):
         self.panels.begin(dict(ordered()), self._made)
         for key, kind in self.panels.kinds.items():
             self.docking.add_panel(key, kind)
-        for bad in PANELS.broken:
-            self.session.note(Log(f"Broken: {bad.origin}: {bad.reason}", "warning"))
+        self._broken = tuple(f"{bad.origin}: {bad.reason}" for bad in PANELS.broken)
+        for line in self._broken:
+            self.session.note(Log(f"Broken: {line}", "warning"))
         self.docking.set_theme(self.theme)
         self.docking.settle(self.panels, self.settings)  # at once: docks that stand side by side widen the window
         self.welcome.page.raise_()  # above the docks
@@ -86,6 +91,7 @@ class Window(Asking):
         """Another capture is shown, or none."""
         self.welcome.close()
         super().new_capture()
+        remember_view(self)  # for the start after a crash
 
     def apply_theme(self, theme: Theme) -> None:
         """Other colours everywhere."""
@@ -136,6 +142,14 @@ class Window(Asking):
             self.docking.say(key, f"This panel could not be made; the others still work.\n\n{why}\n\n{format_exc()}")
             return None
 
+    def say_crashed(self, file: Path) -> None:
+        """Where the window that was open before has crashed: the log has the whole path, the status row shows the
+        folder."""
+        self.session.note(Log(CRASHED.format(file), "warning", "window"))
+        self.session.sentence = CRASHED.format(file.name)
+        self.status.offer_folder(self.session.sentence, file)
+        self.status.show_state()
+
     # -- the tick
 
     @Slot()
@@ -144,6 +158,8 @@ class Window(Asking):
         changes = self.session.tick()
         self.damage.show_capture(self.session.capture)
         self.rebuilt.show_loaded(self.session.loaded)
+        catalog = self.session.catalog
+        self.broken.show_broken((*self._broken, *(catalog.broken if catalog is not None else ())))
         self.log.add(changes.lines, changes.begun)
         if changes.another_capture:
             (self._take_in_turns if changes.opened else self.new_capture)()

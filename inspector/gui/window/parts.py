@@ -15,6 +15,7 @@ from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.described import describe_widgets
 from inspector.gui.widgets.plain_text import plain_box
 from inspector.gui.widgets.theme import Theme
+from inspector.gui.window.broken_bar import BrokenBar
 from inspector.gui.window.comparing.compare_bar import CompareBar
 from inspector.gui.window.comparing.comparison_pane import ComparisonPane
 from inspector.gui.window.compute_menu import ComputeMenu
@@ -88,14 +89,15 @@ class Parts(QMainWindow):
     def _build_rows(self) -> None:
         """The rows above the panels."""
         self.damage, self.input, self.frames, self.runs = DamageBar(), InputBar(), FrameBar(), RunBar()
-        self.rebuilt = RebuiltBar()
+        self.rebuilt, self.broken = RebuiltBar(), BrokenBar()
         self.compare = CompareBar()
         self.sequences = SequenceRows(self.looking, self.theme, self.settings)
         top = QWidget()
         layout = QVBoxLayout(top)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
-        for widget in (self.damage, self.rebuilt, self.input, self.runs, self.frames, self.compare, self.sequences):
+        above = (self.broken, self.damage, self.rebuilt)
+        for widget in (*above, self.input, self.runs, self.frames, self.compare, self.sequences):
             layout.addWidget(widget)
         layout.addStretch(1)  # until there are panels below
         self.setCentralWidget(top)
@@ -174,6 +176,6 @@ class Parts(QMainWindow):
         """Other colours everywhere; panels behind others get them one after the other, or when they are seen."""
         self.theme = theme
         self.dressing.begin(theme)
-        for part in (self.damage, self.rebuilt, self.sequences, self.timeline, self.comparison):
+        for part in (self.broken, self.damage, self.rebuilt, self.sequences, self.timeline, self.comparison):
             part.set_theme(theme)
         self.docking.set_theme(theme)

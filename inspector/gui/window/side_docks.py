@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QFont, QGuiApplication, QKeyEvent, QKeySequence
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QFont, QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 from inspector.capture import Capture
 from inspector.capture.regular import is_there
 from inspector.gui.state.pins import Pin
+from inspector.gui.widgets.breaking import BreakingDelegate
 from inspector.gui.widgets.line_field import LineField
 from inspector.gui.widgets.numbers import with_fewer_digits
 from inspector.gui.widgets.plain_text import clean, tooltip
@@ -222,6 +223,9 @@ class Readout(QTableWidget):
         self.setAlternatingRowColors(True)
         self.setShowGrid(False)
         self.verticalHeader().setMinimumSectionSize(22)
+        self.setItemDelegate(BreakingDelegate(self))
+        self._refit = QTimer(self, interval=0, singleShot=True)
+        self._refit.timeout.connect(self.fit)
         self.needs = 0
         """Pixels of width that the columns of pins need; 0 without pins."""
 
@@ -257,16 +261,26 @@ class Readout(QTableWidget):
                 item.setData(DATA, text)
                 item.setToolTip(tooltip(text))
                 item.setFont(plain if value else bold)
+        self.fit()
+
+    def fit(self) -> None:
+        """Columns as wide as their numbers where there is room, rows as high as their texts in these columns."""
         header = self.horizontalHeader()
         needed = [max(self.sizeHintForColumn(at) + 6, header.sectionSizeHint(at)) for at in range(self.columnCount())]
         widest = WIDEST if len(needed) > 2 else min(WIDEST, self.viewport().width() // 2)  # longer ones wrap
         widths = [min(widest, max(50, width)) for width in needed[1:]]
         for column, width in enumerate(widths, start=1):
-            self.horizontalHeader().resizeSection(column, width)
+            header.resizeSection(column, width)
         self.needs = BESIDE_PINS + sum(widths) + self.width() - self.viewport().width() if len(widths) > 1 else 0
         if len(widths) > 1:
-            self.horizontalHeader().resizeSection(0, max(BESIDE_PINS, self.viewport().width() - sum(widths)))
+            header.resizeSection(0, max(BESIDE_PINS, self.viewport().width() - sum(widths)))
         self.resizeRowsToContents()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Texts wrap elsewhere."""
+        super().resizeEvent(event)
+        if event.oldSize().width() != event.size().width():
+            self._refit.start()
 
     def selected_text(self) -> str:
         """The selected cells as tab-separated text, with all digits.

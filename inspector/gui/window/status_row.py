@@ -31,6 +31,7 @@ class StatusRow(QObject):
         self.what = CutLabel()
         self.what.setAccessibleName("What is shown")
         self.what.setEnabled(False)  # quiet: it is there to be looked up
+        self.what.hide()
         self.background, self.training = plain_label(), plain_label()
         self.background.setEnabled(False)  # quiet: nobody waits for it
         self.bar = QProgressBar()
@@ -60,6 +61,7 @@ class StatusRow(QObject):
 
     def show_what(self, parts: Sequence[str]) -> None:
         """What is shown, in a line; its tooltip has one part a line."""
+        self.what.setVisible(bool(parts))  # else the sentence has its room
         self.what.show_text(" · ".join(parts))
         self.what.setToolTip(tooltip("\n".join(parts)))
 

@@ -35,6 +35,23 @@ def asked(subject: Subject, look_at: int = 0, options: dict[str, Any] | None = N
     return batch_of_spec(subject, input_spec(given, options or {}, look_at), 0)
 
 
+@pytest.mark.parametrize("texts", [["abc", "answer=AB"], ["answer=AB", "abc"], ["a=b", "answer=AB"]])
+def test_a_text_for_an_input_that_there_is_not_is_no_second_row(texts: list[str]) -> None:
+    class Reads(nn.Module):
+        def forward(self, tokens: Tensor) -> Tensor:
+            return tokens
+
+    words = "abcdefghijklmnopqrstuvwxyzAB="
+    for subject in (
+        adopt(SimpleNamespace(model=Reads(), vocabulary=words)),
+        adopt(SimpleNamespace(model=Reads(), inputs={"tokens": {"vocabulary": words}})),
+    ):
+        with pytest.raises(InputError, match=r"Reads has no input '(answer|a)', which was given .* there is tokens\."):
+            asked(subject, text=texts)
+        assert asked(subject, text=["answer=AB"]).lengths.tolist() == [9], "one text is a text"
+        assert asked(subject, text=["abc", "de"]).lengths.tolist() == [3, 2]
+
+
 def test_texts_and_ids_by_name_and_repeated_are_a_batch() -> None:
     subject = adopt(translation())
     batch = asked(subject, 1, text=["src=abc", "src=de"], ids=["tgt=0 1;2 3 4"])
@@ -97,7 +114,10 @@ def test_an_equals_sign_is_text_where_no_input_has_that_name() -> None:
 
     subject = adopt(SimpleNamespace(model=Reader(), vocabulary="abxyz=5"))
     assert asked(subject, text=["x=5"]).names == (tuple("x=5"),)  # one input needs no name
-    assert asked(subject, text=["x=5", "z=a"]).lengths.tolist() == [3, 3]  # the model has no z
+    with pytest.raises(InputError, match=r"Reader has no input 'z', which was given as z=…; there are x, y\."):
+        asked(subject, text=["x=5", "z=a"])  # not two rows of text
+    with pytest.raises(InputError, match=r"2 texts were given, of which 1 begins with the name of an input \(x=…\)"):
+        asked(subject, text=["ab", "x=5"])
     both = asked(subject, ids=["x=6", "y=0"])
     assert both["x"].tolist() == [[6]] and list(both.named) == ["x", "y"]
     named = adopt(SimpleNamespace(model=Reader(), inputs={"x": {"vocabulary": "abxyz=5"}}))

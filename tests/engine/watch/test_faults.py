@@ -167,7 +167,9 @@ def test_a_process_that_is_killed_leaves_what_was_committed(tmp_path: Path) -> N
 
 def test_a_full_disk(plain: str, tmp_path: Path) -> None:
     """The system refuses to let files grow, as on a full disk. What was acknowledged before that is there."""
-    acknowledged = "watcher._core.flush(), watcher._commit(), print(len(inspector.open_capture(path).array('training:loss')))"
+    acknowledged = (
+        "watcher._core.flush(), watcher._commit(), print(len(inspector.open_capture(path).array('training:loss')))"
+    )
     limit = "signal.signal(signal.SIGXFSZ, signal.SIG_IGN), resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))"
     done = script(tmp_path / "run.inspect", f"watcher.iteration == 5 and ({acknowledged}, {limit})")
     assert done.returncode == 0, done.stderr

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.analysis.attention.alignment import Alignment
-from inspector.analysis.attention.map_pyramid import MapPyramid
+from inspector.analysis.attention.map_pyramid import How, MapPyramid
 from inspector.analysis.attention.map_source import MapChoice
 from inspector.gui.panel.map_levels import SMALL
+from inspector.gui.widgets.colourbar import ColourBar
 from inspector.gui.widgets.gaps import NONE, Gaps
 from inspector.gui.widgets.plain_text import token
 from inspector.gui.widgets.quantise import Levels
@@ -41,6 +42,16 @@ def levels_for(view: Any, choice: MapChoice, pyramid: MapPyramid, *, log: bool) 
         top = math.log10(most)
         return Levels(top - DECADES, top, "attention", log=True, masked=masked)
     return Levels(0.0, most, "attention", masked=masked, root=True)
+
+
+def count_cells(bar: ColourBar, pyramid: MapPyramid, how: How) -> None:
+    """Beside the range of the colours stands how many cells of a map have which number."""
+
+    def columns(cut: tuple[int, int], _cells: int) -> tuple[Array, Array]:
+        found = pyramid.some(cut, how)
+        return found, found
+
+    bar.count_from(columns, pyramid.levels[0].largest.shape[1])
 
 
 def unread_rows(pyramid: MapPyramid) -> Gaps:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from PySide6.QtWidgets import QLineEdit
 
 from inspector.analysis.attention.arrangement import LAYER, TOGETHER, ConditionError, Group, arranged
 from inspector.analysis.attention.head_table import HeadTable, head_table, of_heads
+from inspector.analysis.attention.tables import SCORE, number_of
 from inspector.gui.widgets.atlas import Atlas, Picture, Shown
 from inspector.gui.widgets.gaps import Gaps
 from inspector.gui.widgets.numbers import short
@@ -18,6 +20,7 @@ from inspector.gui.widgets.plain_text import clean, tooltip
 from inspector.records import Channel
 
 FILTER_WIDTH = 120
+NO_TYPE = "none"
 HOW = (
     "Only heads that meet all of these conditions, separated by commas: entropy > 2, layer = 0, head < 4, or a word of "
     "a type or place"
@@ -100,11 +103,19 @@ class HeadOverview(QObject):
     def _caption(self, head: Any) -> str:
         """The number by which heads are sorted; where they are not in their places, or some are left out, also which
         head it is."""
-        number = short(head.numbers[self.sort], 2) if self.sort in head.numbers else "—" if self.sort else ""
+        number = self._number(head)
         own = f"{head.layer}.{head.head}"
         if self.menu.chosen("group") == LAYER and not self._left_out:
             own = str(head.head) if self.sort else ""
         return "  ".join(filter(None, (own, number)))
+
+    def _number(self, head: Any) -> str:
+        """The number by which heads are sorted: "none" of the type of a head that is of no type, as its name is, and a
+        dash where a head has none."""
+        value = number_of(head.numbers, self.sort) if self.sort in head.numbers else ""
+        if not isinstance(value, str):
+            return "NaN" if math.isnan(value) else short(value, 2)
+        return "" if not self.sort else NO_TYPE if self.sort == SCORE and self.sort in head.numbers else "—"
 
     @property
     def _left_out(self) -> int:

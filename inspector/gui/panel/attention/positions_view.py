@@ -12,6 +12,7 @@ from inspector.capture.pyramid import with_nan
 from inspector.gui.panel.attention.several_in_a_pixel import means_in_view
 from inspector.gui.panel.base import measured
 from inspector.gui.panel.exact import exact_at
+from inspector.gui.widgets.axes import LogAxis, ValueAxis, style_axis
 from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.head_map import HeadMap
 from inspector.gui.widgets.legend import Legend
@@ -33,6 +34,8 @@ MOST_CURVES = 6
 NEAR = 0.01
 """Decades by which frequencies of heads may differ and are one curve: they are read off rounded numbers."""
 MARGIN = 0.04
+AXIS = 58
+"""Pixels of width of the axis of the curves."""
 
 
 class PositionsView:
@@ -114,10 +117,20 @@ class PositionsView:
         room = MARGIN * max(high - low, 1e-9)
         self.plot.vb.setXRange(-0.5, max(1, shown.shape[1]) - 0.5, padding=0)
         self.plot.vb.setYRange(low - room, high + room, padding=0)
-        self.plot.label_left(f"log₁₀ {channel.unit}" if logarithmic else "cosine")
+        self._scale_left(log=logarithmic)
+        self.plot.label_left(channel.unit if logarithmic else "cosine")
         self.plot.label_bottom("pair of components" if logarithmic else "distance of two positions")
         self.plot.step_axis.set_names(names)
         self.plot.set_title(f"{channel.title}, {clean(channel.place)}", channel.method)
+
+    def _scale_left(self, *, log: bool) -> None:
+        """Powers of ten at the ticks of logarithms, plain numbers elsewhere."""
+        if isinstance(self.plot.getAxis("left"), LogAxis) != log:
+            axis = LogAxis() if log else ValueAxis()
+            self.plot.setAxisItems({"left": axis})
+            axis.setWidth(AXIS)
+            style_axis(axis, self.plot.theme, "")
+            self.plot.label_left("")
 
     def point(self, view: Any, frame: int, x: float, y: float) -> bool:
         """The cell of a map, or the column of curves, at a position of a plot; whether it is another one."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyqtgraph as pg
 
 from inspector.analysis.weights import ListedPart, WeightList
-from inspector.gui.panel.attention.drawing import unread_rows
+from inspector.gui.panel.attention.drawing import count_cells, unread_rows
 from inspector.gui.panel.weights.plots import Drawn, LinesPlot
 from inspector.gui.panel.weights.values import TensorMap, TensorRows
 from inspector.gui.widgets.colourbar import ColourBar
@@ -27,6 +27,7 @@ class WeightsPage:
     def __init__(self, figure: Any, theme: Theme) -> None:
         self.figure, self.theme = figure, theme
         self.map, self.bar = MapPlot(theme), ColourBar(theme)
+        self.bar.lie_beside(self.map)
         self.map.label("row", "column")
         self.line, self.beside, self.ranks = LinesPlot(theme), LinesPlot(theme), LinesPlot(theme, log=True)
         self.gates: list[pg.InfiniteLine] = []
@@ -77,6 +78,7 @@ class WeightsPage:
             drawn.look, (columns, rows), levels, (revision, pyramid.rows_done), unread_rows(pyramid)
         )
         self.map.fit(columns, rows, anew=anew)
+        count_cells(self.bar, pyramid, "maximum")
         self.map.set_title(title, note)
 
     def mark_gates(self, found: WeightList, part: int, axes: tuple[int, int]) -> None:

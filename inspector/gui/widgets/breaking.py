@@ -1,0 +1,34 @@
+"""Cells of a table whose long words are broken where there is no room for them, and are not cut."""
+
+from __future__ import annotations
+
+import re
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex
+from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem
+
+MAY_BREAK = "\u200b"
+"""A space without width: a line may end there."""
+RUN = 10
+"""Characters after which a word may be broken that has no better place."""
+_NUMBER = re.compile(r"[-+−]?[\d.,]+(e[-+]?\d+)?")
+_PLACES = re.compile(r"(?<=[/.:_=|)\]])(?=\w)")
+
+
+def breakable(text: str) -> str:
+    """The same text, whose words may be broken after their parts ("gradient/" "arriving"); numbers stay whole."""
+    return " ".join(word if _NUMBER.fullmatch(word) else _broken(word) for word in text.split(" "))
+
+
+def _broken(word: str) -> str:
+    parts = _PLACES.split(word)
+    return MAY_BREAK.join(part[at : at + RUN] for part in parts for at in range(0, max(1, len(part)), RUN))
+
+
+class BreakingDelegate(QStyledItemDelegate):
+    """What is copied or read out is the text itself: only what is drawn has places to break."""
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> None:
+        """The text as it is drawn, and measured."""
+        super().initStyleOption(option, index)
+        option.text = breakable(option.text)  # type: ignore[attr-defined]
