@@ -174,8 +174,9 @@ class Dynamics(Panel):
 
     def _steps_drawn(self, cut: tuple[int, int], _cells: int) -> tuple[Array, Array]:
         """Numbers of the steps whose point is known, as a column."""
-        known = np.isfinite(self.way[slice(*cut)]).all(axis=1)
-        steps = np.where(known, np.arange(cut[0], cut[0] + len(known), dtype=np.float64), np.nan)[:, None]
+        points = self.way[slice(*cut)]
+        known = np.isfinite(points).all(axis=1)
+        steps = np.where(known, np.arange(cut[0], cut[0] + len(points), dtype=np.float64), np.nan)[:, None]
         return steps, steps
 
     def marks(self) -> tuple[Array, npt.NDArray[np.bool_]]:

@@ -31,4 +31,4 @@ class BreakingDelegate(QStyledItemDelegate):
     def initStyleOption(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> None:
         """The text as it is drawn, and measured."""
         super().initStyleOption(option, index)
-        option.text = breakable(option.text)  # type: ignore[attr-defined]
+        option.text = breakable(option.text)
