@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import json
 import math
 from pathlib import Path
@@ -14,39 +13,24 @@ import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
-from torch import Tensor, nn
+from sample_batches import MOST_BITS, STEMS, build, drawn_batch, every_character_model, losses, restored, some_batch
+from torch import nn
 
 from sample_models import captions, digits, text
 from sample_models.base import FOLDER, Plain, Sample, checkpoints, load, run, train
 from sample_models.readers import TokenTransducer
-from sample_models.train import cards
 
-STEMS = cards()
 BITS = 1 / math.log(2)
+
 PIECE = text.WINDOW
 """Characters in one piece of the held-out text, as in training; each is read from a fresh start."""
+
 ROWS = {f"S{number}" for number in range(1, 23)}
 """Rows of the table of systems that this registry covers."""
-MOST_BITS = {
-    "char-elman": 2.7,
-    "char-elman-exploding": 4.75,
-    "char-elman-unclipped": 4.3,
-    "char-elman-vanishing": 2.7,
-    "char-gru": 2.7,
-    "char-hmm": 4.3,
-    "char-lstm": 2.7,
-    "char-s4d": 2.7,
-    "char-transformer": 2.9,
-    "elman-hardtanh": 2.9,
-    "elman-linear": 3.2,
-    "elman-relu": 2.9,
-    "gru-textbook": 2.7,
-    "highway-rnn": 2.9,
-    "simplified-gate": 2.9,
-}
-"""Held-out bits per character that the last checkpoint of every character model must stay below."""
+
 SLOW = ("char-elman-exploding", "char-elman-unclipped", "char-hmm", "elman-linear")
 """Character models that are there to show that they hardly learn, or without a nonlinearity no more than so much."""
+
 LEAST_RIGHT = {
     "acceptor-digits": 0.93,
     "deep-dynamic": 0.94,
@@ -59,6 +43,7 @@ LEAST_RIGHT = {
     "pixels-elman": 0.94,
 }
 """Share of the held-out digits that the last checkpoint of every classifier must get right."""
+
 MOST_NATS = {
     "adding-elman": 0.01,
     "captions-attention": 0.2,
@@ -98,38 +83,10 @@ MOST_NATS = {
     "word-lm": 3.2,
 }
 """Loss on freshly drawn batches that the last checkpoint of every other sample must stay below."""
-CHARACTERS = list(MOST_BITS)
-DRAWN = [name for name in STEMS if name not in ("char-transformer", "digits-attention")]
-"""Samples whose losses can be tried on a batch that they draw themselves, in a bearable time."""
+
 every_sample = pytest.mark.parametrize("name", STEMS)
-every_character_model = pytest.mark.parametrize("name", CHARACTERS)
+
 every_classifier = pytest.mark.parametrize("name", LEAST_RIGHT)
-ALONE = [
-    name
-    for name in DRAWN
-    if name not in ("dates-two-encoders", "sunspots-deep") and "vae" not in name and "captions" not in name
-]
-"""Those that read one sequence and do not sample: the loss of a sampled state is another at every call."""
-every_alone = pytest.mark.parametrize("name", ALONE)
-every_drawn = pytest.mark.parametrize("name", DRAWN)
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)
-
-
-def build(name: str) -> Sample:
-    sample: Sample = importlib.import_module(f"sample_models.{STEMS[name]}").build()
-    sample.model.eval()
-    return sample
-
-
-def restored(name: str, position: int) -> Sample:
-    """The sample with the weights of one of its checkpoints."""
-    sample = build(name)
-    load(sample.model, checkpoints(STEMS[name])[position])
-    return sample
 
 
 def card(name: str) -> dict[str, str]:
@@ -139,24 +96,6 @@ def card(name: str) -> dict[str, str]:
             found: dict[str, str] = ast.literal_eval(node.value)
             return found
     raise AssertionError(f"{STEMS[name]}.py has no card.")
-
-
-def losses(sample: Sample, batch: Plain) -> Tensor:
-    assert sample.loss is not None
-    return sample.loss(run(sample, batch), batch)
-
-
-def some_batch(sample: Sample) -> Plain:
-    """Two sequences of 7 and of 4 steps, the second padded with 0."""
-    inputs = torch.arange(14).view(2, 7) if sample.kind == "tokens" else torch.rand(2, 7, sample.width or 0)
-    inputs[1, 4:] = 0
-    return Plain(inputs, torch.tensor([7, 4]), None if sample.kind == "tokens" else torch.tensor([3, 5]))
-
-
-def drawn_batch(sample: Sample, seed: int = 999) -> Plain:
-    """A batch as in training, from another seed."""
-    assert sample.training is not None
-    return sample.training.draw(torch.Generator().manual_seed(seed))
 
 
 def drawn_loss(sample: Sample) -> float:
@@ -318,88 +257,6 @@ def test_same_seed_same_weights(name: str, tmp_path: Path) -> None:
     assert names == ["history.json", "step-000000.safetensors", "step-000003.safetensors"]
     for file in names:
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
-
-
-@pytest.mark.parametrize("name", [*CHARACTERS, "digits-attention", "acceptor-digits"])
-def test_loss_is_missing_where_nothing_is_predicted(name: str) -> None:
-    sample = build(name)
-    batch = some_batch(sample)
-    steps, last = torch.arange(7), batch.lengths[:, None] - 1
-    expected = steps < last if sample.next_token else steps == last
-    assert torch.equal(~losses(sample, batch).isnan(), expected)
-
-
-@pytest.mark.parametrize("name", [*CHARACTERS, "digits-attention", "acceptor-digits"])
-def test_missing_losses_do_not_poison_gradients(name: str) -> None:
-    sample = build(name)
-    assert sample.loss is not None
-    batch = some_batch(sample)
-    output = run(sample, batch)
-    output.retain_grad()
-    sample.loss(output, batch).nansum().backward()
-    for key, parameter in sample.model.named_parameters():
-        assert parameter.grad is not None and bool(parameter.grad.isfinite().all()), key
-    assert bool(output.grad.any())
-    if sample.next_token:
-        assert not output.grad[1, 3:].any() and not output.grad[0, 6].any()
-
-
-@every_drawn
-def test_every_weight_learns_from_a_drawn_batch(name: str) -> None:
-    sample = build(name)
-    losses(sample, drawn_batch(sample)).nansum().backward()
-    for key, parameter in sample.model.named_parameters():
-        assert parameter.grad is not None and bool(parameter.grad.isfinite().all()) and bool(parameter.grad.any()), key
-
-
-@every_alone
-def test_padding_reaches_no_loss(name: str) -> None:
-    """A sequence alone, and the same one in a batch of longer ones with rubbish behind it, cost the same."""
-    sample = restored(name, -1)
-    sample.model.double()  # one of the networks is chaotic: single precision does not last for a window
-    batch = drawn_batch(sample)
-    if sample.kind == "vectors":
-        batch.inputs = batch.inputs.double()
-    short = int(batch.lengths.argmin())
-    length = int(batch.lengths[short])
-    targets = None if batch.targets is None else batch.targets[short : short + 1]
-    alone = Plain(batch.inputs[short : short + 1, :length], batch.lengths[short : short + 1], targets)
-    longer = torch.cat((batch.inputs, batch.inputs[:, :3]), dim=1)
-    longer[torch.arange(longer.shape[1])[None] >= batch.lengths[:, None]] = 1
-    with torch.no_grad():
-        one = losses(sample, alone)[0]
-        many = losses(sample, Plain(longer, batch.lengths, batch.targets))[short]
-    assert bool(many[len(one) :].isnan().all())
-    torch.testing.assert_close(many[: len(one)], one, equal_nan=True, rtol=1e-5, atol=1e-7)
-
-
-@every_drawn
-def test_loss_has_one_value_a_step(name: str) -> None:
-    sample = build(name)
-    batch = drawn_batch(sample)
-    found = losses(sample, batch)
-    wanted = batch.inputs if sample.answer is None else sample.answer(run(sample, batch), batch)
-    if isinstance(wanted, Tensor):
-        assert found.shape == wanted.shape[:2]  # the input's steps, or those of an answer that has its own
-    else:
-        assert found.shape == (len(wanted), len(wanted[0]))
-    assert bool((found[~found.isnan()] >= 0).all()) and not found.isnan().all()
-
-
-@every_character_model
-def test_padding_changes_no_real_step(name: str) -> None:
-    sample = build(name)
-    batch = some_batch(sample)
-    alone = Plain(batch.inputs[1:, :4], batch.lengths[1:])
-    with torch.no_grad():
-        torch.testing.assert_close(run(sample, batch)[1:, :4], run(sample, alone))
-
-
-@every_character_model
-def test_one_character_predicts_nothing(name: str) -> None:
-    sample = build(name)
-    found = losses(sample, Plain(torch.tensor([[5]]), torch.tensor([1])))
-    assert found.shape == (1, 1) and bool(found.isnan())
 
 
 @every_sample
