@@ -20,7 +20,7 @@ from torch import nn
 
 import inspector
 from inspector import cli
-from inspector.capture import CaptureError, Writer
+from inspector.capture import Writer
 from inspector.records import Axis, Channel, Frame, Page, RunStart, RunStop
 from inspector.workspace.demo import check_demo
 from inspector.workspace.samples import list_samples
@@ -68,17 +68,6 @@ def test_figures_without_a_display(run: Path, panel: str, suffix: str, head: byt
     call("export", "a.inspect", "--panel", panel, "--place", "rnn.l0", "--to", f"f.{suffix}", cwd=run)
     data = (run / f"f.{suffix}").read_bytes()
     assert data.startswith(head) and len(data) > 5000
-
-
-def test_a_repeated_text_is_a_batch_whose_chosen_sequence_is_shown(tmp_path: Path) -> None:
-    texts = ["--text", "Alice", "--text", "The White Rabbit"]
-    call("run", "char-gru", *texts, "--look-at", "1", "--out", "b.inspect", cwd=tmp_path)
-    with (
-        inspector.open_capture(tmp_path / "b.inspect") as batch,
-        inspector.run("char-gru", "The White Rabbit") as alone,
-    ):
-        assert batch.array("rnn.l0:h").shape[0] == 16
-        np.testing.assert_allclose(batch.array("rnn.l0:h"), alone.array("rnn.l0:h"), rtol=1e-4, atol=1e-5)
 
 
 def test_pack(run: Path) -> None:
@@ -226,110 +215,6 @@ def test_the_exit_code_of_the_window_is_that_of_the_command(
     assert cli.main() == 3
 
 
-def in_process(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
-    """The exit code and stderr of a command that starts no worker."""
-    monkeypatch.setattr(sys, "argv", ["inspector", *arguments])
-    monkeypatch.setattr("inspector.cli.reporting.run_and_wait", lambda *_: pytest.fail("the model was opened"))
-    code = cli.main()
-    return code, capfd.readouterr().err.strip()
-
-
-def snapshot(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
-def finished(path: Path, **meta: str) -> Path:
-    """A small capture that is done."""
-    with Writer(path, RunStart(run="r", title="old", meta=meta)) as writer:
-        writer.write(Channel(name="a:h", kind="state", dims=("step",), shape=(3,), title="h"))
-        writer.write(Page("a:h", 0, (0,), np.ones(3, np.float32)))
-        writer.write(RunStop("done"))
-    return path
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--out", "old.inspect"], "--overwrite"), ([], "--overwrite"), (["--out", "."], "current directory"),
-        (["--out", "file", "--overwrite"], "is a file"), (["--out", "link", "--overwrite"], "symbolic link"),
-        (["--out", "things", "--overwrite"], "not a capture's"), (["--out", "plain", "--overwrite"], "other files"),
-    ],
-)  # fmt: skip
-def test_what_lies_where_a_run_would_write_is_told_before_anything_is_opened(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    arguments: list[str],
-    said: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    finished(tmp_path / "old.inspect")
-    finished(tmp_path / "char-gru.inspect")  # the default name
-    (tmp_path / "file").write_text("precious")
-    (tmp_path / "link").symlink_to(tmp_path / "old.inspect")
-    for name in ("things", "plain"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "pages-of-my-thesis.txt").write_text("precious")
-    for name in ("index.sqlite", "index.sqlite.backup"):
-        (tmp_path / "things" / name).write_text("precious")
-    before = snapshot(tmp_path)
-    code, told = in_process(monkeypatch, capfd, "run", "char-gru", *arguments)
-    assert code == 2 and said in told and len(told.splitlines()) == 1
-    assert snapshot(tmp_path) == before
-
-
-BROKEN = """
-import torch
-from torch import nn
-class M(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.rnn = nn.GRU(2, 3)
-    def forward(self, x): raise RuntimeError("at once")
-"""
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        (["syntax.py:M"], 1), (["char-gru", "--text", "ï"], 2), (["char-gru", "--with", "nonsense"], 2),
-        (["char-gru", "--checkpoint", "misfit.pt"], 2), (["broken.py:M", "--only", "states"], 1),
-    ],
-)  # fmt: skip
-def test_a_run_that_captures_nothing_leaves_the_old_capture_as_it_was(
-    tmp_path: Path, arguments: list[str], code: int
-) -> None:
-    finished(tmp_path / "a.inspect")
-    (tmp_path / "broken.py").write_text(BROKEN)
-    (tmp_path / "syntax.py").write_text("def M(:\n")
-    torch.save({"a": torch.zeros(2)}, tmp_path / "misfit.pt")
-    before = snapshot(tmp_path / "a.inspect")
-    told = call("run", *arguments, "--out", "a.inspect", "--overwrite", cwd=tmp_path, expect=code).stderr.strip()
-    assert snapshot(tmp_path / "a.inspect") == before
-    assert len(told.splitlines()) == 1 and ("as it was" in told) == (arguments[0] == "broken.py:M")
-
-
-def test_a_run_replaces_a_capture_when_it_is_asked_to(tmp_path: Path) -> None:
-    finished(tmp_path / "a.inspect")
-    (tmp_path / "a.inspect" / "notes.txt").write_text("mine")
-    call("run", "char-gru", "--text", "Alice", "--out", "a.inspect", "--overwrite", cwd=tmp_path)
-    assert (tmp_path / "a.inspect" / "notes.txt").read_text() == "mine"
-    with inspector.open_capture(tmp_path / "a.inspect") as capture:
-        assert capture.status == "done" and capture.extent("rnn.l0:h") == (5, 48) and not capture.verify()
-
-
-def test_the_python_door_replaces_a_capture_only_when_it_is_asked_to(tmp_path: Path) -> None:
-    path = finished(tmp_path / "a.inspect")
-    before = snapshot(path)
-    with pytest.raises(CaptureError, match="overwrite=True"):
-        inspector.run("char-gru", "Alice", out=path)
-    with pytest.raises(ValueError, match="'ï'"):
-        inspector.run("char-gru", "ï", out=path, overwrite=True)
-    assert snapshot(path) == before
-    with inspector.run("char-gru", "Alice", out=path, overwrite=True) as capture:
-        assert capture.status == "done" and capture.start.title != "old"
-
-
 def test_the_checkpoints_report_is_told_and_listed(tmp_path: Path) -> None:
     (tmp_path / "m.py").write_text("from torch import nn\ndef make():\n    return nn.GRU(3, 4, batch_first=True)\n")
     state = {f"module.{name}": value for name, value in nn.GRU(3, 4).state_dict().items()}
@@ -346,40 +231,6 @@ def test_the_checkpoints_report_is_told_and_listed(tmp_path: Path) -> None:
     torch.save({"a": torch.zeros(1)}, tmp_path / "c.pt")
     none = call(*run, "--partial", "--overwrite", cwd=tmp_path, expect=2).stderr
     assert "none of the model's 4 tensors" in none and "It holds a (1,); the model has weight_ih_l0" in none
-
-
-def test_pack_replaces_only_a_packed_capture(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    finished(tmp_path / "a.inspect")
-    (tmp_path / "thesis.zip").write_text("precious")
-    monkeypatch.chdir(tmp_path)
-    assert in_process(monkeypatch, capfd, "pack", "a.inspect") == (0, "a.inspect.zip")
-    code, told = in_process(monkeypatch, capfd, "pack", "a.inspect")
-    assert code == 2 and "--overwrite" in told
-    assert in_process(monkeypatch, capfd, "pack", "a.inspect", "--overwrite")[0] == 0
-    assert in_process(monkeypatch, capfd, "pack", "a.inspect", "--to", "thesis.zip", "--overwrite")[0] == 2
-    assert (tmp_path / "thesis.zip").read_text() == "precious"
-
-
-def test_the_demo_replaces_only_what_a_demo_made(tmp_path: Path) -> None:
-    target, figures = tmp_path / "demo.inspect", tmp_path / "demo-panels"
-    assert not check_demo(target, figures)
-    finished(target, made_by="demo")
-    figures.mkdir()
-    (figures / "states.png").write_bytes(b"\x89PNG\r\n\x1a\n....tEXtMade by\0demo")
-    assert check_demo(target, figures)
-    (figures / "gates.png").write_bytes(b"\x89PNG\r\n\x1a\n mine")
-    with pytest.raises(CaptureError, match=r"gates\.png was not made by inspector demo"):
-        check_demo(target, figures)
-    with pytest.raises(CaptureError, match="not a folder"):
-        check_demo(target, figures / "gates.png")
-    finished(tmp_path / "mine.inspect")
-    (tmp_path / "things").mkdir()
-    (tmp_path / "things" / "index.sqlite").write_text("precious")
-    for name, said in (("mine.inspect", "was not made by inspector demo"), ("things", "not a capture's")):
-        with pytest.raises(CaptureError, match=said):
-            check_demo(tmp_path / name, tmp_path / "none")
 
 
 def test_demo_without_a_display_writes_everything_and_says_where(tmp_path: Path) -> None:
@@ -410,28 +261,6 @@ def test_a_frame_that_is_not_there_and_arguments_without_end(run: Path, tmp_path
         assert isinstance(told.exception, SystemExit) and told.exit_code
     told = CliRunner().invoke(cli.cli, ["run", "char-gru", "--arguments", "[" * 100_000])
     assert told.exit_code and "not JSON" in told.output
-
-
-def test_with_adds_and_only_restricts_as_in_python(tmp_path: Path) -> None:
-    given = ["run", "char-gru", "--text", "Alice", "--out", "a.inspect", "--overwrite"]
-
-    def channels(*words: str) -> set[str]:
-        call(*given, *words, cwd=tmp_path)
-        with inspector.open_capture(tmp_path / "a.inspect") as capture:
-            return set(capture.channels)
-
-    default, vectors = channels(), "rnn.l0:gradient/h"
-    assert vectors not in default and "rnn.l0:gate/update" in default
-    assert channels("--with", "gradient/vectors@0:2") == default | {vectors}
-    only = channels("--only", "states,input", "--only", "gates", "--with", "gradient/vectors@steps=0:2")
-    assert vectors in only and "rnn.l0:gate/update" in only and "rnn.l0:jacobian/spectral_norm" not in only
-    for asked in ({"gradient/vectors": {"steps": (0, 2)}}, ["gradient/vectors@0:2"], "gradient/vectors@0:2"):
-        with inspector.run("char-gru", "Alice", only=["states", "input", "gates"], also=asked) as capture:
-            assert set(capture.channels) == only
-            values = capture.array(vectors)
-            assert np.isfinite(values[:2]).all() and np.isnan(values[2:]).all() and not capture.verify()
-    with inspector.run("char-gru", "Alice", quantities=["states"]) as capture:  # what `only` was called once
-        assert {channel.signal for channel in capture.channels.values()} == {"h"}
 
 
 def test_diagnose_tells_findings_with_evidence_and_remedy(
@@ -512,41 +341,3 @@ def test_diagnose_says_which_rule_could_not_judge_and_why(unsure: Path, words: l
     (one,) = found["unjudged"]
     assert found["asked"] == [] and one["rule"] == "nonfinite" and len(told.stderr.splitlines()) == 1
     assert (one["damage"][0]["channel"], one["damage"][0]["region"]) == ("y:health/h", [[0, 7]])
-
-
-def test_the_catalogue_lists_entries_with_their_options(tmp_path: Path) -> None:
-    told = json.loads(call("catalogue", "quantities", "inputs", "rules", "--json", cwd=tmp_path).stdout)
-    assert list(told) == ["quantities", "inputs", "rules"]
-    (vectors,) = [entry for entry in told["quantities"] if entry["key"] == "gradient/vectors"]
-    assert (
-        vectors["needs"] == ["recurrence", "loss"]
-        and vectors["options"][0]["name"] == "steps"
-        and not vectors["default"]
-    )
-    out = call("catalogue", "inputs", "loaders", cwd=tmp_path).stdout
-    assert "steps: a whole number from 0 to 10,000,000. How many steps. [100]" in out
-    assert "torch         Files of torch.save; weights only, nothing is executed. (.pt .pth" in out
-    assert "'loaders'" in call("catalogue", "nonsense", cwd=tmp_path, expect=2).stderr
-
-
-def test_an_input_is_given_by_its_key(tmp_path: Path) -> None:
-    given = [
-        "--as",
-        "generated",
-        "impulse",
-        "--option",
-        "steps=6",
-        "--option",
-        "at=2",
-        "--only",
-        "input",
-        "--out",
-        "a.inspect",
-    ]
-    call("run", "digits-attention", *given, cwd=tmp_path)
-    with inspector.open_capture(tmp_path / "a.inspect") as capture:
-        assert capture.array("input:value")[:, 0].tolist() == [0, 0, 1, 0, 0, 0]
-    assert (
-        "no input 'generatd'; close to it is generated"
-        in call("run", "digits-attention", "--as", "generatd", "x", cwd=tmp_path, expect=2).stderr
-    )

@@ -1,4 +1,4 @@
-"""Each command as a shell starts it: a process of its own with its exit code; what they say is in test_cli.py."""
+"""Each command as a shell starts it: a process of its own with its exit code; what they say is in test_cli.py and beside it."""
 
 from __future__ import annotations
 

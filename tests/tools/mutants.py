@@ -37,7 +37,7 @@ QUANTITIES = "tests/engine/quantities"
 TESTS: dict[str, tuple[str, ...]] = {
     "inspector/analysis": ("tests/analysis", "tests/gui"),
     "inspector/capture": ("tests/capture",),
-    "inspector/cli": ("tests/test_cli.py",),
+    "inspector/cli": ("tests/test_cli.py", "tests/test_run_command.py", "tests/test_replacing_command.py"),
     "inspector/diagnosis": ("tests/diagnosis",),
     "inspector/engine": ("tests/engine",),
     "inspector/engine/analyses": ("tests/engine/analyses", QUANTITIES),

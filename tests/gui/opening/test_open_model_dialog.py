@@ -1,0 +1,90 @@
+"""The fields of the dialog that opens a model: what is proposed, missing and completed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from opening_windows import press_open, weights_folder
+from PySide6.QtCore import Qt
+
+from inspector.gui.dialogs.model_dialog import OpenModelDialog
+from inspector.records import Load
+
+# -- the fields of the dialog
+
+
+@pytest.fixture
+def dialog(qtbot: object) -> OpenModelDialog:
+    made = OpenModelDialog()
+    qtbot.addWidget(made)
+    made.show()
+    return made
+
+
+def test_a_file_that_is_chosen_gets_its_likeliest_callable(
+    dialog: OpenModelDialog, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inspector.gui.dialogs.model_dialog.QFileDialog.getOpenFileName", lambda *_: (str(models), ""))
+    dialog._browse_model()
+    assert dialog.subject.text() == f"{models}:make"
+    assert dialog._names.stringList() == [f"{models}:{name}" for name in ("make", "Good", "wrong")]
+    assert dialog.load() == Load(subject=f"{models}:make")
+
+
+def test_the_device_is_one_of_those_that_are_there(dialog: OpenModelDialog) -> None:
+    assert dialog.load().device == "cpu" and not dialog.device.isEnabled()
+    dialog.offer_devices(("cpu", "cuda:0", "cuda:1"))
+    assert dialog.device.isEnabled() and dialog.load().device == "cpu"
+    dialog.device.setCurrentText("cuda:1")
+    dialog.offer_devices(("cpu", "cuda:0", "cuda:1"))
+    assert dialog.load().device == "cuda:1"
+    dialog.offer_devices(("cpu",))
+    assert dialog.load().device == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("subject", "said"),
+    [
+        ("", "Name the model"),
+        ("models.py:", "There is no file models.py."),
+        ("{models}:", "Name the callable that makes the model, as in models.py:make; models.py has make, Good, wrong."),
+        ("{models}", "Name the callable that makes the model, as in models.py:make"),
+        ("{empty}:", "none was found at its top level"),
+        ("nowhere", "Name the model"),
+    ],
+)
+def test_what_is_missing_is_said_in_the_dialog(
+    dialog: OpenModelDialog, qtbot: object, models: Path, subject: str, said: str
+) -> None:
+    (models.parent / "empty.py").write_text("x = 1")
+    dialog.subject.setText(subject.format(models=models, empty=models.parent / "empty.py"))
+    press_open(dialog, qtbot)
+    assert dialog.isVisible() and dialog.problem.isVisible() and said in dialog.problem.text()
+
+
+@pytest.mark.qt_log_ignore("does not support")  # popups, without a screen
+@pytest.mark.parametrize("suffix", [":make", ""])
+def test_enter_opens_though_completions_are_listed(
+    dialog: OpenModelDialog, qtbot: object, models: Path, suffix: str
+) -> None:
+    asked: list[Load] = []
+    dialog.accepted.connect(lambda: asked.append(dialog.load()))
+    dialog.subject.clear()
+    qtbot.keyClicks(dialog.subject, f"{models}{suffix}")
+    list_of = dialog.subject.completer().popup()
+    qtbot.waitUntil(list_of.isVisible, timeout=5000)
+    qtbot.keyClick(list_of, Qt.Key.Key_Return)
+    if suffix:
+        assert asked == [Load(subject=f"{models}:make")], "once, by one key"
+    else:
+        assert not asked and dialog.problem.isVisible() and "Name the callable" in dialog.problem.text()
+    list_of.hide()
+
+
+@pytest.mark.parametrize("subject", ["{models}:make", "package.module:Model", "char-lstm", "{models.parent}/bert"])
+def test_what_can_be_asked_for_is(dialog: OpenModelDialog, qtbot: object, models: Path, subject: str) -> None:
+    weights_folder(models.parent / "bert", "config.json", "model.safetensors")
+    dialog.subject.setText(subject.format(models=models))
+    press_open(dialog, qtbot)
+    assert not dialog.isVisible()
