@@ -23,6 +23,7 @@ LONG_FILES = frozenset({
     "tests/engine/watch/test_what_is_recorded.py",
     "tests/faults/closed_windows.py",
     "tests/gui/test_background.py",
+    "tests/gui/test_overview.py",
     "tests/gui/test_pointing.py",
     "tests/oracles/test_hugging_face_folders.py",
     "tests/support/driven_window.py",
