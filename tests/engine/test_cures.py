@@ -365,14 +365,18 @@ def test_help_harm_and_nothing_are_told(asked: str, outcome: str, words: str) ->
 def test_seeds_that_do_not_differ_are_one_trial() -> None:
     """One sequence, nothing random: three seeds train the same copies, and agree whatever the cure does."""
     made = line()
-    with inspector.run(made, torch.randn(8, 3), only=["trial/cure@cure=smaller_rate@iterations=20@rate=0.05"]) as capture:
+    with inspector.run(
+        made, torch.randn(8, 3), only=["trial/cure@cure=smaller_rate@iterations=20@rate=0.05"]
+    ) as capture:
         losses = capture.array("model:trial/cure/smaller_rate")
         (one,) = tried(capture)
     assert losses.shape[1] == 3 and (losses == losses[:, :1]).all() and losses[0, 0, -1] != losses[1, 0, -1]
     assert one.outcome == "one seed" and math.isnan(one.spread) and "±" not in one.sentence
     assert "nothing differs from seed to seed" in one.sentence and "helped" not in one.sentence
     drawn = line(data=[torch.randn(8, 3) for _ in range(64)])
-    with inspector.run(drawn, torch.randn(8, 3), only=["trial/cure@cure=smaller_rate@iterations=20@rate=0.05"]) as capture:
+    with inspector.run(
+        drawn, torch.randn(8, 3), only=["trial/cure@cure=smaller_rate@iterations=20@rate=0.05"]
+    ) as capture:
         (one,) = tried(capture)
     assert one.outcome == "did harm" and one.spread > 0 and "±" in one.sentence
 
