@@ -20,6 +20,8 @@ WORDS: dict[Outcome, str] = {
     "helped": "it helped", "no difference": "no difference beyond the spread of the seeds", "did harm": "it did harm",
     "one seed": "one seed, which says nothing of the spread",
 }  # fmt: skip
+ALIKE = "nothing differs from seed to seed, so that it is one trial, which says nothing of the spread"
+"""What is said where seeds draw the same batch and nothing in the model is random: their agreement shows nothing."""
 ERRORS = 2.0
 """Standard errors that a difference has to exceed, besides having one sign in every seed. Counter-example: three seeds
 that agree by chance, one time in four."""
@@ -34,7 +36,7 @@ class Tried:
         channel: its losses (version, seed, iteration).
         outcome: what the losses after the last step say.
         difference, spread: by how much the cured copies' loss is lower, the mean over the seeds and its standard error
-            (NaN of one seed); NaN where the loss of either was not finite.
+            (NaN of one seed, and of seeds that do not differ); NaN where the loss of either was not finite.
         lower, seeds: in how many of the seeds it is lower.
     """
 
@@ -94,13 +96,15 @@ def _judged(channel: Channel, after: Numbers, run: Tested, frame: int) -> Tried:
     losses = channel.name.removesuffix("/after")
     differences = after[0] - after[1]
     mean = float(differences.mean())
-    spread = float(differences.std(ddof=1) / math.sqrt(len(differences))) if len(differences) > 1 else math.nan
     lower, seeds = int((differences > 0).sum()), len(differences)
+    alone = seeds == 1 or bool((after == after[:, :1]).all())
+    spread = math.nan if alone else float(differences.std(ddof=1) / math.sqrt(seeds))
     outcome = _outcome(mean, spread, lower, seeds, np.isfinite(after).sum(axis=1))
     described = run.channel(losses, frame).shape[-1]
     steps = min(run.extent(losses, frame)[-1], described if described is not None else 1 << 62)
     title = channel.title.partition(":")[0]
-    said = f"{title}: {WORDS[outcome]}. After {counted(steps, 'step', ',')}, {_body(after, spread, channel.unit)}"
+    word = ALIKE if outcome == "one seed" and seeds > 1 else WORDS[outcome]
+    said = f"{title}: {word}. After {counted(steps, 'step', ',')}, {_body(after, spread, channel.unit)}"
     return Tried(
         losses.rpartition("/")[2], title, channel.method, losses, outcome, mean, spread, lower, seeds, said
     )  # fmt: skip
@@ -127,8 +131,8 @@ def _outcome(mean: float, spread: float, lower: int, seeds: int, ended: Numbers)
         return "helped" if ended[1] > ended[0] else "did harm"
     if math.isnan(mean):
         return "no difference"
-    if seeds == 1:
-        return "one seed"
+    if math.isnan(spread):  # of trials that are all the same, one that changed nothing changes nothing in others
+        return "one seed" if mean or seeds == 1 else "no difference"
     if lower in (0, seeds) and abs(mean) > ERRORS * spread and mean:
         return "helped" if mean > 0 else "did harm"
     return "no difference"

@@ -193,7 +193,7 @@ def line(**more: Any) -> SimpleNamespace:
 
 
 def test_frozen_parameters_are_trained_and_stay_frozen() -> None:
-    made = line()
+    made = line(data=[torch.randn(8, 3) for _ in range(64)])
     made.model.weight.requires_grad_(False)
     asked = "trial/cure@cure=unfreeze@iterations=40@seeds=2@rate=0.05"
     with inspector.run(made, torch.randn(8, 3), only=[asked]) as capture:
@@ -356,9 +356,29 @@ def test_help_harm_and_nothing_are_told(asked: str, outcome: str, words: str) ->
     wanted = 1.0 if outcome == "helped" else 0.0  # else the model is at its best already
     made = SimpleNamespace(model=model, width=3, loss=lambda output, batch: (output[..., 0] - wanted).square())
     request = f"trial/cure@cure={asked}@iterations=60@optimizer=sgd"
+    made.data = [torch.randn(8, 3) for _ in range(64)]  # of which each seed draws others
     with inspector.run(made, torch.randn(8, 3), only=[request]) as capture:
         (one,) = tried(capture)
     assert one.outcome == outcome and words in one.sentence
+
+
+def test_seeds_that_do_not_differ_are_one_trial() -> None:
+    """One sequence, nothing random: three seeds train the same copies, and agree whatever the cure does."""
+    made = line()
+    with inspector.run(
+        made, torch.randn(8, 3), only=["trial/cure@cure=smaller_rate@iterations=20@rate=0.05"]
+    ) as capture:
+        losses = capture.array("model:trial/cure/smaller_rate")
+        (one,) = tried(capture)
+    assert losses.shape[1] == 3 and (losses == losses[:, :1]).all() and losses[0, 0, -1] != losses[1, 0, -1]
+    assert one.outcome == "one seed" and math.isnan(one.spread) and "±" not in one.sentence
+    assert "nothing differs from seed to seed" in one.sentence and "helped" not in one.sentence
+    drawn = line(data=[torch.randn(8, 3) for _ in range(64)])
+    with inspector.run(
+        drawn, torch.randn(8, 3), only=["trial/cure@cure=smaller_rate@iterations=20@rate=0.05"]
+    ) as capture:
+        (one,) = tried(capture)
+    assert one.outcome == "did harm" and one.spread > 0 and "±" in one.sentence
 
 
 def test_data_that_can_be_read_once_are_refused_in_one_sentence(model: Net) -> None:

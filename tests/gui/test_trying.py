@@ -260,12 +260,15 @@ def test_a_cure_for_a_training_is_kept_in_its_capture(
     assert "being written" in failed.pop() and not window.trials.busy
     window.panels.get("overview").trying.emit(FOUND, "smaller_rate")
     assert window.trials.busy
+    said = window.panels.get("cures")._empty.label.text()
+    assert "smaller_rate is being tried on " in said and "Esc cancels" in said and "nothing is added" not in said
     window.panels.get("overview").trying.emit(FOUND, "clip_gradient")
     assert failed.pop() == GOING
     qtbot.waitUntil(lambda: not window.trials.busy, timeout=120_000)
     assert not failed
     panel = window.panels.get("cures")
     qtbot.waitUntil(lambda: panel.state == "figure" and panel.shown().cure == "smaller_rate", timeout=10_000)
+    assert not panel.going
     with open_capture(path) as again:
         assert _tried(again)[-1][0].cure == "smaller_rate" and "training" in again.start.meta
     window.panels.get("overview").trying.emit(FOUND, "clip_gradient")

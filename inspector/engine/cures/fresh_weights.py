@@ -10,7 +10,8 @@ from inspector.engine.registries import CURES
 from inspector.records import counted
 
 SEED = 982_451_653
-"""No usual seed: with the one that the model was made with, its own weights would be drawn again."""
+"""No usual seed: with the one that the model was made with, its own weights would be drawn again. Each seed of a trial
+draws others, since one draw says nothing of the next."""
 
 
 class FreshWeights:
@@ -23,7 +24,7 @@ class FreshWeights:
     def apply(self, copy: Copy) -> str:
         """Called on the model with the copies in its place."""
         redrawn = list[str]()
-        with copy.trial.ready(seed=SEED), copy.in_place(), torch.no_grad():
+        with copy.trial.ready(seed=SEED + copy.seed), copy.in_place(), torch.no_grad():
             for place, module in copy.trial.subject.model.named_modules():
                 reset = getattr(module, "reset_parameters", None) or getattr(module, "_reset_parameters", None)
                 if callable(reset):

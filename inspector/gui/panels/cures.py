@@ -47,6 +47,8 @@ class Cures(Panel):
     extra = ("trial/cure",)
     by_steps = False
     needs_height = 400
+    going = ""
+    """What is being tried beside the window, as a sentence."""
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
@@ -75,6 +77,17 @@ class Cures(Panel):
         self.plots = [self.plot, self.beside]
         self.found: list[Tried] = []
         self._awaited = ""
+
+    def say_going(self, sentence: str) -> None:
+        """Tell on the empty page what is being tried; "" for nothing any more."""
+        self.going = sentence
+        if self.state == "empty":
+            self._show_empty()
+
+    def _show_empty(self) -> None:
+        super()._show_empty()
+        if self.going:  # and so nothing of why a watched training takes nothing else
+            self._empty.show_reasons(self.hint, [self.going], offer=False)
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""

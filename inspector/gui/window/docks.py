@@ -161,7 +161,7 @@ class Docking:
 
     def remember(self, settings: Settings) -> None:
         """Store the arrangement for the next start, if there was one."""
-        self.restore()
+        self.show_rows()
         if self._first.size():
             settings.set_layout(self.window.saveGeometry(), self.window.saveState(LAYOUT_VERSION))
 
@@ -226,6 +226,12 @@ class Docking:
         self._update_bars()
         self._hide_ghosts()
         self.label_tabs()
+
+    def show_rows(self) -> None:
+        """All panels again, for who keeps the arrangement: the overview, once it is seen, takes no room meanwhile."""
+        arranged, self._arranged = self._arranged, False
+        self.restore()
+        self._arranged = arranged
 
     def show_panel(self, key: str) -> None:
         """Bring a panel to the front; where another one fills the window, that gives way."""

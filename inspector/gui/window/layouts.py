@@ -30,7 +30,7 @@ Node = dict[str, Any]
 def describe(docking: Docking) -> Node:
     """How the docks are arranged now."""
     enlarged = docking.enlarged
-    docking.restore()
+    docking.show_rows()
     docks = docking.docks
     floating = {key: _box(dock) for key, dock in docks.items() if dock.isFloating() and not dock.isHidden()}
     hidden = [key for key, dock in docks.items() if dock.isHidden()]

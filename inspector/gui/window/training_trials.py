@@ -63,7 +63,9 @@ class TrainingTrials(QObject):
         process.errorOccurred.connect(self._failed)
         show_cure(self._window, finding, cure)
         start_command(process, words_of(capture.path, load, cure))
-        self._say(f"{cure} is being tried on {Path(load.subject).name} …")
+        sentence = f"{cure} is being tried on {Path(load.subject).name} …"
+        self._say(sentence)
+        self._tell_panel(f"{sentence} Esc cancels.")
 
     @Slot()
     def stop(self) -> None:
@@ -80,12 +82,14 @@ class TrainingTrials(QObject):
             process, self._process = self._process, None
             process.kill()
             process.waitForFinished(1_000)
+            self._tell_panel("")
 
     @Slot()
     def _ended(self, code: int, _how: QProcess.ExitStatus) -> None:
         if self._process is None:
             return
         told, self._process = told_by(self._process), None
+        self._tell_panel("")
         shown = self._window.session.capture
         if isinstance(shown, Capture) and shown.path == self._path:
             shown.refresh()
@@ -98,7 +102,13 @@ class TrainingTrials(QObject):
     def _failed(self, error: QProcess.ProcessError) -> None:
         if error == QProcess.ProcessError.FailedToStart:
             self._process = None
+            self._tell_panel("")
             self._window.fail("The cure could not be tried: Python did not start.")
+
+    def _tell_panel(self, sentence: str) -> None:
+        panel = self._window.panels.made.get(PANEL)
+        if panel is not None and hasattr(panel, "say_going"):
+            panel.say_going(sentence)
 
     def _say(self, sentence: str) -> None:
         self._window.session.sentence = sentence

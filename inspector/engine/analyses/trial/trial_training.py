@@ -68,11 +68,12 @@ class Loop:
 
 @dataclass(slots=True)
 class Copy:
-    """Parameters that are trained, by name in the model's order, and their loop."""
+    """Parameters that are trained, by name in the model's order, their loop, and the seed of the trial, of several."""
 
     trial: Trial
     loop: Loop
     held: dict[str, nn.Parameter] = field(default_factory=dict)
+    seed: int = 0
 
     def __post_init__(self) -> None:
         self.held = dict(zip(self.trial.names, stand_ins(self.trial.parameters), strict=True))

@@ -110,7 +110,7 @@ class _Trying:
         losses, after, told = np.full((self.seeds, self.iterations), np.nan), np.full(self.seeds, np.nan), ""
         for seed in range(self.seeds):
             self.trial.batch = self.given.judging[0]
-            copy = Copy(self.trial, replace(self.loop))
+            copy = Copy(self.trial, replace(self.loop), seed=seed)
             told = CURES[key].apply(copy) if key is not None else self.loop.words
             tell = partial(self._tell, key or VERSIONS[0], self.begun * self.iterations)
             losses[seed], after[seed] = trained(copy, self.given, self.iterations, seed, tell)
