@@ -60,6 +60,7 @@ class Dynamics(Panel):
 
     def build(self) -> None:
         """Convergence above the final spectrum, the plane of two components on the right, text below."""
+        self.figure.shrinks = True
         self.where = chooser([], "Place in the model")
         self.across, self.up = chooser([], "Component across"), chooser([], "Component up")
         for text, box in (("Layer", self.where), ("Across", self.across), ("Up", self.up)):
@@ -175,9 +176,9 @@ class Dynamics(Panel):
     def _steps_drawn(self, cut: tuple[int, int], _cells: int) -> tuple[Array, Array]:
         """Numbers of the steps whose point is known, as a column."""
         points = self.way[slice(*cut)]
-        known = np.isfinite(points).all(axis=1)
-        steps = np.where(known, np.arange(cut[0], cut[0] + len(points), dtype=np.float64), np.nan)[:, None]
-        return steps, steps
+        steps = np.arange(cut[0], cut[0] + len(points), dtype=np.float64)
+        steps[~np.isfinite(points).all(axis=1)] = np.nan
+        return steps[:, None], steps[:, None]
 
     def marks(self) -> tuple[Array, npt.NDArray[np.bool_]]:
         """Components (point, component) and stability (point,) of the fixed points at the input that is chosen."""
