@@ -53,6 +53,18 @@ def test_heads_that_attend_evenly_or_to_one_key(tmp_path: Path, table: Measured,
     assert all(found in one.message for one in said)
 
 
+def test_even_heads_of_several_layers_are_one_finding(tmp_path: Path) -> None:
+    layers = [f"layers.{n}.attn" for n in range(8)]
+    frame = {f"{place}:attention/entropy_normalised": rows(1.0, 0.5) for place in layers}
+    frame["other.attn:attention/entropy_normalised"] = rows(0.5, 0.5)
+    (one,) = of_rule(judged(tmp_path / "a.inspect", [frame]), "uniform-attention")
+    assert (one.place, list(one.places)) == ("", layers) and len(one.evidence) == 8
+    assert "in 8 layers: layers.0.attn (head 0 of 2)" in one.message and one.message.count("head 0") == 6
+    assert "and 2 more" in one.message
+    (alone,) = of_rule(judged(tmp_path / "b.inspect", [{ENTROPY: rows(1.0, 0.5)}]), "uniform-attention")
+    assert (alone.place, alone.places) == (PLACE, (PLACE,)) and "layers" not in alone.message
+
+
 @pytest.mark.parametrize(("title", "told"), [("attention", 1), (EQUIVALENT_MAP, 0)])
 def test_the_map_that_a_scan_stands_for_has_no_heads_to_judge(tmp_path: Path, title: str, told: int) -> None:
     """A slow decay gives an even map, a fast one one key: neither is an illness of a softmax."""

@@ -9,6 +9,8 @@ import numpy as np
 from inspector.analysis.before_training.verdicts import Numbers, Readings, Verdict
 from inspector.analysis.rank_correlation import spread
 
+CROSSED = 5
+"""Of hooks.loss_nodes.WRONG: each prediction beside all targets."""
 SAID = {
     1: "cross-entropy is given probabilities: what goes into its log-softmax has been through a softmax already. "
     "Scores between 0 and 1 keep the loss from falling to 0, and pass little gradient",
@@ -18,6 +20,9 @@ SAID = {
     "which makes all of them lie between 0.5 and 0.73",
     4: "the negative log-likelihood is given numbers that are no logarithms of probabilities (the exponentials of a "
     "row do not sum to 1): it falls without bound, or below 0, whatever the model says",
+    CROSSED: "the loss sets each prediction of a batch beside all its targets: n predictions of shape (n, 1) or (n,) "
+    "and n targets of the other were broadcast to (n, n), so that the best answer to every input is the mean of all "
+    "targets",
 }
 """By the numbers of hooks.loss_nodes.WRONG."""
 

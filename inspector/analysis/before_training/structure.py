@@ -12,6 +12,7 @@ import numpy as np
 from inspector.analysis.before_training.given import loss_input_verdict
 from inspector.analysis.before_training.late_inputs import late_verdict
 from inspector.analysis.before_training.left_padding import left_padding_verdict
+from inspector.analysis.before_training.scored import scores_verdict
 from inspector.analysis.before_training.verdicts import Numbers, Readings, Tested, Verdict, share
 from inspector.analysis.before_training.wiring import accumulation_verdict, labels_verdict, tied_verdict
 from inspector.records import ANSWER_DOMAIN
@@ -33,6 +34,7 @@ NAMES = (
     "labels",
     "accumulation",
     "loss_input",
+    "scores",
 )
 TESTS = tuple(f"structure/{test}" for test in NAMES)
 """Keys of the quantities that make the tests."""
@@ -63,7 +65,7 @@ def verdicts(run: Tested, frame: int = -1, only: str = "") -> list[Verdict]:
     """What every test that was made says, in a fixed order; "not tested" with the reason where one was refused.
 
     only: "causal", "large", "batch", "padding", "left_padding", "order", "repeat" (with "random"), "finite", "cache",
-        "query", "tied", "labels", "accumulation" or "loss_input": that one alone.
+        "query", "tied", "labels", "accumulation", "loss_input" or "scores": that one alone.
     Raises CaptureError.
     """
     tests = _Tests(run, frame)
@@ -77,6 +79,7 @@ def verdicts(run: Tested, frame: int = -1, only: str = "") -> list[Verdict]:
         "labels": tests.labels,
         "accumulation": partial(tests.of, "accumulation", partial(accumulation_verdict, tests)),
         "loss_input": partial(tests.of, "loss_input", partial(loss_input_verdict, tests)),
+        "scores": partial(tests.of, "scores", partial(scores_verdict, tests)),
     }  # fmt: skip
     return [verdict for test, make in makers.items() if only in ("", test) for verdict in make()]
 

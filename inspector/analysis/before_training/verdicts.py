@@ -29,7 +29,7 @@ class Verdict:
 
     Attributes:
         test: "causal", "large", "batch", "padding", "left_padding", "order", "repeat", "random", "cache", "query",
-            "tied", "labels", "accumulation", "loss_input"; or "initial loss",
+            "tied", "labels", "accumulation", "loss_input", "scores"; or "initial loss",
             "first step", "learning rate", "own step", "one batch", "input", "reach".
         word: whether that is a fault.
         sentence: with its numbers.

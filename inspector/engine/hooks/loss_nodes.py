@@ -18,11 +18,11 @@ from torch import Tensor
 MOST_NODES = 200
 """Nodes from the loss on that are looked at: those of the loss come first."""
 MOST_LOSSES = 8
-_SHAPES = frozenset(
+SHAPES = frozenset(
     (
         "View", "UnsafeView", "ReshapeAlias", "Reshape", "Transpose", "Permute", "T", "Squeeze", "Unsqueeze", "Slice",
         "Select", "Index", "IndexSelect", "MaskedSelect", "Clone", "ToCopy", "Expand", "Alias", "Stack", "Cat",
-        "Unbind", "Split", "SplitWithSizes",
+        "Unbind", "Split", "SplitWithSizes", "ViewAsReal", "ViewAsComplex",
     )
 )  # fmt: skip
 """Operations that move numbers and change none."""
@@ -111,6 +111,7 @@ WRONG = (
     "sigmoid before softmax",
     "sigmoid before sigmoid",
     "no logarithm",
+    "each prediction beside all targets",
 )
 """What may be wrong with what a loss is given, by number."""
 
@@ -141,7 +142,7 @@ def beneath(node: Any) -> Any:
     """The node whose numbers a node was given, behind those that only move them; None where it was given a leaf."""
     for _ in range(16):
         node = next((one for one, _ in node.next_functions if one is not None), None)
-        if node is None or operation(node) not in _SHAPES:
+        if node is None or operation(node) not in SHAPES:
             return node
     return None
 
@@ -149,7 +150,7 @@ def beneath(node: Any) -> Any:
 def origin(tensor: Tensor) -> Any:
     """The node that made a tensor's numbers, behind those that only moved them."""
     node = tensor.grad_fn
-    return node if node is None or operation(node) not in _SHAPES else beneath(node)
+    return node if node is None or operation(node) not in SHAPES else beneath(node)
 
 
 ROWS, NEAR = 64, 0.1

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from inspector.engine.hooks.loss_broadcast import CROSSED, crosses_all
 from inspector.engine.hooks.loss_nodes import WRONG, Asked, are_shares, asked_of, origin, wrong_input
 from inspector.engine.model.tensors_within import tensors_within
 from inspector.engine.watch.exchanged import Compared, compared, numbers_of, steps_ahead
@@ -115,6 +116,7 @@ class LossTargets(Measure):
     def _look(self, moment: Moment, loss: Tensor, call: Call | None) -> None:
         outputs = [] if call is None else call.outputs
         wrong = wrong_input(loss, lambda node: any(origin(one) is node and are_shares(one) for one in outputs))
+        wrong = CROSSED if crosses_all(loss) else wrong
         if wrong is not None:
             moment.put(WRONG_INPUT, 0, float(wrong))
         asked = asked_of(loss)

@@ -31,6 +31,7 @@ from inspector.engine.watch.parameters import Parameters
 from inspector.engine.watch.probing import Wanted
 from inspector.engine.watch.read_ahead import ReadAhead
 from inspector.engine.watch.ring import Ring
+from inspector.engine.watch.score_facts import ScoreFacts
 from inspector.engine.watch.turns import APART, Turns
 from inspector.engine.watch.unused_rows import UnusedRows
 from inspector.engine.watch.updates import Updates
@@ -113,5 +114,6 @@ def _preset(settings: Settings, parameters: Parameters, model: nn.Module) -> lis
         LossTargets(parameters, Turns(1 if settings.cost == "full" else APART)),
         UnusedRows(parameters, model),
         ReadAhead(parameters),
+        ScoreFacts(parameters),
     ]
     return known if settings.cost == "normal" else [*known, Exponents(parameters), Spectra(parameters, model)]

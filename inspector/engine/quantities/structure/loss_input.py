@@ -8,6 +8,7 @@ from torch import Tensor
 
 from inspector.engine.analyses.rerun import undisturbed
 from inspector.engine.errors import Unsupported, model_error
+from inspector.engine.hooks.loss_broadcast import CROSSED, crosses_all
 from inspector.engine.hooks.loss_nodes import WRONG, are_shares, origin, wrong_input
 from inspector.engine.model.uncompiled import uncompiled
 from inspector.engine.registries import QUANTITIES
@@ -41,6 +42,7 @@ def loss_input(trace: Trace, emit: Emitter) -> None:
             scores = subject.scores(output)
             made = origin(scores) if isinstance(scores, Tensor) and are_shares(scores.detach()) else None
             found = wrong_input(loss, lambda node: made is not None and node is made)
+            found = CROSSED if crosses_all(loss) else found
     except (Exception, SystemExit) as fault:  # noqa: BLE001 - the user's code may raise anything
         reason = fault if isinstance(fault, Unsupported) else model_error(fault, "The loss, called again,")
         emit.refuse(NAME, str(reason))
