@@ -272,3 +272,14 @@ def test_what_runs_by_itself_is_no_layer_of_alike_units(tmp_path: Path, axis: st
     states = Measured("state", ("step", "unit"), np.zeros((60, 10), np.float32), {"domains": {"step": axis}})
     frame = {"rnn:covariance": states, "rnn:covariance/units": units(copies=9)}
     assert severities(judged(tmp_path / "a.inspect", [frame]), "duplicate-units") == found
+
+
+@pytest.mark.parametrize(("bend", "found"), [(0.0, []), (1e-3, ["warning"])])
+def test_a_state_that_counts_its_steps_is_no_layer_of_alike_units(
+    tmp_path: Path, bend: float, found: list[str]
+) -> None:
+    """Exponents n · Δ of a kernel grow by the same at each step: a recurrence by its numbers, and no layer."""
+    n = np.arange(60, dtype=np.float32)[:, None]
+    rows = n * np.linspace(-0.1, -0.2, 10, dtype=np.float32) * (1 + bend * n)
+    frame = {"ssm:h.real": Measured("state", ("step", "unit"), rows), "ssm:h.real/units": units(copies=9)}
+    assert severities(judged(tmp_path / "a.inspect", [frame]), "duplicate-units") == found

@@ -25,6 +25,7 @@ class Made:
     fused: bool = False
     normalised: bool = False
     angle: float = 1.0
+    axis: int = -1
 
 
 def turned(x: Tensor, style: str, angle: float = 1.0) -> Tensor:
@@ -77,7 +78,7 @@ class Layer(nn.Module):
                 "clamp": lambda: scores.clamp(min=0),
             }[made.scores]()
             hidden = torch.ones(t, t, dtype=torch.bool).triu(1)
-            y = F.dropout(scores.masked_fill(hidden, -torch.inf).softmax(-1), 0.1) @ v
+            y = F.dropout(scores.masked_fill(hidden, -torch.inf).softmax(made.axis), 0.1) @ v
         return y.transpose(1, 2).reshape(b, t, WIDTH)
 
 

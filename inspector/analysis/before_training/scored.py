@@ -48,6 +48,16 @@ def rectified(facts: Facts) -> str:
     )
 
 
+def across(facts: Facts) -> str:
+    """A sentence without its stop; "" where all is well."""
+    if not facts["across"] > 0:
+        return ""
+    return (
+        f"the softmax is over the queries and not over the keys in {facts['across']:g} {facts.of_maps} attention maps: "
+        "the weights of a query do not sum to 1, and how much a key counts depends on what other steps ask"
+    )
+
+
 def turned(facts: Facts) -> str:
     """A sentence without its stop; "" where all is well."""
     if not facts["turned again"] > 0:
@@ -86,7 +96,7 @@ def skipless(facts: Facts, layers: float = LAYERS, usual: float = USUAL) -> str:
 def scores_verdict(read: Readings, values: Numbers) -> Iterator[Verdict]:
     """One sentence for each fault of (statistic,) numbers."""
     facts, name = Facts.read(SCORES, values), read.channel("scores")
-    said = [one for one in (rectified(facts), turned(facts), scaled(facts), skipless(facts)) if one]
+    said = [one for one in (rectified(facts), across(facts), turned(facts), scaled(facts), skipless(facts)) if one]
     for one in said:
         yield Verdict("scores", "fault", f"{one[:1].upper()}{one[1:]}.", facts["maps"], name)
     if not said:

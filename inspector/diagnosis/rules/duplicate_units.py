@@ -39,7 +39,10 @@ class DuplicateUnits:
                 continue
             copies = np.flatnonzero(table.rows["duplicate_of"] >= 0)
             moving = table.units - int(((table.rows["dead"] > 0) | (table.rows["constant"] > 0)).sum())
-            own = _reads_nothing(run, table.channel.name.removesuffix("/units"))
+            state = table.channel.name.removesuffix("/units")
+            own = _reads_nothing(run, state)
+            if _counts_steps(run, state, frame):
+                continue
             if len(copies) >= max(1.0, run.limit("share") * table.units):
                 alike = not own and moving >= run.limit("units") and len(copies) == moving - 1
                 alike = alike and 2 * moving >= table.units  # where most stand still, that is the story (IN408, IN409)
@@ -58,6 +61,26 @@ def _reads_nothing(run: Run, state: str) -> bool:
     """Whether a recurrence runs by itself, along an axis of its own iterations: the covariance of a Kalman filter is
     symmetric and goes to its limit as one, and no layer works there."""
     return state in run.channels and run.channels[state].step_domain.startswith(OWN_ITERATIONS)
+
+
+ROWS, STRAIGHT = 512, 1e-4
+"""Steps that are looked at, and how far from a straight line, beside the largest number, is rounding of float32."""
+
+
+def _counts_steps(run: Run, state: str, frame: int) -> bool:
+    """Whether every unit is a straight line along the steps: a table of exponents n · Δ is a sum that grows by the same
+    at each step, and is recorded as a recurrence, but no layer works there. Counter-example: units that all integrate
+    one constant input."""
+    if state not in run.channels or not run.revision(state, frame):
+        return False
+    steps, units = run.extent(state, frame)[:2]
+    if steps < 3:
+        return False
+    values = run.block(state, frame, (slice(0, min(int(steps), ROWS)), slice(0, int(units))))
+    rows = np.ma.filled(np.ma.asarray(values, np.float64), np.nan)
+    largest = np.abs(rows).max(initial=0.0)
+    line = rows[0] + np.linspace(0.0, 1.0, len(rows))[:, None] * (rows[-1] - rows[0])
+    return bool(largest > 0 and np.abs(rows - line).max() <= STRAIGHT * largest)
 
 
 RULES.register("duplicate-units")(DuplicateUnits())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -37,6 +37,7 @@ class Product:
         factor: by which q·k is multiplied, NaN where it is not known (normalised queries, a learned temperature).
         width: of a query. rectified: whether the scores go through a ReLU before the softmax.
         turned: how often queries or keys are turned by the same angles one after the other.
+        across: whether the softmax is over the queries, so that the weights of a query do not sum to 1.
         weight: of the layer that makes the queries, by id; 0 where that is not known.
     """
 
@@ -46,6 +47,7 @@ class Product:
     rectified: bool
     turned: int
     weight: int
+    across: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,8 @@ def _behind(softmax: Any, graph: Parents) -> Product | None:
     for _ in range(MOST_BETWEEN):
         name = "" if node is None else operation(node)
         if name in PRODUCTS:
-            return _of_product(node, factor, rectified, _mixing(softmax, graph))
+            found = _of_product(node, factor, rectified, _mixing(softmax, graph))
+            return None if found is None else replace(found, across=_across(softmax, found.node, graph))
         rectified |= name in _RECTIFIES or (name.startswith("Clamp") and _low(node) == 0)
         if name in ("Mul", "Div"):
             factor *= constant(node)
@@ -139,6 +142,29 @@ def _mixing(softmax: Any, graph: Parents) -> Any:
         if operation(node) not in SHAPES and operation(node) not in ("Mul", "NativeDropout"):
             return None
     return None
+
+
+_AS_THEY_LIE = frozenset(("View", "UnsafeView", "ReshapeAlias", "Expand", "Clone", "ToCopy", "Mul", "NativeDropout"))
+"""Operations that leave the last two axes where they are; a view that joins them is told by its shape."""
+
+
+def _across(softmax: Any, mixing: Any, graph: Parents) -> bool:
+    """Whether weights whose last axis is summed with the values are normalised along the one before."""
+    shape = tuple(softmax._saved_result.shape)
+    axis = _signed(softmax._saved_dim) % max(1, len(shape))
+    if mixing is None or len(shape) < 2 or axis != len(shape) - 2:
+        return False
+    node = softmax
+    while (above := graph[node][0]) is not mixing:
+        node = above
+        if operation(node) not in _AS_THEY_LIE or tuple(node._input_metadata[0].shape)[-2:] != shape[-2:]:
+            return False
+    return mixing.next_functions[0][0] is node
+
+
+def _signed(number: int) -> int:
+    """autograd gives whole numbers as if they had no sign."""
+    return number - (1 << 64) if number >= 1 << 63 else number
 
 
 def below(node: Any) -> Below:

@@ -31,5 +31,6 @@ def score_facts(roots: Sequence[Tensor]) -> list[float] | None:
         "turned again": sum(one.turned >= TURNED for one in products),
         "layers": layers,
         "products between": between,
+        "across": sum(one.across for one in products),
     }
     return [float(found[name]) for name in SCORES]

@@ -12,6 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from written_attention import SAMPLE, T, Written, chain, inputs, plain_softmax, ran
 
+from inspector.engine.attention.written import unreached
+
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 CAUSAL = torch.ones(T, T, dtype=torch.bool).tril()
@@ -153,3 +155,8 @@ def test_asking_the_graph_leaves_the_random_numbers_of_the_model() -> None:
     ran(Written(forward).eval(), x)
     assert len(drawn) > 1 and plain.shape == x.shape
     np.testing.assert_array_equal(drawn[-1], drawn[0])
+
+
+def test_powers_of_complex_numbers_are_no_scores() -> None:
+    assert unreached.low(torch.full((3, 3), complex(-1e4, 1.0)), None) is None
+    assert unreached.low(torch.full((3, 3), -1e4), None) is not None

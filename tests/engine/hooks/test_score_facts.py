@@ -111,13 +111,14 @@ def watched(path: Path, model: nn.Module, loss: Any) -> list[str]:
     assert watcher.error is None
     found = inspector.diagnose(path)
     assert not found.broken
-    return [one.id for one in found.findings if one.id in ("IN150", "IN151", "IN152", "IN450", "IN451")]
+    return [one.id for one in found.findings if one.id in ("IN150", "IN151", "IN152", "IN153", "IN450", "IN451")]
 
 
 @pytest.mark.parametrize(
     ("made", "ids"),
     [
         (Made(), []), (Made(turns=1), []), (Made(scores="relu"), ["IN151"]), (Made(turns=2), ["IN152"]),
+        (Made(axis=-2), ["IN153"]), (Made(axis=3), []),
         (Made(scale=ROOT), ["IN450"]), (Made(adds=(False, True)), ["IN451"]), (Made(adds=(False, False)), ["IN451"]),
         (Made(scale=1.0), []), (Made(scale=10.0, normalised=True), []),
     ],

@@ -55,7 +55,10 @@ def _valueless() -> bool:
 
 
 def low(scores: Tensor, masked: Tensor | None) -> Tensor | None:
-    """True at finite scores of −1000 or less of which no mask is known; None where there are none."""
+    """True at finite scores of −1000 or less of which no mask is known; None where there are none, as of complex
+    numbers, which have no order and are no scores."""
+    if scores.is_complex():
+        return None
     scores = scores.detach()
     found = (scores <= LARGE) & (scores > -torch.inf)
     found = found if masked is None else found & ~masked.expand(scores.shape)
