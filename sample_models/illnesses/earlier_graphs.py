@@ -4,6 +4,7 @@ goes back to the first piece, through weights that are gone. The cure detaches t
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +18,7 @@ EVIDENCE = "nodes of the graph that the last backward pass goes through; the los
 class Plain(torch.optim.Optimizer):
     """Steps along the gradient, written with .data, so that torch does not see that weights have changed."""
 
-    def step(self, closure=None):  # type: ignore[no-untyped-def]
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
         """One step."""
         for parameter in self.param_groups[0]["params"]:
             parameter.data = parameter.data - 0.1 * parameter.grad

@@ -183,3 +183,38 @@ def test_a_pass_that_failed_by_it(tmp_path: Path, back: float, failed: float, wh
     found = of(judged(tmp_path / "a.inspect", None, tables, PARTS), "earlier-graphs")
     assert [one.severity for one in found] == ["error"] * bool(why)
     assert not why or why in found[0].message
+
+
+SUBNORMAL, ZERO = "parameters:gradient/float16_subnormal", "parameters:gradient/float16_zero"
+
+
+@pytest.mark.parametrize(
+    ("small", "zero", "looks", "severity"),
+    [
+        (0.91, 0.51, 3, "warning"), (0.91, 0.49, 3, "info"), (0.89, 0.51, 3, ""), (0.91, 0.11, 3, "info"),
+        (0.91, 0.09, 3, ""), (0.91, 0.51, 2, ""), (0.0, 1.0, 3, ""), (np.nan, 1.0, 3, ""), (np.nan, np.nan, 3, ""),
+    ],
+)  # fmt: skip
+def test_gradients_that_fall_below_what_float16_has(
+    tmp_path: Path, small: float, zero: float, looks: int, severity: str
+) -> None:
+    tables = {SUBNORMAL: np.tile([small, 0.1, np.nan], (looks, 1)), ZERO: np.tile([zero, 0.0, 1.0], (looks, 1))}
+    found = of(judged(tmp_path / "a.inspect", falling(), tables), "precision-headroom")
+    assert [one.severity for one in found] == [severity] * bool(severity)
+    assert all(one.place == "a.weight" and "1 parameter more has only zeros" in one.message for one in found)
+
+
+@pytest.mark.parametrize(
+    ("used", "severity"),
+    [
+        ([0.1, 0.2, 0.26], "warning"), ([0.1, 0.2, 0.24], ""), ([0.1, 0.3, 0.2], "info"), ([np.nan] * 3, ""),
+        ([0.1, np.inf, np.nan], "warning"), ([0.3], "warning"),
+    ],
+)  # fmt: skip
+def test_outputs_near_the_largest_number_of_float16(tmp_path: Path, used: list[float], severity: str) -> None:
+    table = np.stack([np.array(used), np.full(len(used), 0.01), np.full(len(used), np.nan)], 1)
+    found = of(
+        judged(tmp_path / "a.inspect", falling(), {"modules:activation/float16_used": table}), "precision-headroom"
+    )
+    assert [one.severity for one in found] == [severity] * bool(severity)
+    assert all(one.place == "a.weight" for one in found)

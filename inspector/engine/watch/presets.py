@@ -19,6 +19,7 @@ from inspector.engine.watch.fingerprints import Fingerprints
 from inspector.engine.watch.fresh_states import FreshStates
 from inspector.engine.watch.gate_saturation import Gates
 from inspector.engine.watch.gradients import ClippedNorms, GradientNorms
+from inspector.engine.watch.headroom import Headroom
 from inspector.engine.watch.kept_gradients import KeptGradients
 from inspector.engine.watch.loss_targets import LossTargets
 from inspector.engine.watch.measure import Measure
@@ -93,8 +94,9 @@ def _preset(settings: Settings, parameters: Parameters, model: nn.Module) -> lis
         return light
     turns = Turns(1 if settings.cost == "full" else APART)
     attending = Attending(parameters, model, turns)
+    headroom = Headroom(parameters)
     readers = [
-        Activations(parameters), EffectiveRank(parameters), States(parameters), CarriedSteps(parameters),
+        Activations(parameters), EffectiveRank(parameters), States(parameters), CarriedSteps(parameters), headroom,
         Gates(parameters), FreshStates(parameters), attending,
     ]  # fmt: skip
     calls = ModuleCalls(parameters, model, settings.modules, readers, turns)

@@ -27,7 +27,7 @@ class ByHand(torch.optim.Optimizer):
     def __init__(self, parameters: Any) -> None:
         super().__init__(parameters, {})
 
-    def step(self, closure: Any = None) -> None:
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
         for one in self.param_groups[0]["params"]:
             one.data = one.data if one.grad is None else one.data - 0.01 * one.grad
 
@@ -104,7 +104,8 @@ def test_a_graph_without_an_end_is_not_walked_to_its_end() -> None:
 def test_what_holds_a_graph_is_named() -> None:
     model = nn.Sequential(nn.Linear(2, 2), Net())
     made = torch.ones(2, requires_grad=True) * 2
-    model[1].kept = {"a": [torch.ones(2), made]}
+    inner: Any = model[1]
+    inner.kept = {"a": [torch.ones(2), made]}
     model[0].register_buffer("mean", made + 1)
     held = holders(model, (torch.ones(2), (made,)), {"memory": made})
     assert held.keys() == {"0.mean", "1.kept", "argument 2 of the call", "argument memory of the call"}
@@ -289,6 +290,7 @@ def test_a_loop_without_an_optimizer_says_when_a_step_ends(tmp_path: Path) -> No
             said, state = model(torch.randn(2, 3, 4), state)
             (loss := said.square().mean()).backward(retain_graph=True)
             for one in model.parameters():
+                assert one.grad is not None
                 one.data = one.data - 0.01 * one.grad
                 one.grad = None
             watcher.step(loss=loss)
