@@ -97,3 +97,10 @@ def test_json_and_tests_of_a_model_without_a_fault(file: Path, tmp_path: Path) -
         assert "other sequences" in said
     finally:
         file.write_text(MODEL)
+
+
+def test_what_needs_several_steps_is_said_of_a_single_one(file: Path) -> None:
+    said = CliRunner().invoke(cli, ["preflight", f"{file}:right", "--ids", "1", "--quick"]).output
+    untested = [line.split()[2].rstrip(":") for line in said.splitlines() if "The sequence has a single step" in line]
+    assert untested == ["causal", "batch", "padding", "order", "repeat"]
+    assert "0 faults in 0 tests; 5 not tested." in said and "left" not in said

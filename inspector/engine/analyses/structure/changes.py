@@ -17,12 +17,24 @@ MOST_POSITIONS = 24
 """Positions that are changed one after the other, evenly spaced over the sequence, the last one included."""
 
 
+class SingleStep(Unsupported):
+    """The sequence has one step, and a test needs several."""
+
+    def __init__(self) -> None:
+        super().__init__("The sequence has a single step; this test needs one of two steps at least.")
+
+
 def alone(batch: Batch) -> Batch:
-    """The sequence that is shown, without the others and without padding of the primary input. Raises NotApplicable."""
+    """The sequence that is shown, without the others and without padding of the primary input.
+
+    Raises NotApplicable where it has no steps, and SingleStep.
+    """
     one = selected(batch, [batch.look_at])
     length = int(one.lengths[0])
-    if one.first.kind not in ("tokens", "vectors") or length < 2:
+    if one.first.kind not in ("tokens", "vectors"):
         raise NotApplicable("The primary input has no steps.")
+    if length < 2:
+        raise SingleStep
     named = {
         name: replace(given, tensor=given.tensor[:, :length].clone())
         if given.tensor is not None and given.axis == one.first.axis and given.tensor.dim() > 1

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from inspector.engine.analyses.structure.calls import Answer, Calls, sequences_of
-from inspector.engine.analyses.structure.changes import alone
+from inspector.engine.analyses.structure.changes import SingleStep, alone
 from inspector.engine.analyses.structure.findings import PLACE, Found, write
 from inspector.engine.errors import NotApplicable, Unsupported
 from inspector.engine.model.batch import Batch, NamedInput
@@ -49,7 +49,7 @@ def left_padding(trace: Trace, emit: Emitter) -> None:
             return
         first, second = alike(calls.settled(one), calls.answer(without(one, amount)))
         change = first_real(first, amount).change(second)[0]
-    except NotApplicable:
+    except (NotApplicable, SingleStep):
         return
     except Unsupported as reason:
         emit.refuse(f"{PLACE}:structure/left_padding", str(reason))
