@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -112,3 +113,21 @@ def test_sums_that_are_kept_follow_a_run_that_goes_on(tmp_path: Path) -> None:
                     width = -(-(length - first) // cells)
                     expected = [there[at : min(length, at + width)].mean(0) for at in range(first, length, width)]
                     np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_what_cells_are_is_said_again_as_the_panel_becomes_wide(tmp_path: Path, qtbot: Any) -> None:
+    """700 steps share pixels in a narrow panel, and each has its own in a wide one."""
+    path = tmp_path / "a.inspect"
+    with Writer(path, RunStart(run="r", title="t")) as writer:
+        writer.write(Frame(index=0))
+        writer.write(Channel(name="l:h", kind="state", dims=("step", "unit"), shape=(700, 3), scale="diverging"))
+        writer.write(Page("l:h", 0, (0, 0), VALUES[:700]))
+        writer.write(RunStop("done"))
+    with open_capture(path) as capture:
+        stage = Stage(capture, (360, 400))
+        panel = stage.panel("states")
+        assert "cells are means of steps" in panel.row.plot.titleLabel.lines[0] and panel.banded.dense
+        panel.resize(1200, 400)
+        qtbot.waitUntil(lambda: "cells" not in panel.row.plot.titleLabel.lines[0], timeout=2000)
+        assert not panel.banded.dense and "mean and extremes" not in panel.trace.titleLabel.lines[0]
+        stage.close()

@@ -55,5 +55,6 @@ def test_what_is_copied_has_no_places_to_break(qtbot: QtBot) -> None:
 def test_numbers_are_not_broken() -> None:
     for number in ("-0.012345678901", "1.2345678e-12", "12,345,678,901"):
         assert breakable(number) == number
-    assert breakable("a/b") == f"a/{MAY_BREAK}b"
+    assert breakable("[190]  rnn.l0") == "[190]  rnn.l0", "short words stay whole"
+    assert breakable("gradient/arriving") == f"gradient/{MAY_BREAK}arriving"
     assert breakable(LONG).replace(MAY_BREAK, "") == LONG

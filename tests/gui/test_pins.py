@@ -150,6 +150,7 @@ def test_the_window_tells_pins_in_columns_and_keeps_notes_on_units(
     window.looking.move(unit=0)
     window.holding.next_note(1)
     assert (window.looking.position.step, window.looking.position.unit) == (11, 3)
+    assert window.session.sentence == "Unit 3 of rnn.l0, step 11, frame 0: Bookmark"
     window.looking.fix(True)
     cancel = next(a for a in window.menu_actions if a.objectName() == "action-cancel")
     free = next(a for a in window.menu_actions if a.objectName() == "action-freethecursor")

@@ -35,7 +35,7 @@ def fitted(path: Path, key: str, size: tuple[int, int]) -> Any:
             stage.close()
 
 
-@pytest.mark.parametrize("key", [key for key, _ in ordered()])
+@pytest.mark.parametrize("key", [key for key, _ in ordered() if key != "overview"])  # a page, as long as its text
 def test_a_figure_has_the_size_that_was_asked_for(a_capture: Path, key: str) -> None:
     found = fitted(a_capture, key, COLUMN)
     if found is None:

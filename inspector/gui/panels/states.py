@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
+from PySide6.QtCore import QTimer
 
 from inspector.gui.panel.base import Panel, caption, chooser, measured, set_options
 from inspector.gui.panel.cells_of_map import CELLS, CELLS_TIP, DENSITY, show_cells
@@ -81,6 +82,11 @@ class States(Panel):
         self.trace.addItem(self.zero, ignoreBounds=True)
         self.plots = [self.row.plot, self.trace]
         self.pin_cells = PinCells(self.row.plot)
+        self._told = ("", "", 0)
+        """(title of the map, what its cells show, steps)."""
+        again = QTimer(self, interval=0, singleShot=True)
+        again.timeout.connect(self._resized)
+        self.row.plot.vb.sigResized.connect(lambda _: again.start())
         self._order: npt.NDArray[np.intp] | None = None
         self._order_key: Any = None
 
@@ -114,10 +120,23 @@ class States(Panel):
             cells = show_cells(self.row, self.capture, channel, self.frame, self.cells.currentText(), nan, infinite)
             self.row.set_order(self._ordering(channel))
             told = f"{channel.title}, {channel.place}{self._beyond_rounding(channel)}"
-            self.row.plot.set_title(told + (cells if steps > self.row.plot.vb.width() else ""))
+            self._told = (told, cells, steps)
+            self._entitle()
         for plot in self.plots:
             plot.step_axis.set_names(self.step_names())
         self._draw_trace(channel)
+
+    def _entitle(self) -> None:
+        """What the map is, and what its cells are where there are fewer of them than steps."""
+        told, cells, steps = self._told
+        self.row.plot.set_title(told + (cells if steps > self.row.plot.vb.width() else ""))
+
+    def _resized(self) -> None:
+        """More or fewer steps share a pixel."""
+        if self.state == "figure" and self._traced and not self.over.on:
+            if not self.as_density:
+                self._entitle()
+            self._show_traces()
 
     @property
     def as_density(self) -> bool:

@@ -9,15 +9,16 @@ from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem
 
 MAY_BREAK = "\u200b"
 """A space without width: a line may end there."""
-RUN = 10
-"""Characters after which a word may be broken that has no better place."""
+WHOLE, RUN = 14, 10
+"""Characters of a word that stays whole, and those after which a longer one may be broken that has no better place."""
 _NUMBER = re.compile(r"[-+−]?[\d.,]+(e[-+]?\d+)?")
 _PLACES = re.compile(r"(?<=[/.:_=|)\]])(?=\w)")
 
 
 def breakable(text: str) -> str:
-    """The same text, whose words may be broken after their parts ("gradient/" "arriving"); numbers stay whole."""
-    return " ".join(word if _NUMBER.fullmatch(word) else _broken(word) for word in text.split(" "))
+    """The same text, whose long words may be broken after their parts ("gradient/" "arriving"); numbers stay whole."""
+    words = text.split(" ")
+    return " ".join(word if len(word) <= WHOLE or _NUMBER.fullmatch(word) else _broken(word) for word in words)
 
 
 def _broken(word: str) -> str:

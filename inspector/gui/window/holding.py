@@ -10,6 +10,7 @@ from PySide6.QtGui import QAction, QKeySequence
 from inspector.capture import CaptureError, add_note, notes
 from inspector.gui.dialogs.text_dialog import ask_for_text
 from inspector.gui.state.pins import pins_of
+from inspector.gui.widgets.plain_text import clean
 from inspector.gui.window.parts import Parts
 from inspector.records import STEP_DOMAIN, Note, Noted
 
@@ -128,6 +129,10 @@ class Holding(QObject):
         later = [n for n, key in enumerate(keys) if (key > here if direction > 0 else key < here)]
         chosen = placed[(later[0] if direction > 0 else later[-1]) if later else (0 if direction > 0 else -1)]
         self.go_to(chosen)
+        assert capture is not None
+        said = "; ".join(one.text for one in notes(capture) if one.where == chosen)
+        self.window.session.sentence = clean(f"{chosen.words[:1].upper()}{chosen.words[1:]}: {said}")
+        self.window.show_state()
 
     def go_to(self, where: Noted) -> None:
         """Move the cursor to what a note is about."""

@@ -75,6 +75,7 @@ class NamedLayouts:
             self._window.fail(f"The layout {name} cannot be used: {problem}.")
             return
         arrange(self._window.docking, layout)
+        self._window.say(f"The layout {name} is shown.")
 
     def ask_to_remove(self) -> None:
         """Ask which is to be forgotten."""
