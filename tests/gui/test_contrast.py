@@ -86,6 +86,13 @@ def test_every_colour_of_text_is_read_on_every_ground(theme: Theme) -> None:
 
 
 @THEMES
+def test_the_first_curves_of_a_plot_are_told_apart_by_thin_lines(theme: Theme) -> None:
+    curves = seen(rgb(*theme.series[:5]), "full")
+    apart = np.linalg.norm(curves[:, None] - curves, axis=-1)[np.triu_indices(5, 1)]
+    assert apart.min() >= 37
+
+
+@THEMES
 def test_a_token_is_read_on_whatever_colour_its_number_has(theme: Theme) -> None:
     for end in (theme.accent, theme.series[1]):
         for share in np.linspace(0, 1, 65):

@@ -98,8 +98,8 @@ def test_title_and_status_say_model_checkpoint_frame_and_how_much_was_loaded() -
     assert title_of(one, -1) == "LSTM: a passage · last.pt (step 2,400)"
     assert status_of(one, 0) == ["m.py:make", "last.pt (step 2,400)", "30 of 32 tensors loaded", "cuda:0"]
     two = SimpleNamespace(start=start, frames=[Frame(index=0, step=10), Frame(index=4, step=20, label="b")])
-    assert title_of(two, 0) == "LSTM: a passage · last.pt (step 10) · frame 1 of 2"
-    assert title_of(two, -1) == "LSTM: a passage · last.pt (step 20) · frame 2 of 2 (b)"
+    assert title_of(two, 0) == "LSTM: a passage · last.pt (step 10) · frame 0 of 0–4"
+    assert title_of(two, -1) == "LSTM: a passage · last.pt (step 20) · frame 4 of 0–4 (b)"
 
 
 def test_parts_are_told_as_shares_of_the_whole_and_what_is_left_follows_their_speed() -> None:

@@ -49,6 +49,7 @@ class CurveTree(QWidget):
         self.search = QLineEdit()
         self.search.setPlaceholderText("Search curves by name")
         self.search.setAccessibleName("Search curves by name")
+        self.search.setToolTip("Only curves with this in their name are listed; what is drawn stays")
         self.search.setClearButtonEnabled(True)
         self.search.textChanged.connect(self._filter)
         self.tree = QTreeWidget()

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex
 from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem
 
 MAY_BREAK = "\u200b"
 """A space without width: a line may end there."""
-WHOLE, RUN = 14, 10
-"""Characters of a word that stays whole, and those after which a longer one may be broken that has no better place."""
+RUN, AROUND = 6, 8
+"""Characters after which a word may be broken that has no better place; pixels of a cell left and right of its text."""
 _NUMBER = re.compile(r"[-+−]?[\d.,]+(e[-+]?\d+)?")
 _PLACES = re.compile(r"(?<=[/.:_=|)\]])(?=\w)")
 
 
-def breakable(text: str) -> str:
-    """The same text, whose long words may be broken after their parts ("gradient/" "arriving"); numbers stay whole."""
+def breakable(text: str, fits: Callable[[str], bool] = lambda _word: False) -> str:
+    """The same text, whose words may be broken after their parts ("gradient/" "arriving") where they do not fit into a
+    line; numbers stay whole."""
     words = text.split(" ")
-    return " ".join(word if len(word) <= WHOLE or _NUMBER.fullmatch(word) else _broken(word) for word in words)
+    return " ".join(word if _NUMBER.fullmatch(word) or fits(word) else _broken(word) for word in words)
 
 
 def _broken(word: str) -> str:
@@ -32,4 +34,6 @@ class BreakingDelegate(QStyledItemDelegate):
     def initStyleOption(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> None:
         """The text as it is drawn, and measured."""
         super().initStyleOption(option, index)
-        option.text = breakable(option.text)
+        room, metrics = option.rect.width() - AROUND, option.fontMetrics
+        if room > 0:
+            option.text = breakable(option.text, lambda word: metrics.horizontalAdvance(word) <= room)

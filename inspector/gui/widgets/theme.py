@@ -30,9 +30,10 @@ BEYOND_COLOUR = 0xFF0000FF
 """Of numbers beyond the range of the colours, where they are marked: at least 30 from any colour of any map in CIE
 L*a*b*, for every eye."""
 SERIES_LIGHT = ("#1964c3", "#bf7332", "#1c4a28", "#c7687f", "#4e2562", "#1e83a3", "#624e07", "#2a4045")
-SERIES_DARK = ("#2998fa", "#eda54a", "#a5ebb5", "#dabbf2", "#e69669", "#d0ecf1", "#e97381", "#a6acb9")
+SERIES_DARK = ("#2998fa", "#eda54a", "#a5ebb5", "#dabbf2", "#e97381", "#d0ecf1", "#e69669", "#a6acb9")
 """Lines of curves. Found by a search over lightness and saturation beside the hues that one expects: any two are at
-least 18 apart in CIE L*a*b* for full colour vision, protanopia and deuteranopia, and 3 : 1 from every ground."""
+least 18 apart in CIE L*a*b* for full colour vision, protanopia and deuteranopia, and 3 : 1 from every ground. The first
+five, which most plots have, are 38 apart for full colour vision: thin lines need more than areas."""
 LIGHT_TEXT, DARK_TEXT, BLACK = "#ffffff", "#0e1116", "#000000"
 EDGED = ("QLineEdit", "QAbstractSpinBox", "QComboBox", "QCheckBox", "QMenu")
 """Widgets with an edge, none of which fills itself with the colour of windows."""

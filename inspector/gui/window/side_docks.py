@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QFont, QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent
+from PySide6.QtGui import QContextMenuEvent, QFont, QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
+    QMenu,
     QTableWidget,
     QTableWidgetItem,
     QTreeWidget,
@@ -36,6 +37,8 @@ WIDEST = 150
 """Most pixels of the column of numbers, so that their names can be read too."""
 
 
+NARROWEST = 126
+"""Pixels of width in which a short name, a number and a scroll bar have room."""
 BESIDE_PINS = 90
 """Least pixels of the column of names where pins have columns too; the table scrolls then."""
 INDENT = 14
@@ -138,6 +141,7 @@ class ModelTree(QWidget):
         self.filter.setPlaceholderText("Filter modules")
         self.filter.setClearButtonEnabled(True)
         self.filter.setAccessibleName("Filter modules")
+        self.filter.setToolTip("Only modules with this in their name or type, and what they are in")
         self.tree = QTreeWidget()
         self.tree.setHeaderLabels(["Module", "n"])
         self.tree.setIndentation(INDENT)
@@ -192,7 +196,8 @@ class ModelTree(QWidget):
     def _filter(self, text: str) -> None:
         def visit(item: QTreeWidgetItem) -> bool:
             inside = [visit(item.child(i)) for i in range(item.childCount())]
-            seen = not text or text.lower() in str(item.data(0, DATA)).lower() or any(inside)
+            known = f"{item.data(0, DATA)} {item.text(0)}".lower()  # also by the type of a module
+            seen = not text or text.lower() in known or any(inside)
             item.setHidden(not seen)
             return seen
 
@@ -224,6 +229,7 @@ class Readout(QTableWidget):
         self.setShowGrid(False)
         self.verticalHeader().setMinimumSectionSize(22)
         self.setItemDelegate(BreakingDelegate(self))
+        self.setMinimumWidth(NARROWEST)
         self._refit = QTimer(self, interval=0, singleShot=True)
         self._refit.timeout.connect(self.fit)
         self.needs = 0
@@ -300,6 +306,22 @@ class Readout(QTableWidget):
     def _heading(self, row: int) -> int | None:
         """The row of the heading above a row."""
         return next((above for above in range(row, -1, -1) if self.columnSpan(above, 0) > 1), None)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """Copy what is selected, or the whole table."""
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        copied = menu.addAction("&Copy", lambda: QGuiApplication.clipboard().setText(self.selected_text()))
+        copied.setShortcut(QKeySequence(QKeySequence.StandardKey.Copy))
+        copied.setEnabled(bool(self.selectedItems()))
+        every = menu.addAction("Copy &all", self._copy_all)
+        every.setEnabled(self.rowCount() > 0)
+        menu.popup(event.globalPos())
+
+    def _copy_all(self) -> None:
+        """The whole table, with all digits."""
+        self.selectAll()
+        QGuiApplication.clipboard().setText(self.selected_text())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Copy the selected cells as tab-separated text."""

@@ -50,12 +50,11 @@ def loaded(capture: Any) -> str:
 
 
 def _frame(capture: Any, frame: int) -> str:
-    """Which of several frames is shown."""
+    """Which of several frames is shown, by its index: that is what the timeline says and `--frame` takes."""
     shown = _shown(capture.frames, frame)
     if shown is None or len(capture.frames) < 2:
         return ""
-    number = [one.index for one in capture.frames].index(shown.index) + 1
-    said = f"frame {number:,} of {len(capture.frames):,}"
+    said = f"frame {shown.index} of {capture.frames[0].index}–{capture.frames[-1].index}"
     return f"{said} ({shown.label})" if shown.label else said
 
 
