@@ -39,6 +39,9 @@ class Figure(InWords, pg.GraphicsLayoutWidget):  # type: ignore[misc]
         """What could not be painted, as one line; only text, since a traceback would keep painters alive."""
         self.fixed = False
         """Whether it has the size that was asked for a file: nothing scrolls there."""
+        self.shrinks = False
+        """Whether its panel leaves out what has no room in such a size; the figure of another one stays as high as it
+        needs."""
         self.left_out: tuple[str, ...] = ()
         """What has no room in a figure of that size and is not drawn, in words."""
         super().__init__()
@@ -46,8 +49,8 @@ class Figure(InWords, pg.GraphicsLayoutWidget):  # type: ignore[misc]
         self.ci.layout.setSpacing(4)
 
     def setMinimumHeight(self, height: int) -> None:
-        """What a panel needs to be read without scrolling; a figure of a size that was asked for is no higher."""
-        super().setMinimumHeight(1 if self.fixed else height)
+        """What a panel needs to be read without scrolling."""
+        super().setMinimumHeight(1 if self.fixed and self.shrinks else height)
 
     def fill(self) -> None:
         """Give the plots the whole figure again: where a line of text was alone for a moment (pyqtgraph lays out anew

@@ -60,6 +60,7 @@ class Dynamics(Panel):
 
     def build(self) -> None:
         """Convergence above the final spectrum, the plane of two components on the right, text below."""
+        self.figure.shrinks = True
         self.where = chooser([], "Place in the model")
         self.across, self.up = chooser([], "Component across"), chooser([], "Component up")
         for text, box in (("Layer", self.where), ("Across", self.across), ("Up", self.up)):

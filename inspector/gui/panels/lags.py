@@ -67,6 +67,7 @@ class Lags(Panel):
 
     def build(self) -> None:
         """The curve above the map."""
+        self.figure.shrinks = True
         self.where = self.add_choice("Layer", "Place in the model")
         self.which = self.add_choice("Map", "Which map")
         self.plot = StepPlot(None, self.theme, label=NORM, bottom="lag in steps")

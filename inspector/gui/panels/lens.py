@@ -74,6 +74,7 @@ class Lens(Panel):
 
     def build(self) -> None:
         """One plot for each of them, a solid curve for the token under the cursor and a dashed one for a pin."""
+        self.figure.shrinks = True
         self.where = self.add_choice("Layer", "Place in the model")
         self.plots, self.legends = [], []
         self.lines: list[list[Any]] = []

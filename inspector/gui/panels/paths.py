@@ -69,6 +69,7 @@ class Paths(Panel):
 
     def build(self) -> None:
         """Norms, shares and masks over the steps; the curves by lag below."""
+        self.figure.shrinks = True
         self.where = chooser([], "Place in the model")
         self.controls.addWidget(caption("Layer"))
         self.controls.addWidget(self.where)

@@ -62,6 +62,7 @@ class Spectra(Panel):
 
     def build(self) -> None:
         """The fan above the singular values of the chosen matrix, the complex plane on the right, text below."""
+        self.figure.shrinks = True
         self.where, self.which = chooser([], "Place in the model"), chooser([], "Which matrix")
         for widget in (caption("Layer"), self.where, caption("Matrix"), self.which):
             self.controls.addWidget(widget)

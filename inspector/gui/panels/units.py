@@ -58,6 +58,7 @@ class Units(Panel):
 
     def build(self) -> None:
         """How many are on, the best units, and the passages where they are on together."""
+        self.figure.shrinks = True
         self._make_boxes()
         self._make_together()
         self.figure.addItem(self.together, row=0, col=0)
