@@ -313,7 +313,7 @@ class AttentionParts(Panel):
         return names if len(names) == queries else ()
 
     def _key_names(self, choice: MapChoice, keys: int) -> tuple[str, ...]:
-        """The labels of the keys: a decoder may attend to the input from the steps of its output. Padding has numbers."""
+        """The labels of the keys: a decoder may attend to the input from the steps of its output."""
         assert self.capture is not None
         channel = self.capture.channel(choice.heads[0][0], self.frame)
         return named_first(self.capture.labels(channel.domain("key"), self.frame), keys)
