@@ -17,6 +17,12 @@ SEVERAL = "A step of {} reads several steps of {} ({} to {}), so none of them is
 NOTHING = "Some steps of {} read no step of the input, so they cannot be assigned to inputs."
 OTHERS = "{} runs over other steps than the input, so it cannot be assigned to inputs."
 
+UNSEEN = (
+    "{} has as many steps as the input, but which step of it each one reads was not seen (a convolution before the "
+    "recurrence, say), so it cannot be assigned to inputs."
+)
+SHIFTED = "Step {} of {} reads step {} of {}, so its steps are not those of the input."
+
 
 def input_of(trace: Trace, recurrence: Recurrence) -> str:
     """The name of the input whose steps a recurrence reads; the primary one where that was not recorded."""
@@ -84,14 +90,24 @@ def _why(trace: Trace, recurrence: Recurrence) -> str:
     """Why steps cannot be assigned to inputs."""
     reads, place = recurrence.reads, recurrence.place
     if reads is None or reads.nothing:
-        return OTHERS.format(place)
+        alike = recurrence.steps == trace.batch.first.steps
+        return UNSEEN.format(place) if alike and _lengths_agree(trace, recurrence) else OTHERS.format(place)
+    name = "the input" if reads.input == trace.batch.primary else reads.input
     several = (reads.low != reads.high).nonzero()[0]
     if len(several):
         at = int(several[0])
         first, last = int(reads.low[at]), int(reads.high[at])
-        name = "the input" if reads.input == trace.batch.primary else reads.input
         return SEVERAL.format(place, name, first, last)
-    return NOTHING.format(place) if bool((reads.high < 0).any()) else OTHERS.format(place)
+    if bool((reads.high < 0).any()):
+        return NOTHING.format(place)
+    moved = (reads.low != range(len(reads.low))).nonzero()[0]
+    return SHIFTED.format(moved[0], place, reads.low[moved[0]], name) if len(moved) else OTHERS.format(place)
+
+
+def _lengths_agree(trace: Trace, recurrence: Recurrence) -> bool:
+    """Whether every sequence has as many steps in the recurrence as in the primary input."""
+    held = slice(recurrence.base, recurrence.base + recurrence.states.shape[1])
+    return torch.equal(trace.batch.lengths[held].cpu(), recurrence.lengths.cpu())
 
 
 def _in_order(trace: Trace, recurrence: Recurrence) -> bool:

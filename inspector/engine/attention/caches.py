@@ -29,7 +29,7 @@ JOINED_BYTES = 2 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class Call:
     """One call: its rows, and how many keys are filled when it is over (all, but for a buffer of fixed length)."""
 
     attention: Attention
@@ -37,7 +37,7 @@ class _Call:
     filled: int
 
     @classmethod
-    def of(cls, attention: Attention) -> _Call:
+    def of(cls, attention: Attention) -> Call:
         rows = Rows(attention, attention.kept or 0)
         return cls(attention, rows, _filled(rows))
 
@@ -52,7 +52,7 @@ def joined_calls(selected: SelectedSample, attentions: list[Attention]) -> list[
     if len(attentions) < 2:
         return attentions
     attentions = _heads_of_one_query(attentions)
-    calls = _of_one_source([_Call.of(attention) for attention in attentions])
+    calls = _of_one_source([Call.of(attention) for attention in attentions])
     memories = {one.memories[:-1] for one in attentions}
     if not crosses(attentions[0].place) and memories == {()}:
         runs = _caches(calls)
@@ -64,11 +64,11 @@ def joined_calls(selected: SelectedSample, attentions: list[Attention]) -> list[
     growing = all(after.rows.keys == before.rows.keys + 1 for before, after in itertools.pairwise(calls))
     growing = growing and len(memories) == 1  # where the last of several memories grows, keys keep their places
     if same and (growing or len({call.rows.keys for call in calls}) == 1):
-        return [_as_one(calls, f"one row of each of {len(calls)} calls", calls[-1].rows.keys, "position", None)]
+        return [as_one(calls, f"one row of each of {len(calls)} calls", calls[-1].rows.keys, "position", None)]
     return attentions
 
 
-def _are_layers(selected: SelectedSample, calls: list[_Call]) -> bool:
+def _are_layers(selected: SelectedSample, calls: list[Call]) -> bool:
     """Whether calls of one query each are those of layers in one module, which have keys of their own, and not the
     rows of a decoder, whose calls have the keys of one source or of a window that moves over it.
 
@@ -80,7 +80,7 @@ def _are_layers(selected: SelectedSample, calls: list[_Call]) -> bool:
     return not any(_share_keys(before, after) for before, after in itertools.pairwise(calls))
 
 
-def _share_keys(before: _Call, after: _Call) -> bool:
+def _share_keys(before: Call, after: Call) -> bool:
     """Whether a key (or, where keys are not known, a value) of the later call is, up to rounding, at the same place of
     the earlier one or at the next. True where neither is known."""
     old, new = (_keys_or_values(call.attention) for call in (before, after))
@@ -102,7 +102,7 @@ def _keys_or_values(attention: Attention) -> Tensor | None:
     return None if attention.value_sums is None else attention.value_sums[:, None]
 
 
-def _of_one_source(calls: list[_Call]) -> list[_Call]:
+def _of_one_source(calls: list[Call]) -> list[Call]:
     """Calls over equally many keys, one of which may not attend to the first ones, have all keys filled: what they may
     attend to is a window that moves over one source, and not a buffer that is filled from its beginning."""
     moving = {call.rows.keys for call in calls if call.filled == call.rows.keys and not _begins(call.rows)}
@@ -138,7 +138,7 @@ def _turned(attention: Attention) -> Attention:
     )  # fmt: skip
 
 
-def _caches(calls: list[_Call]) -> list[list[_Call]]:
+def _caches(calls: list[Call]) -> list[list[Call]]:
     """The calls in runs, each of them one sequence with a cache; a call by itself is a run of one."""
     runs = [[calls[0]]]
     for call in calls[1:]:
@@ -149,7 +149,7 @@ def _caches(calls: list[_Call]) -> list[list[_Call]]:
     return runs
 
 
-def _continues(run: list[_Call], call: _Call) -> bool:
+def _continues(run: list[Call], call: Call) -> bool:
     """Whether a call adds its queries, and nothing else, to the keys of the run."""
     before = run[-1]
     if call.rows.heads != before.rows.heads or call.first != before.filled or run[0].first < 0:
@@ -158,7 +158,7 @@ def _continues(run: list[_Call], call: _Call) -> bool:
     return single or (_same_keys(before, call) and (call.rows.queries == 1 or _lower_triangle(call)))
 
 
-def _same_keys(before: _Call, after: _Call) -> bool:
+def _same_keys(before: Call, after: Call) -> bool:
     """Whether the later call has the keys of the earlier one, up to rounding;
     True where a model's keys are not known."""
     if before.attention.weights is not None or after.attention.weights is not None:
@@ -169,7 +169,7 @@ def _same_keys(before: _Call, after: _Call) -> bool:
     return bool(((old - new).abs() <= 16 * torch.finfo(old.dtype).eps * size).all())
 
 
-def _lower_triangle(call: _Call) -> bool:
+def _lower_triangle(call: Call) -> bool:
     """Whether no row attends to a key after its own position."""
     grid = call.rows.allowed(0, call.rows.queries)
     positions = torch.arange(call.rows.keys, device=grid.device)
@@ -183,7 +183,7 @@ def _filled(rows: Rows) -> int:
     return count if count and bool(last[0, :count].all()) else rows.keys
 
 
-def _as_cache(selected: SelectedSample, run: list[_Call]) -> list[Attention]:
+def _as_cache(selected: SelectedSample, run: list[Call]) -> list[Attention]:
     """One map of a run of more than one call; its calls with their positions where the map would be too large."""
     if len(run) == 1:
         return [run[0].attention]
@@ -194,7 +194,7 @@ def _as_cache(selected: SelectedSample, run: list[_Call]) -> list[Attention]:
             replace(call.attention, first_query=call.first, queries_from="position", keys_from="position")
             for call in run
         ]
-    one = _as_one(run, f"joined from {len(run)} calls that add to one cache of keys", keys, "position", first)
+    one = as_one(run, f"joined from {len(run)} calls that add to one cache of keys", keys, "position", first)
     return [_by_steps(selected, one) if first == 0 else one]
 
 
@@ -214,7 +214,7 @@ def _by_steps(selected: SelectedSample, attention: Attention) -> Attention:
     )  # fmt: skip
 
 
-def _as_one(calls: list[_Call], note: str, keys: int, domain: str, first: int | None) -> Attention:
+def as_one(calls: list[Call], note: str, keys: int, domain: str, first: int | None) -> Attention:
     """All rows as one Attention over so many keys; `first`: position of the first query, None for another sequence."""
     blocks = [call.rows.block(0, call.rows.queries) for call in calls]
     parts = [(block.full(), call.rows.allowed(0, call.rows.queries)) for block, call in zip(blocks, calls, strict=True)]
@@ -240,7 +240,7 @@ def _as_one(calls: list[_Call], note: str, keys: int, domain: str, first: int | 
     )  # fmt: skip
 
 
-def _highest(call: _Call, block: RowBlock) -> torch.Tensor | None:
+def _highest(call: Call, block: RowBlock) -> torch.Tensor | None:
     """(a, q) the largest score of each query of a call, as far as scores are known; NaN where no key is allowed."""
     if block.scores is not None:
         return block.scores.amax(-1).masked_fill(block.count == 0, torch.nan)

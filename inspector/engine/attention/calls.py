@@ -174,9 +174,10 @@ def check(attention: Attention, value: Tensor, expected: Callable[[Tensor], Tens
     ours = project(heads, rows)[keep]
     theirs = expected(rows)[keep].to(ours.dtype)
     error = (ours - theirs).abs()
+    sizes = torch.bmm(block.weights, value.abs().to(block.weights.dtype)).transpose(0, 1)[keep]
     error = error[~ours.isnan()]  # NaN values under a zero weight appear here and need not appear in a blocked kernel
     largest = float(error.max()) if error.numel() else 0.0
-    size = max(float(theirs.nan_to_num().abs().max()), float(heads[keep].nan_to_num().abs().max()))
+    size = max(float(theirs.nan_to_num().abs().max()), float(sizes.nan_to_num().max()))
     eps = max(torch.finfo(value.dtype).eps, torch.finfo(ours.dtype).eps)
     sums = 16.0 + 4.0 * _largest_logit(block) + block.keys / KEYS_PER_ROUNDING
     return Check(largest, eps * sums * max(size, 1e-6))

@@ -18,7 +18,10 @@ from inspector.engine.errors import Unsupported
 from inspector.engine.trace.heads import Heads, PassedOn, edge_of
 from inspector.engine.trace.trace import Attention
 
-_NAMES = ("query", "key", "value", "score_mod", "block_mask", "scale")
+_NAMES = (
+    "query", "key", "value", "score_mod", "block_mask", "scale", "kernel_options", "score_mod_other_buffers",
+    "mask_mod_other_buffers",
+)  # fmt: skip
 TOLERANCE = 64.0
 MODULES = "torch.nn.attention.flex_attention"
 MODULE = "torch._higher_order_ops.flex_attention"
@@ -71,9 +74,10 @@ def from_flex(
     k, v = (one.repeat_interleave(len(q) // len(one), dim=0) for one in (k, v))
     scores = q @ k.mT * given["scale"]
     sample = torch.tensor(at, device=q.device)
-    scores = _everywhere(given["score_mod"], scores, sample).to(q.dtype)
-    mask_mod = given["block_mask"][-1]
-    allowed = _everywhere(lambda _score, *where: mask_mod(*where), scores, sample).bool()
+    more, masks = (given.get(f"{name}_other_buffers", ()) for name in ("score_mod", "mask_mod"))  # where it was traced
+    score_mod, mask_mod = given["score_mod"], given["block_mask"][-1]
+    scores = _everywhere(lambda *given: score_mod(*given, *more), scores, sample).to(q.dtype)
+    allowed = _everywhere(lambda _score, *where: mask_mod(*where, *masks), scores, sample).bool()
     masked = ~allowed | (scores == -torch.inf)
     weights = torch.softmax(scores.masked_fill(masked, -torch.inf), -1)[None]
     seen = from_weights(

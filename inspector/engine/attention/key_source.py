@@ -76,13 +76,13 @@ class KeySource:
     followed: set[Key] = field(default_factory=set)
     """Inputs of which a gradient is wanted: all that is made of them has a graph."""
 
-    def of(self, query: Tensor, key: Tensor, keys: int | None = None) -> str:
-        """SELF, CROSS, or "" where it cannot be known, of queries and keys with their graphs; keys: how many, where
-        these are not the last axis but one."""
+    def of(self, query: Tensor, key: Tensor, keys: int | None = None) -> str | None:
+        """SELF, CROSS, or "" where it cannot be known, of queries and keys with their graphs; None inside a checkpoint,
+        of which another call shows it. keys: how many, where these are not the last axis but one."""
         if query is key or (query.grad_fn is None and key.grad_fn is None):
             return SELF if query is key else ""
         if hooked():
-            return ""
+            return None if checkpointed() else ""
         return self.relation(self.made(query), self.made(key), key.shape[-2] if keys is None else keys)
 
     def of_weights(self, weights: Tensor, *, windows: bool = False) -> str | None:
@@ -91,7 +91,7 @@ class KeySource:
 
         windows: the keys were gathered to windows of one sequence, which is no other order of it."""
         if weights.grad_fn is None or hooked():
-            return ""
+            return None if weights.grad_fn is not None and checkpointed() else ""
         keys = None if windows else weights.shape[-1]
         constants: list[tuple[Made, Tensor]] = []
         sides = list(self._scores(weights.grad_fn, keys, constants))
@@ -366,3 +366,9 @@ def hooked() -> bool:
     """Whether saved tensors are unpacked by functions of the user's, or by a checkpoint that computes again."""
     found = torch._C._autograd._top_saved_tensors_default_hooks(True)
     return found is not None and not isinstance(getattr(found[0], "__self__", None), WithoutValues)
+
+
+def checkpointed() -> bool:
+    """Whether a checkpoint of torch's unpacks what is saved."""
+    found = torch._C._autograd._top_saved_tensors_default_hooks(True)
+    return found is not None and getattr(found[0], "__module__", "") == "torch.utils.checkpoint"

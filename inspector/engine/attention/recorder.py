@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from inspector.engine.attention import multihead as attention_projection
+from inspector.engine.attention.blocks_of_queries import joined_blocks
 from inspector.engine.attention.caches import joined_calls
 from inspector.engine.attention.calls import (
     WITHOUT_DROPOUT,
@@ -29,7 +30,7 @@ from inspector.engine.attention.masks import written_out
 from inspector.engine.attention.projections import Projections
 from inspector.engine.attention.selected_sample import SelectedSample
 from inspector.engine.attention.written import transformed
-from inspector.engine.attention.written.other_ways import OtherWays
+from inspector.engine.attention.written.online import Online
 from inspector.engine.errors import Unsupported
 from inspector.engine.hooks.heap import GAPS, Heap
 from inspector.engine.hooks.module_stack import ROOT, in_backward
@@ -55,12 +56,12 @@ class AttentionRecorder:
     refused: dict[str, str] = field(default_factory=dict)
     broken: str = ""
     projections: Projections = field(default_factory=Projections)
-    own: OtherWays = field(init=False)
+    own: Online = field(init=False)
     """What the model computes itself."""
     heap: Heap = field(default_factory=Heap)
 
     def __post_init__(self) -> None:
-        self.own = OtherWays(self.selected, self.where, self.add, self.projections)
+        self.own = Online(self.selected, self.where, self.add, self.projections)
 
     def looked(self, record: Callable[..., None], concerns: Callable[..., bool]) -> Callable[..., None]:
         """A handler of a function that may be called at every step: it is called only where that concerns it.
@@ -102,6 +103,8 @@ class AttentionRecorder:
     def add(self, attention: Attention) -> None:
         """Keep one attention."""
         self.seen.append(attention)
+        result = self.own.result
+        self.own.results.note(result[0] if isinstance(result, tuple) and result else result, attention)
         self.arrived(attention)
         self.heap.tidy()
 
@@ -137,6 +140,8 @@ class AttentionRecorder:
             seen.check = check(seen, values, lambda rows: output[:, rows].transpose(0, 1), lambda heads, _rows: heads)
         seen.ends = None if query.is_nested else self._ends(query, value, key)
         seen.open_axes = several
+        if not query.is_nested and 1 < query.shape[-2] < key.shape[-2]:
+            seen.block_source = self.own.keys.of(query, key)
         self.own.descends(seen, value, returned)
         self.add(of_nested(self.selected, seen) if query.is_nested else seen)
 
@@ -190,6 +195,7 @@ class AttentionRecorder:
         """A reshape: it shows the order in which the batch was merged with other axes."""
         self.own.passed(args, kwargs, out)
         if args and isinstance(args[0], Tensor) and isinstance(out, Tensor) and not out.is_nested:
+            self.own.results.reshaped(args[0], out)
             self.selected.reshaped(tuple(args[0].shape), tuple(out.shape))
 
     def joined(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Tensor) -> None:
@@ -203,13 +209,15 @@ class AttentionRecorder:
         """All that was seen, in order; the calls of a loop or a cache joined, repeated calls of a module numbered."""
         self.heap.tidy(GAPS // 8)
         groups: dict[str, list[Attention]] = {}
-        for number, attention in enumerate(self.seen):
+        self.own.finished()
+        shown = [one for one in self.seen if id(one) not in self.own.blocks.withdrawn]
+        for number, attention in enumerate(shown):
             attention.order = number
             groups.setdefault(attention.place, []).append(attention)
         return [
             replace(one, place=f"{place}.{n}", call=n) if n else one
             for place, calls in groups.items()
-            for n, one in enumerate(joined_calls(self.selected, calls))
+            for n, one in enumerate(joined_calls(self.selected, joined_blocks(self.selected, calls)))
         ]
 
     def _source(self, query: Tensor, key: Tensor) -> str | None:

@@ -99,6 +99,9 @@ class Attention:
             one number where these are a part of the softmax.
         open_axes: which axis is the batch is not known yet: sizes alone do not say it.
         unclear: why it is not known yet which keys are masked; "" where it is.
+        block: (number of a concatenation of results, place of the first query in it), where its result was put beside
+            others along the queries; block_source: of which sequence the keys are, where there are more keys than
+            queries, as `key_source` says it.
         lineage: of which earlier attentions it was computed, where the run asks for that (`Trace.lineages`).
         call: which call of its module it is, from 0; order: its number among the attentions of the run, as they ran.
     """
@@ -131,6 +134,8 @@ class Attention:
     memories: tuple[int, ...] = ()
     open_axes: bool = False
     unclear: str = ""
+    block: tuple[int, int] | None = None
+    block_source: str | None = None
     lineage: Lineage | None = None
     call: int = 0
     order: int = 0

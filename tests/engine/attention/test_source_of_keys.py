@@ -268,3 +268,33 @@ def test_heads_that_are_chosen_by_a_list_move_no_step(parts: Parts) -> None:
     assert KeySource().of(q, k) == "self"
     assert KeySource().of(q, k[:, :, torch.arange(STEPS).flip(0)]) == ""
     assert KeySource().of(q, k.index_select(2, torch.arange(STEPS).flip(0))) == ""
+
+
+class Checkpointed(nn.Module):
+    """Attention to its own sequence or to another one as long, computed in a checkpoint."""
+
+    def __init__(self, *, reentrant: bool, cross: bool, kernel: bool) -> None:
+        super().__init__()
+        self.parts, self.other, self.out = Parts(), nn.Embedding(9, WIDTH), nn.Linear(WIDTH, 9)
+        self.reentrant, self.cross, self.kernel = reentrant, cross, kernel
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.parts.embedding(ids) + self.parts.at.weight
+        y = self.other(ids.flip(1)) if self.cross else x
+        return self.out(torch.utils.checkpoint.checkpoint(self.attended, x, y, use_reentrant=self.reentrant))
+
+    def attended(self, x: Tensor, y: Tensor) -> Tensor:
+        q, k = self.parts.q(x), self.parts.k(y)
+        if self.kernel:
+            return F.scaled_dot_product_attention(q[:, None], k[:, None], k[:, None])[:, 0]
+        return (q @ k.mT).softmax(-1) @ k
+
+
+@pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad=True")
+@pytest.mark.parametrize("kernel", [True, False])
+@pytest.mark.parametrize("cross", [True, False])
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_keys_inside_a_checkpoint_are_known(reentrant: bool, cross: bool, kernel: bool) -> None:
+    sink, refused = seen(Checkpointed(reentrant=reentrant, cross=cross, kernel=kernel))
+    (name,) = (one for one in sink.names() if one.endswith(":attention"))
+    assert sink.channel(name).domain("key") == ("source step" if cross else "step"), refused

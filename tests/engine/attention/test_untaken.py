@@ -163,6 +163,7 @@ INDEXED: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "sorted": lambda s, v: v[s.argsort(-1, descending=True)[:, 0]],
     "embedding": lambda s, v: F.embedding(s.argmax(-1), v),
     "twice": lambda s, v: torch.vmap(lambda row: v[row.argmax()])(s),
+    "compared": lambda s, v: (s == s.amax(-1, keepdim=True)).to(v) @ v,
 }
 
 
@@ -173,10 +174,11 @@ def test_hard_attention_inside_vmap_is_listed(way: str) -> None:
 
 
 def test_an_index_inside_vmap_that_picks_nothing_is_not_listed() -> None:
-    """Classes, and rows at an index of whole numbers that were given."""
+    """Classes, rows at an index of whole numbers that were given, a comparison with a number of each row."""
     at = torch.arange(T).flip(0)
-    seen = ran(Written(lambda x: torch.vmap(lambda row: row[at] * row.argmax(-1, keepdim=True))(x)).eval(), inputs())
-    assert not [text for text in seen.logged() if "not taken" in text]
+    for one in (lambda row: row[at] * row.argmax(-1, keepdim=True), lambda row: row * (row == row[:, :1])):
+        seen = ran(Written(lambda x, one=one: torch.vmap(one)(x)).eval(), inputs())  # type: ignore[misc]
+        assert not [text for text in seen.logged() if "not taken" in text]
 
 
 def in_bags(x: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from listed import Listed
 from torch import Tensor, nn
-from torch.nn.attention.flex_attention import flex_attention
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 import inspector
 from inspector.engine.model.subject import Batch, Subject
@@ -95,3 +95,33 @@ def test_a_model_of_buffers_alone_is_given_numbers_of_their_type() -> None:
         found = capture.array("model:attention")
     x = torch.tensor(given[0])
     np.testing.assert_allclose(found, (x @ model.w @ x.mT).softmax(-1)[None], atol=1e-3)
+
+
+class Constants(nn.Module):
+    """No parameters; the mask reads a tensor that is made in the call."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        part = torch.arange(STEPS) // 2
+        turn = torch.linspace(-1, 1, WIDTH * WIDTH).reshape(WIDTH, WIDTH)
+        mask = create_block_mask(lambda _b, _h, q, k: part[q] == part[k], None, None, STEPS, STEPS, device="cpu")
+        return flex_attention((x @ turn)[:, None], (x @ turn.T)[:, None], x[:, None], block_mask=mask)[:, 0]
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+def test_whose_keys_are_where_a_mask_reads_a_tensor() -> None:
+    """Torch hands such tensors over beside the function where autograd follows it."""
+    torch.manual_seed(0)
+    x = torch.randn(1, STEPS, WIDTH)
+    sink = Listed()
+    perform(Subject(Constants().eval()), Batch(x, torch.tensor([STEPS])), sink, RunOptions(only=["attention/maps"]))
+    channel = sink.channel("model:attention")
+    assert (channel.domain("query"), channel.domain("key")) == ("step", "step")
+    turn, part = (
+        torch.linspace(-1, 1, WIDTH * WIDTH, dtype=torch.float64).reshape(WIDTH, WIDTH),
+        torch.arange(STEPS) // 2,
+    )
+    scores = (x[0].double() @ turn) @ (x[0].double() @ turn.T).T / math.sqrt(WIDTH)
+    expected = scores.masked_fill(part[:, None] != part, -math.inf).softmax(-1)
+    torch.testing.assert_close(
+        torch.from_numpy(sink.array("model:attention"))[0].double(), expected, atol=1e-3, rtol=1e-3
+    )

@@ -69,3 +69,56 @@ def test_largest_scores_of_flex_attention() -> None:
         found = capture.array("model:attention/largest_logit")
     scores = [[float(x[q] @ x[k]) / D**0.5 + k - q for k in range(q + 1)] for q in range(T)]
     np.testing.assert_allclose(found[0], [max(row) for row in scores], rtol=1e-5)
+
+
+class OwnLayer(nn.Module):
+    """A layer whose own code attends and projects, without a module for W_O."""
+
+    def __init__(self, spelled: str) -> None:
+        super().__init__()
+        self.attend, self.norm, self.last = Projected(spelled), nn.LayerNorm(D), nn.Linear(D, D)
+        self.double()
+
+    def after(self, x: Tensor, without: int | None = None) -> Tensor:
+        own, h = self.attend, self.norm(x)
+        q, k, v = (one(h).unflatten(-1, (HEADS, EACH)).transpose(1, 2) for one in (own.q, own.k, own.v))
+        if without is not None:
+            v = v.clone()
+            v[:, :, without] = 0.0
+        sums = torch.softmax(q @ k.mT, -1) @ v
+        if own.spelled == "a product":
+            x = x + sums.transpose(1, 2).flatten(2) @ own.o.flatten(0, 1)
+        else:
+            x = x + torch.einsum(own.spelled, sums if own.spelled.startswith("bh") else sums.transpose(1, 2), own.o)
+        return x + self.last(torch.tanh(x))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.after(x)
+
+
+class OwnLayers(nn.Module):
+    def __init__(self, spelled: str) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(OwnLayer(spelled) for _ in range(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+@pytest.mark.parametrize("way", [*SPELLED.values(), "a product"])
+def test_values_are_zeroed_where_the_layer_projects_itself(way: str) -> None:
+    """Against the layer computed again with the value set to 0."""
+    torch.manual_seed(0)
+    model, x = OwnLayers(way).eval(), torch.randn(T, D, dtype=torch.float64)
+    only = ("attention/value_zeroing",)
+    with inspector.run(SimpleNamespace(model=model, kind="vectors"), x, only=only) as capture:
+        found = [capture.array(f"layers.{number}:attention/value_zeroing") for number in range(2)]
+    given = x[None]
+    for layer, map_ in zip(model.layers, found, strict=True):
+        plain = layer(given)
+        moved = [1 - torch.cosine_similarity(plain, layer.after(given, key), dim=-1)[0] for key in range(T)]
+        expected = torch.stack(moved, 1)
+        np.testing.assert_allclose(map_, (expected / expected.sum(1, keepdim=True)).detach(), rtol=1e-5, atol=1e-7)
+        given = plain

@@ -56,3 +56,45 @@ def test_what_cannot_be_compared_is_refused(heads: int, kind: str, why: str) -> 
         assert not [one for one in capture.channels if one.endswith("redundancy")]
         (reason,) = (one.reason for one in capture.refusals if one.channel.endswith("redundancy"))
     assert why in reason
+
+
+class OneByOne(nn.Module):
+    """Two layers, each of three heads that a list computes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.ModuleList(nn.Linear(8, 24) for _ in range(3)) for _ in range(2))
+
+    def maps(self, x: Tensor) -> tuple[list[Tensor], Tensor]:
+        maps = []
+        for layer in self.layers:
+            added = torch.zeros_like(x)
+            for head in layer:  # type: ignore[union-attr]
+                q, k, v = head(x).chunk(3, -1)
+                maps.append((q @ k.mT).softmax(-1))
+                added = added + maps[-1] @ v
+            x = x + added
+        return maps, x
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.maps(x)[1]
+
+
+def test_heads_that_a_list_computes_are_compared_within_their_layer() -> None:
+    torch.manual_seed(0)
+    model, x = OneByOne().double().eval(), torch.randn(5, 8, dtype=torch.float64)
+    with inspector.run(model, x.numpy(), only=("attention/maps", "attention/redundancy")) as capture:
+        found = {
+            name.partition(":")[0]: capture.array(name) for name in capture.channels if name.endswith("redundancy")
+        }
+        reasons = [one.reason for one in capture.refusals if one.channel.endswith("redundancy")]
+    maps = [one[0].detach() for one in model.maps(x[None])[0]]
+    assert len(found) == 2 and len(reasons) == 4 and all("is compared in" in reason for reason in reasons)
+    for layer, matrix in enumerate(found[name] for name in sorted(found, key=lambda name: (len(name), name))):
+        assert matrix.shape == (3, 3)
+        for a in range(3):
+            for b in range(3):
+                one, two = maps[3 * layer + a], maps[3 * layer + b]
+                middle = (one + two) / 2
+                apart = (one * (one / middle).log() + two * (two / middle).log()).sum(-1) / 2
+                assert matrix[a, b] == pytest.approx(float(apart.mean()), rel=1e-6, abs=1e-9)

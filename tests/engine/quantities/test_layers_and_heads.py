@@ -220,7 +220,7 @@ class Dense(AllInOne):
 STYLES = [
     (AllInOne, 1), (AllInOne, 2), (AllInOne, 3), (InComprehension, 1), (InComprehension, 3), (Slices, 1), (Slices, 2),
     (Slices, 3), (HeadModules, 1), (HeadModules, 2), (HeadModules, 3), (Albert, 1), (Albert, 3), (BesideMlp, 2),
-    (Detached, 2), (WithoutGradient, 3), (Uneven, 2), (Dense, 3), (Reversible, 1),
+    (Detached, 2), (WithoutGradient, 3), (Uneven, 2), (Dense, 3), (Reversible, 1), (Checkpointed, 2), (Checkpointed, 3),
 ]  # fmt: skip
 IDS = torch.tensor([[0, 3, 5, 1, 6], [2, 2, 4, 0, 1]])
 
@@ -326,7 +326,6 @@ def test_of_two_stacks_the_longer_is_shown_and_the_other_named() -> None:
     ("kind", "why"),
     [
         (JoinedTowers, "towers.0.0 and towers.1.0 are neither heads of one layer nor computed one from the other"),
-        (Checkpointed, "Whether model and model.1 are heads of one layer or parts of two could not be read off"),
         (OtherOrder, "one and other are neither heads of one layer nor computed one from the other"),
     ],
 )

@@ -10,6 +10,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from inspector.engine.analyses.attention.attended import following, recorded, with_gradients
+from inspector.engine.analyses.attention.without_checkpoints import without_checkpoints
 from inspector.engine.analyses.rerun import undisturbed
 from inspector.engine.errors import Unsupported
 from inspector.engine.trace.attention import SOURCE_NOT_KNOWN, UNKNOWN_SOURCE
@@ -45,7 +46,8 @@ def name_sources(trace: Trace) -> None:
     if not unknown:
         return
     try:
-        with undisturbed(trace.subject.model, trace.seed), following(trace.subject.model), StillFollowed():
+        model = trace.subject.model
+        with undisturbed(model, trace.seed), following(model), without_checkpoints(), StillFollowed():
             again = {one.place: one for one in recorded(trace, with_gradients(trace.batch))[1]}
     except Unsupported:
         again = {}

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from inspector.engine.analyses.attention.attended import following, recorded
 from inspector.engine.analyses.attention.keys_again import StillFollowed
+from inspector.engine.analyses.attention.without_checkpoints import without_checkpoints
 from inspector.engine.analyses.rerun import undisturbed
 from inspector.engine.attention.graph_alone import WithoutValues
 from inspector.engine.errors import Unsupported
@@ -62,7 +63,12 @@ def _called_again(trace: Trace) -> Mapping[str, Lineage | None]:
 
 
 def _call(trace: Trace) -> Mapping[str, Lineage | None]:
-    with undisturbed(trace.subject.model, trace.seed), following(trace.subject.model), NothingDetached():
+    with (
+        undisturbed(trace.subject.model, trace.seed),
+        following(trace.subject.model),
+        without_checkpoints(),
+        NothingDetached(),
+    ):
         made = recorded(trace, followed(trace.batch), lineages=True)[1]
     return {one.place: one.lineage for one in made}
 

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from inspector.engine.analyses.attention.head_maps import head_rows, known
+from inspector.engine.analyses.attention.projected_inside import changed_inside, product_inside
 from inspector.engine.analyses.attention.residual_stream import Stream
 from inspector.engine.analyses.module_calls import ModuleCall, first_tensor
 from inspector.engine.errors import Unsupported
@@ -37,9 +38,13 @@ def distances(trace: Trace, stream: Stream, layer: ModuleCall, attention: Attent
     projection = known(attention).weight
     projected = None if projection is None else torch.bmm(values, projection.double())
     projecting = _projecting(stream, layer, attention.called, torch.bmm(weights, values).transpose(0, 1).flatten(1))
-    merged = projecting is not None or _is_merged(stream, attention, weights, values, projected)
+    inside = 0
+    if projecting is None and projected is not None and attention.called == layer.name:
+        inside = product_inside(stream, layer, torch.bmm(weights, projected).sum(0), ROUNDING)
+    merged = projecting is not None or (not inside and _is_merged(stream, attention, weights, values, projected))
     without = (
         partial(_given_without, projecting.module) if projecting is not None else
+        partial(changed_inside, inside) if inside else
         partial(_without, dict(trace.subject.model.named_modules())[_module_of(trace, attention)])
     )  # fmt: skip
     found = torch.zeros(len(plain), len(plain), dtype=torch.float64)

@@ -73,6 +73,12 @@ class ByHand(Concerned):
             origin.scores = scores.detach(), scores.grad_fn
             after = replace(after, entries=torch.arange(out.numel(), device=out.device).reshape(out.shape))
         self.facts.note(out, after)
+        if kind == "softmax" and not self._over_all(out):
+            self.blocks.softmax(scores, out)
+
+    def _over_all(self, out: Tensor) -> bool:
+        """Whether it has all positions along both of its last axes: it is no block of them."""
+        return tuple(out.shape[-2:]) == (self.selected.padded, self.selected.padded)
 
     def made(self, args: Args, kwargs: Kwargs, out: Any) -> None:
         """A quotient, an exponential, a clamp: their results may be weights by their values."""
@@ -89,8 +95,11 @@ class ByHand(Concerned):
 
     def powers(self, args: Args, kwargs: Kwargs, out: Any) -> None:
         """An exponential: of scores it is weights once it is divided by something for each query."""
-        known = self.facts.of(args[0] if args else kwargs.get("input"))
+        source = args[0] if args else kwargs.get("input")
+        known = self.facts.of(source)
         self.made(args, kwargs, out)
+        if isinstance(source, Tensor) and isinstance(out, Tensor):
+            self.blocks.power(source, out)
         if known is not None and known.scored is not None:
             self.facts.note(out, replace(self.facts.of(out) or NOTHING, scored=scores.POWER))
 
@@ -128,10 +137,13 @@ class ByHand(Concerned):
         """A cast, a copy, a reshape, a difference with the largest score."""
         if args and isinstance(args[0], Tensor):
             self.facts.pass_on(args[0], out)
+            self.results.pass_on(args[0], out)
+            self.blocks.passed(args[0], out)
 
     def dropped(self, args: Args, _kwargs: Kwargs, out: Any) -> None:
         """A dropout: the weights are shown as they were before."""
         known = self.facts.of(args[0]) if args else None
+        self.results.pass_on(args[0] if args else None, out)
         if known is None or out is args[0] or not (known.made or known.origin is not None):
             return
         source = args[0].detach()
@@ -297,6 +309,7 @@ class ByHand(Concerned):
         weight = kwargs.get("weight", args[1] if len(args) > 1 else None)
         if isinstance(out, Tensor) and out.dim():
             known = self.facts.of(args[0]) if args else None
+            self.results.pass_on(args[0] if args else kwargs.get("input"), out)
             ends = None if known is None else known.ends
             if known is not None and known.origin is not None:
                 known.origin.reason = known.origin.reason or judging.LAYER

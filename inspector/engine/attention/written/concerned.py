@@ -10,6 +10,7 @@ from torch import Tensor
 
 from inspector.engine.attention.written import masking
 from inspector.engine.attention.written.indirect import IndirectSums
+from inspector.engine.attention.written.scores import for_each_row
 
 
 class Concerned(IndirectSums):
@@ -37,7 +38,7 @@ class Concerned(IndirectSums):
         return next((one for one, names in cheap if handler.__name__ in names.split()), lambda _args, _out: True)
 
     def _known(self, args: Any, _out: Any) -> bool:
-        return self.facts.knows(args[:2])
+        return self.facts.knows(args[:2]) or (len(args) > 0 and self.results.of(args[0]) is not None)
 
     def _keyed(self, args: Any, _out: Any) -> bool:
         index = args[1]
@@ -56,14 +57,15 @@ class Concerned(IndirectSums):
 
     def _adds(self, args: Any, out: Any) -> bool:
         return (
-            bool(self.pieces.sums)
+            bool(self.pieces.sums or self.blocks.waiting)
             or self.facts.knows(args[:2])
+            or (len(args) > 1 and isinstance(args[0], Tensor) and for_each_row(args[1], args[0]))
             or any(masking.may_be_mask(one, out) for one in args[:2])
         )
 
     def _multiplied(self, args: Any, _out: Any) -> bool:
         return (
-            bool(self.linear.uses or self.products or self.pairs)
+            bool(self.linear.uses or self.products or self.pairs or self.blocks.waiting)
             or self.facts.knows(args[:2])
             or (len(args) > 1 and is_outer(args[0], args[1]))
         )

@@ -22,11 +22,19 @@ class PutTogether(ByHand):
     __slots__ = ()
 
     def assigned(self, args: Args, kwargs: Kwargs, out: Any) -> None:
-        """scores[anything] = a number that forbids."""
-        self.filled_in(args, kwargs, out)
+        """scores[anything] = a number that forbids; a buffer[:, from:to] = the result of some queries."""
+        if self.results.of(args[2]) is not None and isinstance(args[0], Tensor):
+            self.results.written(args[0][args[1]], args[2])
+        else:
+            self.filled_in(args, kwargs, out)
+
+    def copied_into(self, args: Args, _kwargs: Kwargs, _out: Any) -> None:
+        """buffer[:, from:to].copy_(the result of some queries)."""
+        if len(args) > 1 and isinstance(args[0], Tensor) and self.results.of(args[1]) is not None:
+            self.results.written(args[0], args[1])
 
     def _assigns(self, args: Any, _out: Any) -> bool:
-        return len(args) > 2 and masking.forbids(args[2])
+        return len(args) > 2 and (masking.forbids(args[2]) or self.results.of(args[2]) is not None)
 
     def filled_in(self, args: Args, kwargs: Kwargs, _out: Any) -> None:
         """A number that forbids in a part of scores: by a key, along an axis, at indices; or fill_ of the part."""
@@ -63,6 +71,9 @@ class PutTogether(ByHand):
             return
         if not stacked_apart(given, out):
             self._masks_beside(given, dim % out.dim(), out)
+            self.results.beside(given, dim % out.dim())
+        elif given[0].dim() < out.dim():
+            self.results.stacked(given, dim % out.dim(), out)
         product = self.pieces.stacked(given, dim % out.dim(), out) if self.pieces.sums else None
         if product is not None:
             self._remember(*product, out)

@@ -14,8 +14,10 @@ from inspector.engine.attention.ancestry import Ancestry
 from inspector.engine.attention.calls import from_weights
 from inspector.engine.attention.key_source import SELF
 from inspector.engine.attention.projections import Projections
+from inspector.engine.attention.results import Results
 from inspector.engine.attention.selected_sample import SelectedSample
 from inspector.engine.attention.written import judging, linear, masking, scores
+from inspector.engine.attention.written.blocks_of_keys import BlocksOfKeys
 from inspector.engine.attention.written.contraction import (
     Contraction,
     Roles,
@@ -73,6 +75,8 @@ class WeightedSums:
     linear: LinearAttention = field(default_factory=LinearAttention)
     operands: Operands = field(default_factory=Operands)
     parts: Parts = field(default_factory=Parts)
+    results: Results = field(default_factory=Results)
+    blocks: BlocksOfKeys = field(default_factory=BlocksOfKeys)
     bytes: int = 0
     ancestry: Ancestry = field(init=False)
     of_itself: list[KeyEnds] = field(default_factory=list)
@@ -94,6 +98,7 @@ class WeightedSums:
         if not isinstance(left, Tensor) or not isinstance(right, Tensor) or not isinstance(out, Tensor):
             return
         if judging.is_parameter(right) and not self._normalised(left):
+            self.results.pass_on(left, out)
             features = out.shape[-1] if out.dim() and right.dim() > 1 else 0
             known = Facts(features=features, weight=id(right), given=self.facts.given(left))
             self.facts.note(out, replace(known, scored=self._additive(out, right)))
@@ -105,6 +110,9 @@ class WeightedSums:
             self._sums_first(contraction)
         self.factored_sum(contraction)
         self._scores(contraction)
+
+    def block_of_keys(self, contraction: Contraction, roles: Roles, known: Facts) -> None:
+        """A product of exponentials and values; see `online.py`."""
 
     def factored_sum(self, contraction: Contraction) -> None:
         """A product of matrices; see `indirect.py`."""
@@ -167,6 +175,8 @@ class WeightedSums:
         if roles is None:
             return False
         contraction = with_real_weights(self.facts, contraction)
+        if self.blocks.knows(contraction.left.tensor):
+            self.block_of_keys(contraction, roles, known)
         origin = known.origin or self._by_values(contraction, roles) or self._by_scores(contraction, roles)
         if origin is None or judging.no_weights(origin, contraction, roles):
             return False
@@ -300,6 +310,7 @@ class WeightedSums:
         elif known.highest is not None and seen.weights is not None:
             each = of.part(known.highest.expand(given.shape), -torch.inf).amax(-1)
             seen.highest = each[..., : seen.weights.shape[2]]
+        self.blocks.shown(layout.contraction.left.tensor, seen)
         self.found(seen)
         return True
 
@@ -317,6 +328,8 @@ class WeightedSums:
             margins=None if margins is None else margins.double(),
             source=self.keys.of_map(part[..., place.keys], weights, of.windows is not None),
         )  # fmt: skip
+        if 1 < part.shape[-2] < part.shape[-1]:
+            seen.block_source = self.keys.of_weights(weights)
         return place.put(seen)
 
     def _describe(self, seen: Attention, of: ShownPart, part: Tensor) -> None:
@@ -326,7 +339,9 @@ class WeightedSums:
         seen.open_axes = layout.open
         self.descends(seen, layout.contraction.right.tensor, self.result)
         seen.check = of.whole.check()
-        seen.value_sums = layout.value_sums() if of.as_given and part.shape[-2] == 1 else None
+        seen.value_sums = (
+            layout.value_sums() if of.as_given and (part.shape[-2] == 1 or part.shape[-2] < part.shape[-1]) else None
+        )
         if of.own_keys is not None:
             seen.keys_from = OWN_KEY
         if self.selected.passing_on and not of.as_given:

@@ -45,8 +45,22 @@ def _picks(sums: WeightedSums, args: Args, kwargs: Kwargs, _out: Any) -> None:
             return
 
 
+def _compared(sums: WeightedSums, args: Args, _kwargs: Kwargs, out: Any) -> None:
+    """scores == their largest: 1 at a key of every row."""
+    if len(args) < 2 or not all(isinstance(one, Tensor) for one in (*args[:2], out)):
+        return
+    one, two = args[:2]
+    differing = [at for at, (a, b) in enumerate(zip(one.shape, two.shape, strict=False)) if a != b]
+    if not one.is_floating_point() or one.dim() != two.dim() or len(differing) != 1 or two.shape[differing[0]] != 1:
+        return
+    every, beyond = _inside(out), _inside(one > two)
+    if int(every.sum()) * one.shape[differing[0]] >= every.numel() and not bool(beyond.any()):
+        sums.origins.append(_origin(sums, "largest", tuple(one.shape), differing[0]))
+
+
 LOOKS: dict[str, Callable[[WeightedSums, Args, Kwargs, Any], None]] = {
     "softmax": _softmax,
+    "compared": _compared,
     **dict.fromkeys(("largest", "ordered", "routed"), _largest),
     **dict.fromkeys(("gathered", "along", "indexed", "selected_rows", "looked_up", "one_hot", "scattered"), _picks),
 }

@@ -49,6 +49,13 @@ def is_beside(channel: Channel) -> bool:
     return channel.kind == "attention_map" and channel.dims[-2:] == ("query", "key") and len(channel.dims) in (2, 3)
 
 
+def named_first(names: tuple[str, ...], count: int) -> tuple[str, ...]:
+    """A label for each of so many positions, of which the first have names (a padded source); none without names."""
+    if not names or len(names) > count:
+        return ()
+    return (*names, *map(str, range(len(names), count)))
+
+
 def names_of(maps: Sequence[Channel]) -> dict[str, str]:
     """Place → name of its maps, in the order of the model."""
     return {channel.place: channel.name for channel in maps}
@@ -309,5 +316,4 @@ class AttentionParts(Panel):
         """The labels of the keys: a decoder may attend to the input from the steps of its output."""
         assert self.capture is not None
         channel = self.capture.channel(choice.heads[0][0], self.frame)
-        names = self.capture.labels(channel.domain("key"), self.frame)
-        return names if len(names) == keys else ()
+        return named_first(self.capture.labels(channel.domain("key"), self.frame), keys)
