@@ -51,16 +51,22 @@ def loaded(capture: Any) -> str:
 
 def _frame(capture: Any, frame: int) -> str:
     """Which of several frames is shown."""
-    shown = _shown(capture.frames, frame)
-    if shown is None or len(capture.frames) < 2:
+    frames = capture.frames
+    if len(frames) < 2:
         return ""
-    number = [one.index for one in capture.frames].index(shown.index) + 1
-    said = f"frame {number:,} of {len(capture.frames):,}"
-    return f"{said} ({shown.label})" if shown.label else said
+    place = _place(frames, frame)
+    said = f"frame {place + 1:,} of {len(frames):,}"
+    return f"{said} ({frames[place].label})" if frames[place].label else said
 
 
 def _shown(frames: Sequence[Frame], frame: int) -> Frame | None:
     """The frame of an index; the newest for one below 0."""
-    if not frames:
-        return None
-    return next((one for one in frames if one.index == frame), frames[-1])
+    return frames[_place(frames, frame)] if frames else None
+
+
+def _place(frames: Sequence[Frame], frame: int) -> int:
+    """Where the frame of an index stands, the last for one that there is not. Mostly they are numbered as they stand:
+    of 50,000 not all are looked at for each title."""
+    if 0 <= frame < len(frames) and frames[frame].index == frame:
+        return frame
+    return next((place for place, one in enumerate(frames) if one.index == frame), len(frames) - 1)
