@@ -169,10 +169,11 @@ def attempt(case: dict[str, Any], _prepared: None, scratch: Path) -> Outcome:
         start_new_session=True, env={**os.environ, "FAULT_MARK": str(scratch)},
     )  # fmt: skip
     began, interrupted = time.monotonic(), 0.0
+    crowded = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))  # a busy machine gives everybody less
     while run.poll() is None:
         time.sleep(0.05)
         now = time.monotonic()
-        if not interrupted and now - began > AT_ONCE:
+        if not interrupted and now - began > min(AT_ONCE * crowded, PATIENCE):
             interrupted = now
             run.send_signal(signal.SIGINT)
         if interrupted and now - interrupted > AFTER_INTERRUPT:
