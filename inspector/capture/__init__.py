@@ -9,6 +9,7 @@ imported or executed.
 
     layout, checksums           file names, tables, versions; the checksum of each row
     writer, owner               the one writer of a capture, and the lease that shows that it is alive
+    resuming                    the same for a training loop: it waits for room on a full disk
     connection, snapshot        the index of a run that may still be writing, without a file mapped into memory
     reader, index, contents     reading: rows are checked before they are used
     placing, pages              where every page belongs; its bytes are checked against their checksum
@@ -51,6 +52,7 @@ from inspector.capture.pack import pack
 from inspector.capture.reader import Capture, open_capture
 from inspector.capture.references import open_reference, split_reference
 from inspector.capture.remaining import left_of, not_added_to, not_computed
+from inspector.capture.resuming import ResumingWriter
 from inspector.capture.tables import DamagedError, csv_bytes, export_channel, write_atomically
 from inspector.capture.target import check_target
 from inspector.capture.writer import Writer
@@ -75,6 +77,7 @@ __all__ = [
     "Pair",
     "Points",
     "Reference",
+    "ResumingWriter",
     "Role",
     "Side",
     "TooLargeError",

@@ -71,10 +71,14 @@ def elements(shape: tuple[int, ...]) -> int:
 
 
 class CaptureError(Exception):
-    """A capture that cannot be read or written; the message is one line of plain text that says what to do."""
+    """A capture that cannot be read or written; the message is one line of plain text that says what to do.
 
-    def __init__(self, message: str) -> None:
+    full: whether only space is missing, so that it may go well later.
+    """
+
+    def __init__(self, message: str, *, full: bool = False) -> None:
         super().__init__(plain_sentence(message))
+        self.full = full
 
 
 class BusyError(CaptureError):

@@ -201,6 +201,7 @@ class Store:
                 self.pages.cut()
             words = [record for record in group.records if not isinstance(record, (Page, PlacedPage))]
             self._commit_rows(words)  # a full disk may still have space for the other records
+            group.records = [record for record in group.records if isinstance(record, (Page, PlacedPage))]
         if group.problem is not None:
             raise group.problem
         if group.records:

@@ -18,6 +18,7 @@ from typing import Any
 from inspector.capture.exchanging import can_exchange, free_name_beside, remove_unused, take_place
 from inspector.capture.groups import Group, Groups
 from inspector.capture.layout import CaptureError
+from inspector.capture.rows import PlacedPage
 from inspector.capture.store import Store, counts
 from inspector.capture.target import check_target
 from inspector.records import Log, Page, RunStart, counted
@@ -61,6 +62,10 @@ class Writer:
         self.block = block
         self.dropped = 0
         self.error: CaptureError | None = None
+        self.unwritten: list[Any] = []
+        """Once writing has failed: what is not there, without pages."""
+        self.lost_pages = 0
+        """The pages that are not there."""
         self._pending = 0
         self._room = threading.Condition()
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -77,7 +82,7 @@ class Writer:
         try:
             self._store = Store(self.beside or self.path, start, replaces=replaces, again=again)
         except (OSError, sqlite3.Error, ValueError) as problem:
-            raise CaptureError(_explain(self.path, problem, "")) from None
+            raise CaptureError(_explain(self.path, problem, ""), full=_is_full(problem)) from None
         self._thread = threading.Thread(target=self._work, name="capture-writer", daemon=True)
         self._thread.start()
 
@@ -148,14 +153,17 @@ class Writer:
             remove_unused(self.beside)
 
     def _work(self) -> None:
-        open_ = True
-        while open_:
-            batch = self._gather()
-            open_ = not batch or batch[-1] is not None
-            if batch:
-                self._hand_on(batch)
-        if self._groups is not None:
-            self._groups.close()
+        try:
+            while True:
+                batch = self._gather()
+                if batch:
+                    self._hand_on(batch)
+                if batch and batch[-1] is None:
+                    break
+            if self._groups is not None:
+                self._groups.close()
+        except Exception as problem:  # noqa: BLE001 - a model that replaced a function of Python's, say
+            self._failed(problem)
         self._guarded(self._store.close)
 
     def _hand_on(self, batch: list[Any]) -> None:
@@ -171,6 +179,8 @@ class Writer:
             return
         if self.error is None:
             self._guarded(lambda: self._store.commit(records))
+        if self.error is not None:
+            self._lose(records)
         self._taken(records)
         for mark in marks:
             mark.set()
@@ -183,6 +193,15 @@ class Writer:
 
     def _finish(self, group: Group) -> None:
         self._guarded(lambda: self._store.finish(group))
+        if self.error is not None:
+            self._lose(group.records)
+
+    def _lose(self, records: list[Any]) -> None:
+        """Note what is not there."""
+        pages = sum(isinstance(record, (Page, PlacedPage)) for record in records)
+        with self._room:
+            self.lost_pages += pages
+            self.unwritten += (record for record in records if not isinstance(record, (Page, PlacedPage)))
 
     def _guarded(self, action: Callable[[], None]) -> None:
         if self.error is not None and action != self._store.close:
@@ -190,15 +209,20 @@ class Writer:
         try:
             action()
         except Exception as problem:  # noqa: BLE001 - without this thread the run would wait for space forever
-            kept = "what was committed before is still readable there"
-            if self.beside is not None:
-                kept = f"the capture that was there is unchanged, and what was committed is in {self.beside.name}"
-            elif not self.begun:
-                kept = "the capture that was there is unchanged"
-            told = problem if isinstance(problem, CaptureError) else CaptureError(_explain(self.path, problem, kept))
-            with self._room:
-                self.error = self.error or told
-                self._room.notify_all()
+            self._failed(problem)
+
+    def _failed(self, problem: Exception) -> None:
+        """Nothing more is written; `write` and `flush` say why."""
+        kept = "what was committed before is still readable there"
+        if self.beside is not None:
+            kept = f"the capture that was there is unchanged, and what was committed is in {self.beside.name}"
+        elif not self.begun:
+            kept = "the capture that was there is unchanged"
+        told = problem if isinstance(problem, CaptureError) else None
+        told = told or CaptureError(_explain(self.path, problem, kept), full=_is_full(problem))
+        with self._room:
+            self.error = self.error or told
+            self._room.notify_all()
 
     def _gather(self) -> list[Any]:
         """Records of one transaction: up to 4 MB or 0.1 s, less at first, at once when a caller waits in flush()."""
@@ -220,6 +244,13 @@ class Writer:
 
 def _is_mark(item: Any) -> bool:
     return item is None or isinstance(item, threading.Event)
+
+
+def _is_full(problem: BaseException) -> bool:
+    """Whether space is missing: on the disk, of a quota, or below a limit of a file's size."""
+    if getattr(problem, "sqlite_errorcode", 0) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE):
+        return True
+    return getattr(problem, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def _explain(path: Path, problem: BaseException, kept: str) -> str:

@@ -33,6 +33,7 @@ def main() -> int:
     link = ParentLink()
     from inspector.engine.opening.checked_imports import check_imports
     from inspector.engine.opening.user_code import UserCode
+    from inspector.engine.process_state import keep
     from inspector.engine.session.catalogue import catalog
     from inspector.engine.session.service import Service
     from inspector.records import Quit
@@ -45,6 +46,7 @@ def main() -> int:
     link.send(catalog())  # this loads entries of other packages before any of the user's code
     code = UserCode()
     check_imports(code)
+    keep()
     service = Service(say, code)
     threading.Thread(target=_listen, args=(link, service, requests), name="requests", daemon=True).start()
     while not isinstance(request := requests.get(), Quit):

@@ -36,6 +36,7 @@ class ParentLink:
         address, key = os.environ.pop(ADDRESS), bytes.fromhex(os.environ.pop(KEY))
         self._connection = Client(address, authkey=key)
         self._lock = threading.Lock()
+        self._pid = os.getpid()
         if sys.platform != "win32":
             threading.Thread(target=self._guard, args=(self._identity(),), name="connection", daemon=True).start()
 
@@ -56,7 +57,10 @@ class ParentLink:
                 os._exit(CUT_OFF_CODE)
 
     def send(self, record: Any) -> None:
-        """Send one record, its texts cut where it is too long; a parent that has ended is noticed by `receive`."""
+        """Send one record, its texts cut where it is too long; a parent that has ended is noticed by `receive`. A child
+        that the model forked ends here: it is no worker."""
+        if os.getpid() != self._pid:
+            os._exit(0)
         with self._lock, contextlib.suppress(OSError):
             for data in encoded(record, MAX_TOLD):
                 self._connection.send_bytes(data)

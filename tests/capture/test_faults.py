@@ -132,6 +132,19 @@ def test_no_space_at_the_nth_write(tmp_path: Path, nth: int, monkeypatch: pytest
         assert len(capture.array("a:h")) == written
 
 
+def test_a_writer_whose_threads_cannot_be_made_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that put something else in the place of threading.Thread: nothing is acknowledged that is not there."""
+    writer = Writer(tmp_path / "a.inspect", START)
+    monkeypatch.setattr("inspector.capture.groups.threading.Thread", None)
+    writer.write(CHANNEL)
+    for act in (writer.flush, writer.flush, lambda: writer.write(CHANNEL), writer.close):
+        with pytest.raises(CaptureError, match=r"a\.inspect could not be written: .* not callable"):
+            act()
+    monkeypatch.undo()
+    with open_capture(tmp_path / "a.inspect") as capture:
+        assert capture.status == "unfinished" and not capture.damage
+
+
 @pytest.mark.parametrize("keep", [0, 1, 100, 5000])
 def test_a_cut_page_file_shows_the_rest_and_counts_the_damage(tmp_path: Path, keep: int) -> None:
     path = tmp_path / "a.inspect"

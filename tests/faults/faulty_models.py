@@ -95,9 +95,45 @@ FAULTS = {
     "profile hook that raises": "sys.setprofile(lambda *_: 1 / 0)",
     "trace hook that raises": "sys.settrace(lambda *_: 1 / 0)",
     "alarm": "signal.alarm(1); time.sleep(3)",
+    "removes torch from sys.modules": '[sys.modules.pop(n) for n in list(sys.modules) if n.partition(".")[0] == "torch"]',
+    "empties os.environ": "os.environ.clear()",
+    "closes its standard files": "os.closerange(0, 3)",
+    "other device from here on": 'torch.set_default_device("meta")',
+    "handles every signal": "[signal.signal(n, lambda *_: None) for n in set(signal.Signals) - {9, 19}]",
+    "a fork that returns": "os.fork()",
+    "empties sys.path": "sys.path.clear()",
+    "empties sys.meta_path": "sys.meta_path.clear(); sys.path_importer_cache.clear()",
+    "no recursion": "sys.setrecursionlimit(len(__import__('inspect').stack()) + 12)",
+    "replaces time": "time.monotonic = time.time = time.perf_counter = lambda: 0.0",
+    "replaces torch.zeros": "torch.zeros = torch.Tensor.numpy = torch.Tensor.detach = None",
+    "replaces threading": "threading.Thread = threading.Event = threading.Lock = None",
+    "replaces sqlite3 and json": "import sqlite3, json; sqlite3.connect = json.dumps = json.loads = None",
+    "replaces os": "os.write = os.open = os.stat = os.getpid = None",
+    "errors of numpy": "import numpy; numpy.seterr(all='raise')",
+    "no file may be made": "os.umask(0o777)",
+    "stops itself": "os.kill(os.getpid(), signal.SIGSTOP)",
+    "waits for its own lock": "k = threading.Lock(); k.acquire(); k.acquire()",
+    "ends its parent": "os.kill(os.getppid(), signal.SIGKILL)",
+    "an exit that hangs": "import atexit; atexit.register(time.sleep, 600)",
+    "deterministic from here on": "torch.use_deterministic_algorithms(True)",
+    "anomalies from here on": "torch.autograd.set_detect_anomaly(True)",
+    "a generator that is closed by raising": "sys.unraisablehook = sys.excepthook = threading.excepthook = None",
+    "leaves its session": "os.setsid() if os.getpid() != os.getsid(0) and os.getpgrp() != os.getpid() else os.setpgid(0, 0)",
+    "takes memory in a child": "os.fork() or [kept := []] and [kept.append(bytearray(50_000_000)) for _ in iter(int, 1)]",
+    "a thread that raises": "threading.Thread(target=lambda: 1 / 0).start()",
+    "no thread more": "import resource; resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))",
+    "little memory": "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 20, 1 << 20)); bytearray(50_000_000)",
 }  # fmt: skip
 PLACES = ("forward", "import", "constructor", "destructor")
-HANGS = {"recursion without a limit", "loop", "busy loop", "loop that holds the interpreter", "ignores being ended"}
+HANGS = {
+    "stops itself",
+    "waits for its own lock",
+    "recursion without a limit",
+    "loop",
+    "busy loop",
+    "loop that holds the interpreter",
+    "ignores being ended",
+}
 PATIENCE, AT_ONCE, AFTER_INTERRUPT = 60.0, 12.0, 12.0
 """Seconds for a run; after which one that hangs is interrupted; and that it may take to end then."""
 
@@ -133,10 +169,11 @@ def attempt(case: dict[str, Any], _prepared: None, scratch: Path) -> Outcome:
         start_new_session=True, env={**os.environ, "FAULT_MARK": str(scratch)},
     )  # fmt: skip
     began, interrupted = time.monotonic(), 0.0
+    crowded = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))  # a busy machine gives everybody less
     while run.poll() is None:
         time.sleep(0.05)
         now = time.monotonic()
-        if not interrupted and now - began > AT_ONCE:
+        if not interrupted and now - began > min(AT_ONCE * crowded, PATIENCE):
             interrupted = now
             run.send_signal(signal.SIGINT)
         if interrupted and now - interrupted > AFTER_INTERRUPT:

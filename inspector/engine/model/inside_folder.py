@@ -21,6 +21,8 @@ def require_inside(folder: Path, name: str) -> None:
         found, own = (folder / name).resolve(), folder.resolve()
     except (OSError, RuntimeError):
         raise InputError(f"{folder.name}/{name[:80]} is a link that leads nowhere.") from None
+    except ValueError:  # a zero byte
+        raise InputError(f"{folder.name} names {name[:80]!r}, which is no name of a file.") from None
     cached = own.parent.parent / BLOBS
     if not found.is_relative_to(own) and not (found.parent == cached and _DIGEST.match(found.name)):
         raise InputError(

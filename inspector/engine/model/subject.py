@@ -19,6 +19,7 @@ from inspector.engine.model.call import arguments, takes_batch
 from inspector.engine.model.declared_inputs import DeclaredInput, declare, primary_of, two_sizes
 from inspector.engine.model.model_output import LOGITS, candidates, loss_in, may_return_loss
 from inspector.engine.model.uncompiled import original
+from inspector.engine.process_state import put_back
 from inspector.engine.wording import a_class, text_of
 from inspector.records import CLASS_DOMAIN, VOCABULARY_DOMAIN
 
@@ -122,6 +123,10 @@ class Subject:
 
     def run(self, batch: Batch) -> Any:
         """Call the model on a batch as its author would."""
+        with put_back():
+            return self._called(batch)
+
+    def _called(self, batch: Batch) -> Any:
         if self.forward is None:
             args, kwargs = arguments(self.model, batch)
             return self.model(*args, **kwargs)  # in a recording, the model's own code begins here (recorder.py)

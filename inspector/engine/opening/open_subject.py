@@ -43,6 +43,7 @@ from inspector.engine.opening.refused_formats import by_name
 from inspector.engine.opening.user_code import UserCode
 from inspector.engine.opening.weights_alone.open_weights import open_weights
 from inspector.engine.opening.weights_alone.tensors_alone import tensors_alone
+from inspector.engine.process_state import put_back
 from inspector.engine.wording import a_class
 from inspector.records import CheckpointReport, Load, Place, counted
 from inspector.workspace.samples import OWN, Sample, find_sample, list_samples
@@ -316,7 +317,8 @@ def _import_module(name: str, code: UserCode | None = None) -> ModuleType:
     if code is not None:
         code.require_module(name)
     try:
-        return importlib.import_module(name)
+        with put_back(making=True):
+            return importlib.import_module(name)
     except ModuleNotFoundError as problem:
         raise InputError(f"There is no module {problem.name!r} (asked for {name}).") from None
     except (Exception, SystemExit) as fault:  # importing runs the user's code
@@ -347,7 +349,8 @@ def import_file(path: Path, code: UserCode | None = None) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        with put_back(making=True):
+            spec.loader.exec_module(module)
     except (Exception, SystemExit) as fault:  # importing runs the user's code
         sys.modules.pop(name, None)
         raise _import_failure(path.name, fault) from fault
@@ -371,7 +374,8 @@ def _call(module: ModuleType, name: str, arguments: Mapping[str, Any], title: st
     except ValueError:
         pass  # no signature to check against: calling will report the error
     try:
-        made = thing(**arguments)
+        with put_back(making=True):
+            made = thing(**arguments)
     except (Exception, SystemExit) as fault:  # the user's factory may raise anything
         raise model_error(fault, title) from fault
     return adopt(made, title)

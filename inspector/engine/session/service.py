@@ -19,6 +19,7 @@ from inspector.engine.opening.user_code import NotAgreedError, UserCode
 from inspector.engine.pipeline import DEFAULTS, KeptTrace, Recording, RunOptions, chosen_quantities, record, run_start
 from inspector.engine.pipeline.batches import batch_of_spec
 from inspector.engine.pipeline.room import say_room, told
+from inspector.engine.process_state import fresh
 from inspector.engine.session.costs import Costs, announcement, refused
 from inspector.engine.session.data_set_runs import ManySequences, is_data_set
 from inspector.engine.session.described import describe
@@ -145,7 +146,7 @@ class Service:
     def _open(self, load: Load) -> bool:
         """Open another model; returns whether it is open: until it is open and confirmed, the one before stays."""
         try:
-            with self.code.opening(load) if self.code is not None else nullcontext():
+            with fresh(), self.code.opening(load) if self.code is not None else nullcontext():
                 opened = open_subject(load, self.code)
                 if self.cancelled():
                     raise CancelledError

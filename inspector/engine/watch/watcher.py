@@ -6,6 +6,7 @@ import atexit
 import sys
 import weakref
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -15,8 +16,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.optim import Optimizer
 
-from inspector.capture import CaptureError
-from inspector.engine.pipeline import Recording, record
+from inspector.capture import CaptureError, ResumingWriter
+from inspector.engine.pipeline import Recording
 from inspector.engine.pipeline.starting import start_of
 from inspector.engine.watch.as_drawn import as_drawn
 from inspector.engine.watch.attachment import Attachment
@@ -206,7 +207,7 @@ class Watcher:
         start = replace(start, title=f"{start.title}: training", meta={**start.meta, "training": about})
         if isinstance(self._target, Elsewhere):
             return Recording(self._target.sender(start, self._orders.take))
-        recording = record(self._target, start, block=False)
+        recording = Recording(ResumingWriter(self._target, start, overwrite=False, say=_say))
         self._reading = Reading(self._target, self._orders, self._core.say)
         return recording
 
@@ -325,6 +326,12 @@ class Watcher:
         attachment = getattr(self, "_attachment", None)  # the very first record may fail
         if attachment is not None:
             attachment.remove_from_model()
+
+
+def _say(text: str) -> None:
+    """A line for who watches the terminal; training goes on."""
+    with suppress(OSError, ValueError):
+        sys.stderr.write(f"inspector: {text.rstrip('.')}; training goes on.\n")
 
 
 def _nothing() -> None:

@@ -60,6 +60,12 @@ def _frame(capture: Any, frame: int) -> str:
 
 def _shown(frames: Sequence[Frame], frame: int) -> Frame | None:
     """The frame of an index; the newest for one below 0."""
-    if not frames:
-        return None
-    return next((one for one in frames if one.index == frame), frames[-1])
+    return frames[_place(frames, frame)] if frames else None
+
+
+def _place(frames: Sequence[Frame], frame: int) -> int:
+    """Where the frame of an index stands, the last for one that there is not. Mostly they are numbered as they stand:
+    of 50,000 not all are looked at for each title."""
+    if 0 <= frame < len(frames) and frames[frame].index == frame:
+        return frame
+    return next((place for place, one in enumerate(frames) if one.index == frame), len(frames) - 1)

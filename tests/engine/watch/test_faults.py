@@ -176,7 +176,8 @@ def test_a_full_disk(plain: str, tmp_path: Path) -> None:
     rows, error, bits = done.stdout.splitlines()[-3:]
     assert bits == plain
     assert "watching ended" in error
-    assert done.stderr.count("inspector:") == 1 and "training goes on" in done.stderr
+    lines = done.stderr.count("inspector:")  # when it fills, at the end, and where it was tried again for a moment
+    assert lines == done.stderr.count("training goes on") and lines in (2, 3)
     with inspector.open_capture(tmp_path / "run.inspect") as capture:
         assert 3 <= int(rows) <= len(capture.array("training:loss")) < ITERATIONS
 

@@ -1,0 +1,92 @@
+"""A model changes the process that runs it: once it has returned the worker has all that it counts on."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import builtins, gc, json, os, signal, sys, tempfile, threading, time
+import numpy, resource, torch
+from inspector.engine import process_state
+{keep}
+place = os.getcwd()
+zeros, detach, thread = torch.zeros, torch.Tensor.detach, threading.Thread
+with process_state.{context}:
+    {harm}
+told = {{
+    "modules": all(name in sys.modules for name in ("sys", "torch", "json")), "len": builtins.len is not None,
+    "zeros": torch.zeros is zeros, "detach": torch.Tensor.detach is detach, "thread": threading.Thread is thread,
+    "stdout": sys.stdout is sys.__stdout__, "imports": bool(sys.meta_path and sys.path), "HOME": "HOME" in os.environ,
+    "dtype": str(torch.ones(1).dtype), "device": torch.ones(1).device.type, "gradients": torch.is_grad_enabled(),
+    "folder": os.getcwd() == place, "mask": os.umask(0), "recursion": sys.getrecursionlimit(), "collector": gc.isenabled(),
+    "SIGTERM": str(signal.getsignal(signal.SIGTERM)), "numpy": numpy.geterr()["divide"], "profile": sys.getprofile() is None,
+    "deterministic": torch.are_deterministic_algorithms_enabled(), "anomalies": torch.is_anomaly_enabled(),
+    "new": sys.modules.get("new_one"), "own": os.environ.get("OWN"), "memory": resource.getrlimit(resource.RLIMIT_AS),
+}}
+print(json.dumps(told))
+"""
+HARM = """
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 33, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    os.chdir("/"); os.umask(0o777); sys.setrecursionlimit(5000); gc.disable(); numpy.seterr(all="raise")
+    signal.signal(signal.SIGTERM, signal.SIG_IGN); torch.set_default_dtype(torch.float64); torch.set_grad_enabled(False)
+    torch.set_default_device("meta"); torch.use_deterministic_algorithms(True); torch.autograd.set_detect_anomaly(True)
+    os.environ.clear(); os.environ["OWN"] = "kept"; threading.Thread = None; torch.zeros = torch.Tensor.detach = None
+    sys.stdout = None; sys.meta_path.clear(); sys.path.clear(); sys.modules.clear(); sys.modules["new_one"] = 1
+    sys.setprofile(lambda *_: None); builtins.len = builtins.isinstance = builtins.open = builtins.getattr = None
+"""
+
+
+def told(
+    harm: str = HARM.strip(), *, keep: str = "process_state.keep()", context: str = "put_back()"
+) -> dict[str, object]:
+    """What is there behind the harm."""
+    program = PROGRAM.format(keep=keep, harm=harm, context=context)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=200,
+        cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found: dict[str, object] = json.loads(done.stdout)
+    return {**found, "said": done.stderr}
+
+
+def test_what_a_call_changes_is_put_back_and_told() -> None:
+    harmed, plain = told(), told("pass")
+    said = str(harmed.pop("said"))
+    assert plain.pop("said") == ""
+    assert said.count("\n") == 1 and said.endswith("of its process, which was put back.\n")
+    assert harmed == {**plain, "new": 1, "own": "kept"}  # what is new is not taken away
+
+
+def test_a_model_that_is_made_may_choose_for_its_calls() -> None:
+    made, plain = told(context="put_back(making=True)"), told("pass")
+    assert made["dtype"] == "torch.float64" and made["device"] == "meta" and not made["folder"] and not made["zeros"]
+    for name in ("modules", "len", "stdout", "imports"):
+        assert made[name] == plain[name] is True
+
+
+def test_the_next_model_begins_with_a_process_as_new() -> None:
+    opened = "put_back(making=True): torch.set_default_dtype(torch.float64); os.chdir('/')\nwith process_state.fresh()"
+    assert told("pass", context=opened) == told("pass")
+
+
+def test_one_that_cannot_be_opened_leaves_the_choices_of_the_one_before() -> None:
+    opened = (
+        "put_back(making=True): torch.set_default_dtype(torch.float64)\n"
+        "import contextlib\nwith contextlib.suppress(ValueError), process_state.fresh()"
+    )
+    assert told("raise ValueError", context=opened)["dtype"] == "torch.float64"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are not forked")
+def test_a_forked_child_that_returns_ends_there() -> None:
+    assert told("os.fork()") == told("pass")  # one line of JSON, not two
+
+
+def test_a_program_of_the_users_own_is_not_touched() -> None:
+    assert told("torch.set_default_dtype(torch.float64)", keep="")["dtype"] == "torch.float64"

@@ -1,0 +1,38 @@
+"""The title of one of many frames does not look at all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+from inspector.gui.window.what_is_shown import title_of
+from inspector.records import Frame
+
+
+class Counting(tuple[Frame, ...]):
+    """Frames that count how many are looked at."""
+
+    looked = 0
+
+    def __iter__(self) -> Iterator[Frame]:
+        for one in super().__iter__():
+            type(self).looked += 1
+            yield one
+
+
+def title(frames: Counting, frame: int) -> str:
+    start = SimpleNamespace(title="t", checkpoint="", meta={})
+    return title_of(SimpleNamespace(frames=frames, start=start), frame)
+
+
+def test_it_is_found_where_it_stands() -> None:
+    frames = Counting(Frame(index=n, step=10 * n, label=f"l{n}") for n in range(1_000))
+    for n in (0, 500, 999):
+        assert title(frames, n) == f"t · iteration {10 * n:,} · frame {n + 1:,} of 1,000 (l{n})"
+    assert Counting.looked == 0
+
+
+def test_numbers_with_gaps_and_in_another_order_are_found_too() -> None:
+    frames = Counting(Frame(index=n, step=n) for n in (7, 0, 3))
+    assert [title(frames, n).rpartition(" · ")[2] for n in (7, 0, 3)] == [f"frame {n} of 3" for n in (1, 2, 3)]
+    assert title(frames, -1) == title(frames, 99) == title(frames, 3)  # the newest
