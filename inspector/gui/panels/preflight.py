@@ -47,6 +47,7 @@ OTHERS = (
     ("part", "step"),
     ("part", "value"),
     ("head",),
+    ("statistic",),
     ("statistic", "pair"),
     ("statistic", "part"),
 )
