@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -109,25 +110,21 @@ class Service:
     def serve(self, request: Any) -> None:
         """Carry out a request; bad input and raising models are answered with a Failure."""
         name, generation = type(request).__name__, int(getattr(request, "generation", 0))
+        failed = partial(Failure, request=name, generation=generation)
         self._served += 1
         try:
             self._carry_out(request)
         except NotAgreedError as problem:
             self.send(NeedsTrust(files=problem.files, message=str(problem), request=name, generation=generation))
         except (InputError, CaptureError) as problem:
-            kind = "needs run" if isinstance(problem, NeedsRunError) else "input"
-            self.send(Failure(message=str(problem), request=name, kind=kind, generation=generation))
+            self.send(failed(message=str(problem), kind="needs run" if isinstance(problem, NeedsRunError) else "input"))
         except CancelledError:
             said = "Opening the model was cancelled." if isinstance(request, Load) else "Cancelled."
-            self.send(Failure(message=said, request=name, kind="cancelled", generation=generation))
+            self.send(failed(message=said, kind="cancelled"))
         except CaptureLostError as problem:
-            self.send(Failure(message=str(problem), request=name, kind="capture", generation=generation))
+            self.send(failed(message=str(problem), kind="capture"))
         except ModelError as problem:
-            self.send(
-                Failure(
-                    message=str(problem), details=problem.details, request=name, kind="model", generation=generation
-                )
-            )
+            self.send(failed(message=str(problem), details=problem.details, kind="model"))
 
     def _carry_out(self, request: Any) -> None:
         """Raises InputError where there is no such request."""
