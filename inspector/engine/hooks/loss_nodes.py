@@ -38,7 +38,8 @@ class Asked:
     """What one loss was given: `kind` "classes": logarithms of probabilities (n, v) and targets (n,) of which
     `ignored` count for nothing; "numbers": predictions and targets of one shape; "shares": logits and probabilities.
 
-    `rows`: how many sequences lie along the first axis; 0 where they were joined with the steps.
+    `rows`: how many sequences lie along the first axis; 0 where they were joined with the steps. `cuts`: (entries of an
+    axis, how many at its front were left out) of each slice between the model and the loss.
     """
 
     kind: Kind
@@ -46,6 +47,11 @@ class Asked:
     targets: Tensor
     ignored: int = -100
     rows: int = 0
+    cuts: tuple[tuple[int, int], ...] = ()
+
+    def left_out(self, entries: int) -> int:
+        """How many at the front of an axis of so many entries the loss was not given."""
+        return sum(start for size, start in self.cuts if size == entries)
 
 
 def operation(node: Any) -> str:
@@ -89,7 +95,7 @@ def _asked(node: Any) -> Asked | None:
                 given, targets = given[None], targets.reshape(1)
             classes = given.movedim(1, -1).reshape(-1, given.shape[1])
             ignored = node._saved_ignore_index
-            return Asked("classes", classes, targets.reshape(-1), _signed(ignored), rows)
+            return Asked("classes", classes, targets.reshape(-1), _signed(ignored), rows, _cuts(node))
         if name in _NUMBERS or name == _LOGITS:
             given, targets = node._saved_self.detach(), node._saved_target.detach()
             if given.shape != targets.shape or not given.dim() or not given.is_floating_point():
@@ -98,6 +104,20 @@ def _asked(node: Any) -> Asked | None:
     except RuntimeError:  # freed by an earlier pass, or changed in place since
         return None
     return None
+
+
+def _cuts(node: Any) -> tuple[tuple[int, int], ...]:
+    """The slices that begin behind the front of their axis, from the loss to what made its numbers."""
+    found: list[tuple[int, int]] = []
+    for _ in range(16):
+        node = next((one for one, _ in node.next_functions if one is not None), None)
+        name = "" if node is None else operation(node)
+        if name not in SHAPES and name != "LogSoftmax":
+            break
+        if name == "Slice":
+            size, start = node._saved_self_sym_sizes[_signed(node._saved_dim)], _signed(node._saved_start)
+            found.append((int(size), min(int(size), start if start >= 0 else max(0, start + int(size)))))
+    return tuple(found)
 
 
 def _signed(number: int) -> int:

@@ -112,14 +112,18 @@ FEWEST = 4
 
 def steps_ahead(asked: Asked, ids: Tensor, shifts: Sequence[int]) -> Tensor | None:
     """(s,) the share of targets that are the input so many steps later, of (b, t) ids; NaN where too few lie so far
-    ahead. None where the targets do not lie along steps: as many as the steps, or one less, where the model shifts."""
+    ahead. None where the targets do not lie along steps: as many as the steps, or one less, where the loop shifts.
+
+    Which step the first target belongs to is read off the slices of what the loss was given. Counter-example: outputs
+    of a loop that begins at its second step.
+    """
     count, (rows, steps) = len(asked.targets), ids.shape
     if asked.kind != "classes" or count not in (rows * steps, rows * (steps - 1)) or steps < FEWEST:
         return None
     targets = asked.targets.reshape(rows, -1)
     known = (targets >= 0) & (targets != asked.ignored)
-    found = []
-    for shift in shifts:
+    found, begins = [], asked.left_out(steps)
+    for shift in (begins + one for one in shifts):
         inputs = ids[:, shift : shift + targets.shape[1]].to(targets)
         there = known[:, : inputs.shape[1]]
         same, total = (inputs == targets[:, : inputs.shape[1]]) & there, there.sum()

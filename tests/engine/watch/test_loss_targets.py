@@ -115,6 +115,17 @@ def test_how_far_ahead_targets_lie(tmp_path: Path, shift: int, severity: str, in
     assert told(found, "IN132") == [severity] * bool(severity)
 
 
+@pytest.mark.parametrize(("shift", "severity"), [(-1, ""), (0, "info"), (1, ""), (2, "warning")])
+def test_what_the_loop_leaves_out_at_the_front_moves_the_steps(tmp_path: Path, shift: int, severity: str) -> None:
+    def loss(model: nn.Module) -> Tensor:
+        x = words()
+        said = model(x)[:, 1:]
+        targets = torch.cat([x, torch.full((ROWS, 3), -100)], 1)[:, 1 + shift : 1 + shift + said.shape[1]]
+        return F.cross_entropy(said.transpose(1, 2), targets)
+
+    assert told(watched(tmp_path / "a.inspect", Reader(), loss), "IN132") == [severity] * bool(severity)
+
+
 def test_heads_that_say_several_steps_ahead_and_texts_of_one_symbol_are_left_alone(tmp_path: Path) -> None:
     def heads(model: nn.Module) -> Tensor:
         x = words()
