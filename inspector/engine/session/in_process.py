@@ -29,9 +29,9 @@ from inspector.records.report import misfit
 def run_here(subject: Any, sequence: Any = None, **given: Any) -> Capture:
     """See `inspector.run`; `given` are RunArguments. Naming a file runs its code.
 
-    Raises InputError, ModelError or CaptureError.
+    Raises TypeError for an argument that there is not, InputError, ModelError or CaptureError.
     """
-    asked = RunArguments(**given)
+    asked = RunArguments.of(given)
     asked.check_together(sequence)
     if asked.spike is not None:
         sequence = InputSpec(kind=SPIKE, value=str(asked.spike))

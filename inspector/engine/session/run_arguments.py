@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,16 @@ class RunArguments:
     decode: Decode | None = None
     """A search for an answer (see `inspector.decode`): a frame for the right one, where that is known, and for each
     hypothesis shown."""
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> RunArguments:
+        """Raises TypeError for an argument that there is not, with those that there are."""
+        known = [one.name for one in fields(cls)]
+        unknown = ", ".join(repr(name) for name in given if name not in known)
+        if unknown:
+            raise TypeError(f"inspector.run has no argument {unknown}; beside the model and its sequence it has "
+                            f"{', '.join(known)}.")  # fmt: skip
+        return cls(**given)
 
     def check_together(self, sequence: Any) -> None:
         """Raises InputError for what one call cannot do at once."""

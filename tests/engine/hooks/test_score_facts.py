@@ -131,6 +131,25 @@ def test_a_training_and_a_run_name_what_was_made_otherwise(tmp_path: Path, made:
     assert not told.broken and [one.id for one in told.findings] == ids
 
 
+class Shares(torch.nn.Module):
+    """Attention without a softmax over a product: the distance of positions alone says where it looks."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        steps = torch.arange(x.shape[1])
+        far = (steps[:, None] - steps).abs().to(x.dtype)
+        return torch.softmax(-far, -1).expand(len(x), -1, -1) @ x
+
+
+@pytest.mark.parametrize("attends", [True, False])
+def test_attention_without_products_is_told_and_no_attention_is_not(tmp_path: Path, attends: bool) -> None:
+    model = Shares() if attends else torch.nn.GRU(X.shape[-1], 4, batch_first=True)
+    only = ("structure/scores", "attention/maps")
+    with inspector.run(model, X[0].detach(), only=only, out=tmp_path / "a.inspect") as capture:
+        said = [one.reason for one in capture.refusals if one.channel == "model:structure/scores"]
+        assert not any(name.endswith("structure/scores") for name in capture.channels)
+    assert len(said) == attends and all("product of queries and keys" in one for one in said)
+
+
 def test_three_layers_without_a_way_round_are_left_alone(tmp_path: Path) -> None:
     model = stack(Made(adds=(False, False)), 3)
     assert watched(tmp_path / "a.inspect", model, lambda m: m(X).square().mean()) == []

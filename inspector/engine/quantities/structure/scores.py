@@ -17,6 +17,7 @@ from inspector.engine.trace.trace import Trace
 from inspector.records.scores import SCORES
 
 NAME = "model:structure/scores"
+NONE_SEEN = "No softmax over a product of queries and keys was seen in the graph of one call."
 ABOUT = Describe(
     kind="structure", compare="separate", title="what attention does with its scores", labels={"statistic": SCORES},
     formula="factor c in softmax(c · q·k); matrix products on the shortest way between attention layers",
@@ -30,7 +31,8 @@ ABOUT = Describe(
     default=False, cost="one run of the model", work=lambda run: run.call * 1,
 )  # fmt: skip
 def scores(trace: Trace, emit: Emitter) -> None:
-    """Write (statistic,); nothing of a model without a softmax over a product of queries and keys."""
+    """Write (statistic,); of attention in whose graph no softmax over a product of queries and keys is seen that is
+    said, and nothing of a model without attention."""
     subject, batch = trace.subject, trace.subject.placed(trace.batch)
     try:
         with undisturbed(subject.model, trace.seed), uncompiled(subject.model), torch.enable_grad():
@@ -42,3 +44,5 @@ def scores(trace: Trace, emit: Emitter) -> None:
         return
     if found is not None:
         emit.array(ABOUT.channel(NAME, ("statistic",), (len(SCORES),), "float64"), np.array(found))
+    elif trace.attentions:
+        emit.refuse(NAME, NONE_SEEN)
