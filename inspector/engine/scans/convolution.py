@@ -7,7 +7,7 @@ Letters: d channel, n state entry of a channel, l lag.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -135,15 +135,20 @@ def _modes(flow: Flow, k: Value, kernel: Tensor) -> Modes | None:
         if base is None or base.dim() < 1:
             continue
         table = wide(powers.tensor.detach().movedim(-1, 0)[: kernel.shape[1]])  # (l, …)
-        for one in before:
-            for shape in laid(one.tensor.shape, base.shape):
-                found = _fitting(table, wide(one.tensor.detach().reshape(shape)), kernel)
-                if found is not None:
-                    readout, factor = found
-                    own = base.expand(readout.shape)
-                    count = len(kernel)
-                    return Modes(own.reshape(count, -1), readout.reshape(count, -1), factor)
+        for coefficients in _coefficients(before, base):
+            found = _fitting(table, coefficients, kernel)
+            if found is not None:
+                readout, factor = found
+                return Modes(base.expand(readout.shape).reshape(len(kernel), -1), readout, factor)
     return None
+
+
+def _coefficients(before: Sequence[Value], base: Tensor) -> Iterator[Tensor]:
+    """What powers may be multiplied with: each tensor that fits their axes, and nothing."""
+    for one in before:
+        for shape in laid(one.tensor.shape, base.shape):
+            yield wide(one.tensor.detach().reshape(shape))
+    yield torch.ones(base.shape, dtype=torch.float64)
 
 
 def _base(powers: Tensor, length: int) -> Tensor | None:

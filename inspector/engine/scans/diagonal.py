@@ -146,10 +146,12 @@ def best_of(h: Value, layout: Layout, candidates: Iterable[tuple[Value, Tensor]]
         return None
     step = Pairs(states[at - 1], states[at], size)
     numbers = torch.stack([one[at if len(one) > 1 else at * 0].to(states.dtype) for _, one in own])
+    enters = numbers.abs().flatten(1).amax(1) > 0
     values = [value for value, _ in own]
-    found = [Diagonal(h, values[b], values[a], layout, error) for a, b, error in _varying(step, numbers)]
+    enters &= torch.tensor([layout.by_step(value.tensor) for value in values])  # else h counts steps, as exponents do
+    found = [Diagonal(h, values[b], values[a], layout, error) for a, b, error in _varying(step, numbers, enters)]
     if not any(one.exact for one in found):  # what a tensor holds is better than what is fitted
-        found += [Diagonal(h, values[b], None, layout, error) for b, error in _constant(step, numbers)]
+        found += [Diagonal(h, values[b], None, layout, error) for b, error in _constant(step, numbers, enters)]
     return min(found, key=lambda one: one.error, default=None)
 
 
@@ -162,28 +164,28 @@ class Pairs:
     size: float
 
 
-def _varying(step: Pairs, numbers: Tensor) -> Iterator[tuple[int, int, float]]:
-    """(number of a, number of b, error) of the candidates (n, t, p) that meet the equation."""
-    empty = numbers.abs().flatten(1).amax(1) == 0
+def _varying(step: Pairs, numbers: Tensor, enters: Tensor) -> Iterator[tuple[int, int, float]]:
+    """(number of a, number of b, error) of the candidates (n, t, p) that meet the equation; (n,) True in `enters` of
+    those that may be b."""
     for a, decay in enumerate(numbers):
         carried = decay * step.before
         if int((carried.abs().flatten(1).amax(1) >= CARRIES * step.size).sum()) < TWICE:
             continue
         errors = ((step.after - carried) - numbers).abs().flatten(1).amax(1).nan_to_num(nan=torch.inf) / step.size
-        errors = errors.masked_fill(empty, torch.inf)
+        errors = errors.masked_fill(~enters, torch.inf)
         b = int(errors.argmin())
         if float(errors[b]) <= NEAR and a != b:
             yield a, b, float(errors[b])
 
 
-def _constant(step: Pairs, numbers: Tensor) -> Iterator[tuple[int, float]]:
+def _constant(step: Pairs, numbers: Tensor, enters: Tensor) -> Iterator[tuple[int, float]]:
     """(number of b, error) where a constant decay meets the equation, whether or not a tensor holds it."""
     decay = fitted(step.before, step.after - numbers, 1)
     carried = decay[:, None] * step.before
     errors = (step.after - carried - numbers).abs().flatten(1).amax(1).nan_to_num(nan=torch.inf) / step.size
     twice = (step.before.abs() >= CARRIES * step.size).sum(0) >= TWICE
     enough = (carried * twice).abs().flatten(1).amax(1) >= CARRIES * step.size
-    enough &= numbers.abs().flatten(1).amax(1) > 0
+    enough &= enters
     b = int(errors.masked_fill(~enough, torch.inf).argmin())
     if bool(enough[b]) and float(errors[b]) <= NEAR**2:
         yield b, float(errors[b])

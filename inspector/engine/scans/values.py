@@ -155,6 +155,10 @@ class Layout:
             own[self.batch] = torch.full_like(next(iter(own.values()), flat), self.sample)
         return tuple(own[axis] for axis in sorted(own))
 
+    def by_step(self, tensor: Tensor) -> bool:
+        """Whether a tensor in these axes has entries of its own for each step, and not the same spread over them."""
+        return tensor.expand(self.shape).stride(self.steps) != 0
+
     def some(self, tensor: Tensor) -> Tensor:
         """(t, p) the entries of a tensor in these axes that are looked at, in double precision."""
         whole = tensor.expand(self.shape).movedim(self.steps, 0)
