@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -106,8 +107,8 @@ def _noted(making: bool) -> Callable[[], None]:
                     setattr(torch.Tensor, name, value)
                     changed.append(f"Tensor.{name}")
         for name, value in attributes.items():
-            if getattr(sys, name, None) is not value:
-                setattr(sys, name, value)
+            if getattr(sys, name, None) is not value or getattr(value, "closed", False):
+                setattr(sys, name, _open_again(name, value))
                 changed.append(f"sys.{name}")
         for one, before_list in entries:
             one.extend(entry for entry in before_list if entry not in one)
@@ -116,6 +117,18 @@ def _noted(making: bool) -> Callable[[], None]:
             _tell(changed)
 
     return restore
+
+
+def _open_again(name: str, value: Any) -> Any:
+    """A standard file; where the model has closed it another one of the same descriptor, or of none."""
+    number = {"stdout": 1, "stderr": 2}.get(name)
+    if number is None or not getattr(value, "closed", False):
+        return value
+    try:
+        os.fstat(number)
+    except OSError:
+        return Path(os.devnull).open("w", encoding="utf-8")
+    return os.fdopen(number, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)
 
 
 def _names_put_back(table: dict[str, Any], before: dict[str, Any]) -> list[str]:

@@ -124,9 +124,10 @@ class Subject:
     def run(self, batch: Batch) -> Any:
         """Call the model on a batch as its author would."""
         with put_back():
-            return self._called(batch)
+            return self.called(batch)
 
-    def _called(self, batch: Batch) -> Any:
+    def called(self, batch: Batch) -> Any:
+        """The call alone; what it changes of a worker is not put back."""
         if self.forward is None:
             args, kwargs = arguments(self.model, batch)
             return self.model(*args, **kwargs)  # in a recording, the model's own code begins here (recorder.py)

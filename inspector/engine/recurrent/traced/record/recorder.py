@@ -58,7 +58,7 @@ _DROPOUTS = frozenset(
 )
 MAY_BE_RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 """Such a call may have another caller the next time."""
-RUN = Subject.run.__code__
+RUN = Subject.called.__code__
 HOOKING = frozenset({"register_hook", "register_prehook"})
 """What code calls that puts a hook on a node. Counter-example: a function that is given the node and hooks it; nothing
 of torch's says that a node has hooks, so that is not noticed."""
