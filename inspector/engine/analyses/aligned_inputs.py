@@ -10,7 +10,7 @@ from torch import Tensor
 from inspector.engine.cells.gate_info import ACTIVATION
 from inspector.engine.errors import Unsupported
 from inspector.engine.trace.trace import Recurrence, Trace
-from inspector.records import STEP_DOMAIN
+from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN
 
 PADDING = "{} reads padding too, so its steps cannot be assigned to inputs."
 SEVERAL = "A step of {} reads several steps of {} ({} to {}), so none of them is its own input."
@@ -90,8 +90,8 @@ def _why(trace: Trace, recurrence: Recurrence) -> str:
     """Why steps cannot be assigned to inputs."""
     reads, place = recurrence.reads, recurrence.place
     if reads is None or reads.nothing:
-        alike = recurrence.steps == trace.batch.first.steps
-        return UNSEEN.format(place) if alike and _lengths_agree(trace, recurrence) else OTHERS.format(place)
+        alike = recurrence.steps == trace.batch.first.steps and _lengths_agree(trace, recurrence)
+        return (UNSEEN if alike and recurrence.domain != ANSWER_DOMAIN else OTHERS).format(place)
     name = "the input" if reads.input == trace.batch.primary else reads.input
     several = (reads.low != reads.high).nonzero()[0]
     if len(several):

@@ -15,6 +15,7 @@ from inspector.engine.attention.written.blocks_of_keys import Block, PutTogether
 from inspector.engine.attention.written.contraction import Contraction, Operand, Roles
 from inspector.engine.attention.written.facts import Facts, Origin
 from inspector.engine.attention.written.other_ways import OtherWays
+from inspector.engine.attention.written.parts import start
 from inspector.engine.attention.written.scores import BLOCKS, UNDIVIDED
 from inspector.engine.attention.written.sums import Args, Kwargs
 from inspector.engine.errors import Unsupported
@@ -30,7 +31,9 @@ class Online(OtherWays):
     __slots__ = ()
 
     def block_of_keys(self, contraction: Contraction, roles: Roles, known: Facts) -> None:
-        """Keep a block; not where the axis of the batch is not known."""
+        """Keep a block; not where the axis of the batch is not known, nor a part of one softmax (see `parts.py`)."""
+        if known.origin is not None and start(self.facts, contraction, roles, known.origin) is not None:
+            return
         place = self.where()
         try:
             layout = self._laid_out(contraction, roles, Origin("exp", *place, (), -1))

@@ -194,12 +194,20 @@ class WeightedSums:
             if reason == judging.PARAMETERS:
                 self.parts.wait(self.facts, contraction, roles, known, origin)
             return False
-        if origin.taken and not self.parts.apart(self.facts, contraction, origin):  # other values, the same weights
-            before = self.by_origin.get(region(self.facts, contraction, origin))
-            if before is not None:
-                before.heads = Heads([], incomplete=SEVERAL)
-                self.ancestry.also(before, self.result)
+        if origin.taken and not self.parts.apart(self.facts, contraction, origin):
+            self._with_other_values(contraction, origin)
             return True
+        return self._take(contraction, roles, known, origin)
+
+    def _with_other_values(self, contraction: Contraction, origin: Origin) -> None:
+        """The weights of an attention that is shown multiply other values too."""
+        before = self.by_origin.get(region(self.facts, contraction, origin))
+        if before is not None:
+            before.heads = Heads([], incomplete=SEVERAL)
+            self.ancestry.also(before, self.result)
+
+    def _take(self, contraction: Contraction, roles: Roles, known: Facts, origin: Origin) -> bool:
+        """Record an attention, and the parts of its softmax that waited for it."""
         origin.take()  # or refused with a reason of its own
         self.parts.apart(self.facts, contraction, origin)
         taken = self._record(self._laid_out(contraction, roles, origin), known, origin)
