@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import SimpleNamespace
+from typing import Any
+
+import pytest
 
 from inspector.gui.window.what_is_shown import title_of
 from inspector.records import Frame
@@ -20,19 +23,26 @@ class Counting(tuple[Frame, ...]):
             yield one
 
 
-def title(frames: Counting, frame: int) -> str:
-    start = SimpleNamespace(title="t", checkpoint="", meta={})
+def title(frames: Counting, frame: int, **meta: Any) -> str:
+    start = SimpleNamespace(title="t", checkpoint="", meta=meta)
     return title_of(SimpleNamespace(frames=frames, start=start), frame)
 
 
 def test_it_is_found_where_it_stands() -> None:
     frames = Counting(Frame(index=n, step=10 * n, label=f"l{n}") for n in range(1_000))
     for n in (0, 500, 999):
-        assert title(frames, n) == f"t · iteration {10 * n:,} · frame {n + 1:,} of 1,000 (l{n})"
+        assert title(frames, n) == f"t · iteration {10 * n:,} · frame {n} of 0–999 (l{n})"
     assert Counting.looked == 0
 
 
-def test_numbers_with_gaps_and_in_another_order_are_found_too() -> None:
-    frames = Counting(Frame(index=n, step=n) for n in (7, 0, 3))
-    assert [title(frames, n).rpartition(" · ")[2] for n in (7, 0, 3)] == [f"frame {n} of 3" for n in (1, 2, 3)]
-    assert title(frames, -1) == title(frames, 99) == title(frames, 3)  # the newest
+@pytest.mark.parametrize("order", [(7, 0, 3), (0, 3, 7), (3, 0, 7)])
+def test_numbers_with_gaps_and_in_another_order_are_found_too(order: tuple[int, ...]) -> None:
+    frames = Counting(Frame(index=n, step=10 * n) for n in order)
+    for n in order:
+        assert title(frames, n).endswith(f"iteration {10 * n} · frame {n} of 0–7")
+    assert title(frames, -1) == title(frames, 99) == title(frames, order[-1])  # the newest
+
+
+def test_the_largest_number_of_a_sweep_may_stand_between_others() -> None:
+    frames = Counting(Frame(index=n, step=n) for n in (0, 5, 2))
+    assert title(frames, 5, sweep=True).endswith("frame 5 of 0–5")

@@ -176,16 +176,20 @@ class ColourReader:
         assert texts == pytest.approx(ends, abs=0.06 * (ends[1] - ends[0])), "limits of the colour bar"
 
     def check_bar(self) -> None:
-        """The bar's own colours run from its lowest text to its highest."""
+        """The bar's own colours run from its lowest text to its highest, from the foot of the map to its top, but for
+        what the notes below need."""
         bar = self.row.bar
-        area = bar.boundingRect()
-        for share, y in ((1.0, area.top() + 10), (0.0, None)):
-            if y is None:
-                notes = len(bar._notes())
-                y = area.bottom() - 8 - 15 * notes - (6 if notes else 0) - 2
+        area = bar.boundingRect().adjusted(0, 8, 0, -8)
+        beside = bar.mapRectFromScene(self.row.plot.vb.sceneBoundingRect())
+        notes = len(bar._notes())
+        top = max(area.top(), beside.top())
+        bottom = min(area.bottom() - 15 * notes - (6 if notes else 0), beside.bottom())
+        assert bottom - top > 0.9 * beside.height(), "as high as the map"
+        for share, y in ((1.0, top + 2), (0.5, (top + bottom) / 2), (0.0, bottom - 2)):
             point = self.figure.mapFromScene(bar.mapToScene(QPointF(area.left() + 12, y)))
             colour = self.image.pixelColor(point)
             away = np.sqrt(((self.table - [colour.red(), colour.green(), colour.blue()]) ** 2).sum(1))
+            assert away.min() <= FARTHEST, f"no colour of the map at {share} of the bar"
             assert abs(away.argmin() / LAST - share) < 0.05, f"the colour at {share} of the bar"
 
 

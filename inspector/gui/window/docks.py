@@ -16,6 +16,7 @@ from inspector.gui.window.dock_title import Do, DockBar
 from inspector.gui.window.panel_tabs import PanelTabs
 from inspector.gui.window.panels_on_demand import PanelPlace, Panels
 from inspector.gui.window.screen import fit
+from inspector.gui.window.side_docks import NARROWEST as NARROWEST_NUMBERS
 
 if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
@@ -27,8 +28,8 @@ NARROWEST, MOST_SHARE = 180, 0.19
 """Pixels of the left bar at least, and its part of the window's width at most."""
 MOST_FOR_PINS = 0.3
 """Part of the window's width that the numbers under the cursor and at pins get at most."""
-SQUEEZED = 124
-"""Pixels of a bar that is as narrow as it can be."""
+SQUEEZED = NARROWEST_NUMBERS + 4
+"""Pixels of a bar that is as narrow as it can be, or hardly wider."""
 PAGE = "overview"
 """The panel that has the room of all others while it is in front; at the first start it is behind them."""
 AT_FIRST_HIDDEN = ("log", "comparison")

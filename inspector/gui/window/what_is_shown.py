@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
 
+from inspector.capture.placing import SWEEP
 from inspector.records import Frame
 from inspector.records.report import from_meta
 
@@ -54,8 +55,20 @@ def _frame(capture: Any, frame: int) -> str:
     shown = _shown(capture.frames, frame)
     if shown is None or len(capture.frames) < 2:
         return ""
-    said = f"frame {shown.index} of {capture.frames[0].index}–{capture.frames[-1].index}"
+    said = f"frame {shown.index} of {least_to_largest(capture)}"
     return f"{said} ({shown.label})" if shown.label else said
+
+
+def least_to_largest(capture: Any) -> str:
+    """The least and the largest index of a capture's frames: "0–4". Frames are in the order of their indices but for
+    those of a sweep, which are in that of training; so of 50,000 that are numbered as they stand not all are looked
+    at."""
+    frames = capture.frames
+    least, largest = frames[0].index, frames[-1].index
+    if SWEEP in capture.start.meta or (least, largest) != (0, len(frames) - 1):
+        indices = [one.index for one in frames]
+        least, largest = min(indices), max(indices)
+    return f"{least}–{largest}"
 
 
 def _shown(frames: Sequence[Frame], frame: int) -> Frame | None:

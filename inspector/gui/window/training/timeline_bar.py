@@ -13,6 +13,7 @@ from inspector.gui.widgets.plain_text import clean, tooltip
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.window.training.timeline import TimelineView
 from inspector.gui.window.training.timeline_data import MOST_LANES, TimelineData, first_lanes, read
+from inspector.gui.window.what_is_shown import least_to_largest
 
 PLAY_MS = 400
 """Time between two frames while they are played."""
@@ -123,11 +124,11 @@ class TimelineBar(QWidget):
         """Which frame is shown."""
         frames = [frame for frame, _ in self.view.data.frames]
         here = next((frame for frame in frames if frame.index == self.view.current), None)
-        if here is None or len(frames) < 2:
+        if here is None or len(frames) < 2 or self._capture is None:
             self.shown.show_text("")
             return
         label = f": {here.label}" if here.label else ""
-        self.shown.show_text(f"frame {here.index} of {frames[0].index}–{frames[-1].index}{label}")
+        self.shown.show_text(f"frame {here.index} of {least_to_largest(self._capture)}{label}")
 
     # -- lanes
 
