@@ -1,7 +1,8 @@
 """How much room float16 has left in a training: outputs near its largest number, gradients below its smallest ones.
 
 A gradient that was computed in float16 may lie in a parameter of float32 (autocast). It is known by its entries: all of
-them are numbers of float16, which of entries that were computed in float32 one in thousands is.
+them are numbers of float16, which of entries that were computed in float32 one in thousands is. Looked for where a
+module has returned numbers of float16.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class Headroom(Measure):
             gradient = self.parameters.tensors[column].grad
             if gradient is None or gradient.layout != torch.strided or gradient.numel() < FEWEST:
                 continue
-            if gradient.dtype in (torch.float16, torch.float32):
+            if gradient.dtype == torch.float16 or (gradient.dtype == torch.float32 and USED in moment.extra):
                 shares = of_float16(local(gradient))
                 moment.pack.add(SUBNORMAL, [column], shares[0])
                 moment.pack.add(ZERO, [column], shares[1])

@@ -57,6 +57,7 @@ MOMENTS = [
     "backward_ended",
     "step_begins",
     "step_ended",
+    "each",
     "ends",
     "derive",
 ]
@@ -84,9 +85,25 @@ def test_an_error_of_the_watcher_ends_watching_with_one_line(
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and "training goes on" in err
     with inspector.open_capture(tmp_path / "run.inspect") as capture:
-        assert capture.array("training:iteration").tolist() == list(range(1, 12))
+        written = 12 if moment == "each" else 11  # the iteration that has ended is there
+        assert capture.array("training:iteration").tolist() == list(range(1, written + 1))
         assert any("mishap" in log.text for log in capture.logs)
     assert torch.autograd.backward.__module__ == "torch.autograd"
+
+
+def test_an_error_of_the_watcher_hides_none_of_a_backward_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from inspector.engine.watch.gradients import GradientNorms
+
+    monkeypatch.setattr(GradientNorms, "backward_failed", lambda *_: 1 / 0)
+    model = nn.Linear(2, 1)
+    with inspector.watch(model, torch.optim.SGD(model.parameters(), 0.1), tmp_path / "run.inspect") as watcher:
+        loss = model(torch.ones(3, 2)).square().mean()
+        loss.backward()
+        with pytest.raises(RuntimeError, match="a second time"):
+            loss.backward()
+    assert watcher.error is not None and "training goes on" in capsys.readouterr().err
 
 
 def test_a_module_that_cannot_be_read_ends_one_series(
@@ -329,4 +346,6 @@ def test_arguments_that_cannot_be_used_are_refused_at_once(options: Any, error: 
 
 def test_every_moment_is_tested() -> None:
     methods = {name for name in vars(measure.Measure) if not name.startswith("_")}
-    assert set(MOMENTS) | {"over", "tables", "summed", "finishing", "reads_gradients"} == methods
+    assert set(MOMENTS) | {
+        "over", "tables", "summed", "finishing", "reads_gradients", "backward_failed",
+    } == methods  # fmt: skip
