@@ -26,6 +26,8 @@ LEAST = 1 << 20
 MAP_BYTES = 512 << 20
 """Of the maps that are written ahead, together: whether all of a run fit on the disk is known when it has ended, and
 where they do not these stay beside the queries and keys of the others."""
+BLOCK = 1 << 20
+"""Bytes of a block of rows in float32: the model has its largest tensors beside it. Larger ones gain little here."""
 SHARE_OF_DISK = 0.1
 """Nor are maps larger than this share of the free disk written ahead."""
 
@@ -126,7 +128,7 @@ def _computed(
 ) -> Statistics:
     if emit is None:
         with torch.no_grad():
-            return one_pass(attention, sample, check, signals)
+            return one_pass(attention, sample, check, signals, None, BLOCK)
     channel = described(attention, sample)
     emit.channel(channel)
 
@@ -135,7 +137,7 @@ def _computed(
         emit.check()
 
     with torch.no_grad():
-        return one_pass(attention, sample, unless_cancelled, signals, page_writer(emit, channel))
+        return one_pass(attention, sample, unless_cancelled, signals, page_writer(emit, channel), BLOCK)
 
 
 def _same(before: Attention, now: Attention) -> bool:

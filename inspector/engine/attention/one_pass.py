@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from inspector.engine.attention.rows import RowBlock, Rows
+from inspector.engine.attention.rows import BLOCK_BYTES, RowBlock, Rows
 from inspector.engine.trace.trace import Attention
 
 Statistic = Callable[[RowBlock], Tensor]
@@ -33,9 +33,10 @@ def one_pass(
     check: Callable[[], None],
     signals: Collection[str],
     write: BlockWriter | None = None,
+    block_bytes: int = BLOCK_BYTES,
 ) -> Statistics:
-    """The chosen statistics that are defined for this attention; `check` is called before each block, and `write` with
-    it."""
+    """The chosen statistics that are defined for this attention; `check` is called before each block, of about
+    `block_bytes` in float32, and `write` with it."""
     rows = Rows(attention, sample)
     wanted = {
         signal: function
@@ -44,7 +45,7 @@ def one_pass(
     }
     values = {signal: torch.empty(rows.heads, rows.queries) for signal in wanted}
     empty = broken = 0
-    for heads, q0, q1 in rows.blocks():
+    for heads, q0, q1 in rows.blocks(block_bytes):
         check()
         block = rows.block(q0, q1, heads)
         shares = block.shares() if attention.equivalent else block

@@ -130,7 +130,7 @@ def attention() -> Attention:
 def test_what_nobody_waits_for_is_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     begun, goes_on, ended, threads = threading.Event(), threading.Event(), [], []
 
-    def slow(one: Attention, sample: int, check: object, signals: object) -> Statistics:
+    def slow(one: Attention, sample: int, check: object, *_: object) -> Statistics:
         threads.append(threading.current_thread())
         begun.set()
         assert goes_on.wait(10) and callable(check)
