@@ -18,6 +18,7 @@ import torch
 
 from inspector.engine.attention.map_pages import described, free_bytes, map_bytes, page_writer
 from inspector.engine.attention.one_pass import Statistics, one_pass
+from inspector.engine.hooks.heap import Heap
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Attention
 
@@ -126,9 +127,18 @@ def _caller(whole: Ahead) -> Callable[[], None]:
 def _computed(
     attention: Attention, sample: int, signals: frozenset[str], check: Callable[[], None], emit: Emitter | None
 ) -> Statistics:
-    if emit is None:
-        with torch.no_grad():
-            return one_pass(attention, sample, check, signals, None, BLOCK)
+    try:
+        if emit is None:
+            with torch.no_grad():
+                return one_pass(attention, sample, check, signals, None, BLOCK)
+        return _with_map(attention, sample, signals, check, emit)
+    finally:
+        Heap(0).tidy(0)  # this thread's heap is its own, and the model's calls do not use its gaps
+
+
+def _with_map(
+    attention: Attention, sample: int, signals: frozenset[str], check: Callable[[], None], emit: Emitter
+) -> Statistics:
     channel = described(attention, sample)
     emit.channel(channel)
 
