@@ -7,7 +7,8 @@ from PySide6.QtGui import QTextDocument, QTextOption
 from PySide6.QtWidgets import QStyleOptionViewItem
 from pytestqt.qtbot import QtBot
 
-from inspector.gui.widgets.breaking import MAY_BREAK, breakable
+from inspector.gui.widgets.breaking import broken_to_fit
+from inspector.gui.widgets.plain_text import MAY_BREAK
 from inspector.gui.window.side_docks import Readout
 
 LONG = "gradient/arriving[150]  encoder.layers.0.self_attn.out_projection_of_everything"
@@ -59,7 +60,7 @@ def test_what_is_copied_has_no_places_to_break(qtbot: QtBot) -> None:
 
 def test_numbers_are_not_broken() -> None:
     for number in ("-0.012345678901", "1.2345678e-12", "12,345,678,901"):
-        assert breakable(number) == number
-    assert breakable("[190]  rnn.l0", lambda word: len(word) < 9) == "[190]  rnn.l0", "words that fit stay whole"
-    assert breakable("grad/arriv") == f"grad/{MAY_BREAK}arriv"
-    assert breakable(LONG).replace(MAY_BREAK, "") == LONG
+        assert broken_to_fit(number) == number
+    assert broken_to_fit("[190]  rnn.l0", lambda word: len(word) < 9) == "[190]  rnn.l0", "words that fit stay whole"
+    assert broken_to_fit("grad/arriv") == f"grad/{MAY_BREAK}arriv"
+    assert broken_to_fit(LONG).replace(MAY_BREAK, "") == LONG

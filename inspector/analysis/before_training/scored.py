@@ -32,40 +32,33 @@ class Facts:
     def __getitem__(self, name: str) -> float:
         return self.numbers.get(name, math.nan)
 
-    @property
-    def of_maps(self) -> str:
-        """ "of 4 maps" for the end of a sentence."""
-        return f"of {self['maps']:g}"
+    def in_maps(self, name: str, fault: str, why: str) -> str:
+        """The sentence of a fault with the number of attention maps that have it; "" where none has."""
+        return f"{fault} in {self[name]:g} of {self['maps']:g} attention maps: {why}" if self[name] > 0 else ""
 
 
 def rectified(facts: Facts) -> str:
     """A sentence without its stop; "" where all is well."""
-    if not facts["rectified"] > 0:
-        return ""
-    return (
-        f"scores go through a ReLU before the softmax in {facts['rectified']:g} {facts.of_maps} attention maps: keys "
-        "below 0 all weigh the same, as much as those at 0, and pass no gradient"
-    )
+    return facts.in_maps(
+        "rectified", "scores go through a ReLU before the softmax",
+        "keys below 0 all weigh the same, as much as those at 0, and pass no gradient",
+    )  # fmt: skip
 
 
 def across(facts: Facts) -> str:
     """A sentence without its stop; "" where all is well."""
-    if not facts["across"] > 0:
-        return ""
-    return (
-        f"the softmax is over the queries and not over the keys in {facts['across']:g} {facts.of_maps} attention maps: "
-        "the weights of a query do not sum to 1, and how much a key counts depends on what other steps ask"
-    )
+    return facts.in_maps(
+        "across", "the softmax is over the queries and not over the keys",
+        "the weights of a query do not sum to 1, and how much a key counts depends on what other steps ask",
+    )  # fmt: skip
 
 
 def turned(facts: Facts) -> str:
     """A sentence without its stop; "" where all is well."""
-    if not facts["turned again"] > 0:
-        return ""
-    return (
-        f"queries or keys are turned by the same angles twice, one after the other, in {facts['turned again']:g} "
-        f"{facts.of_maps} attention maps: the rotary embedding is applied twice, and positions count double"
-    )
+    return facts.in_maps(
+        "turned again", "queries or keys are turned by the same angles twice, one after the other,",
+        "the rotary embedding is applied twice, and positions count double",
+    )  # fmt: skip
 
 
 def scaled(facts: Facts, least: float = LEAST_WIDTH, near: float = NEAR) -> str:

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 import torch
 
-from inspector.engine.attention.map_pages import described, free_bytes, map_bytes, page_writer
+from inspector.engine.attention.map_pages import described, free_bytes, page_writer
 from inspector.engine.attention.one_pass import Statistics, one_pass
+from inspector.engine.attention.rows import Rows
 from inspector.engine.hooks.heap import Heap
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Attention
@@ -68,14 +69,16 @@ class Ahead:
         first = attention.place not in self._places
         self._places.add(attention.place)
         heads, queries = attention.query.shape[1:3]
-        large = heads * queries * attention.key.shape[-2] >= LEAST and attention.query.device.type == "cpu"
+        weights = heads * queries * attention.key.shape[-2]
+        large = weights >= LEAST and attention.query.device.type == "cpu"
         right = attention.check is not None and attention.check.passed
         if not (large and right and attention.weights is None and not attention.equivalent):
             return
         if self._emit is not None:
-            if not first or map_bytes(attention, self._sample) > self._room:
+            needed = torch.float16.itemsize * weights
+            if not first or needed > self._room:
                 return
-            self._room -= map_bytes(attention, self._sample)
+            self._room -= needed
         result = self._pool.submit(_computed, attention, self._sample, self._signals, _caller(self), self._emit)
         self.waiting[id(attention.query)] = Waiting(attention, result)
 
@@ -139,7 +142,7 @@ def _computed(
 def _with_map(
     attention: Attention, sample: int, signals: frozenset[str], check: Callable[[], None], emit: Emitter
 ) -> Statistics:
-    channel = described(attention, sample)
+    channel = described(attention, Rows(attention, sample))
     emit.channel(channel)
 
     def unless_cancelled() -> None:

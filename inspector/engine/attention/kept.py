@@ -7,14 +7,12 @@ that stays between them keeps what is free below it from being returned, so that
 
 from __future__ import annotations
 
-import mmap
-import sys
-
+import numpy as np
 import torch
 from torch import Tensor
 
-PRIVATE = {} if sys.platform == "win32" else {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS}
-"""Shared memory, which is what Python takes otherwise, costs the copy half as much again, and a fork writes into it."""
+from inspector.capture.room import unwritten
+
 LEAST = 1 << 18
 """Bytes. The heap serves smaller requests from what is free between others; a mapping is rounded up to whole pages."""
 
@@ -25,5 +23,5 @@ def kept_copy(tensor: Tensor) -> Tensor:
     size = own.numel() * own.element_size()
     if own.device.type != "cpu" or size < LEAST or own.layout != torch.strided or own.is_nested:
         return own.clone(memory_format=torch.contiguous_format)
-    place = torch.frombuffer(mmap.mmap(-1, size, **PRIVATE), dtype=own.dtype).view(own.shape)
-    return place.copy_(own)
+    place = torch.from_numpy(unwritten((size,), np.dtype(np.uint8), LEAST))
+    return place.view(own.dtype).view(own.shape).copy_(own)

@@ -24,10 +24,10 @@ SHARES = "of |M| divided by the sum of its row"
 """Said of statistics of weights that have either sign."""
 
 
-def described(attention: Attention, sample: int) -> Channel:
+def described(attention: Attention, rows: Rows) -> Channel:
     """The channel of the map of every head (head, query, key); how a model made its own weights is in the method
     alone."""
-    rows, own = Rows(attention, sample), attention.weights is not None
+    own = attention.weights is not None
     channel = Channel(
         name=f"{attention.place}:attention", kind="attention", dims=("head", "query", "key"),
         shape=(rows.heads, rows.queries, rows.keys), dtype="float16", limits=(0.0, 1.0), title="attention",
@@ -41,7 +41,7 @@ def described(attention: Attention, sample: int) -> Channel:
             channel, dtype="float32", limits=None, scale="diverging", title=EQUIVALENT_MAP, source=EQUIVALENT,
             formula=attention.equivalent, method=f"exact; {attention.note}",
         )  # fmt: skip
-    kind = beyond_shares(attention, sample)
+    kind = beyond_shares(rows)
     if kind is None:
         return channel
     return replace(
@@ -56,12 +56,11 @@ def method(attention: Attention, exact: str = "exact") -> str:
     return "; ".join(filter(None, (exact, shares, attention.note)))
 
 
-def beyond_shares(attention: Attention, sample: int) -> Literal["sequential", "diverging"] | None:
+def beyond_shares(rows: Rows) -> Literal["sequential", "diverging"] | None:
     """The scale of weights that a model computed itself and that are no shares of 1; None where all lie in [0, 1]."""
-    weights = Rows(attention, sample).weights
-    if weights is None:
+    if rows.weights is None:
         return None
-    finite = weights[weights.isfinite()]
+    finite = rows.weights[rows.weights.isfinite()]
     if not finite.numel() or (float(finite.min()) >= 0 and float(finite.max()) <= 1 + ROUNDED):
         return None
     return "diverging" if float(finite.min()) < 0 else "sequential"
@@ -70,7 +69,7 @@ def beyond_shares(attention: Attention, sample: int) -> Literal["sequential", "d
 def map_bytes(attention: Attention, sample: int) -> int:
     """Bytes of the maps of all heads as float16; as float32 where the weights are no shares of 1."""
     rows = Rows(attention, sample)
-    wide = bool(attention.equivalent) or beyond_shares(attention, sample) is not None
+    wide = bool(attention.equivalent) or beyond_shares(rows) is not None
     return (4 if wide else 2) * rows.heads * rows.queries * rows.keys
 
 

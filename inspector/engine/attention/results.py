@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from inspector.engine.attention.memory import storage_of
 from inspector.engine.trace.trace import Attention
 
 MOST = 4096
@@ -119,9 +120,4 @@ def _along_queries(part: Tensor, dim: int, attention: Attention) -> bool:
 
 
 def _storage(tensor: object) -> torch.UntypedStorage | None:
-    if not isinstance(tensor, Tensor) or tensor.is_nested:
-        return None
-    try:
-        return tensor.untyped_storage()
-    except (NotImplementedError, RuntimeError):
-        return None
+    return None if not isinstance(tensor, Tensor) or tensor.is_nested else storage_of(tensor)

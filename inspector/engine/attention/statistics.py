@@ -86,8 +86,7 @@ def statistics(
     before = known.get(id(attention))
     if before is None or write is not None or (signal and signal not in before.values):
         wanted = _wanted(trace) | ({signal} if signal else set())
-        begun = trace.findings.get(Ahead) if write is None else None
-        found = begun.take(attention, wanted) if begun is not None else None
+        found = _begun(trace, attention, wanted) if write is None else None
         if found is None:
             with torch.no_grad():
                 found = one_pass(attention, trace.look_at, emit.check, wanted, write)
@@ -98,8 +97,7 @@ def statistics(
 
 def with_map(trace: Trace, attention: Attention) -> Statistics | None:
     """The statistics of an attention whose map was written while the model ran; None where it is still to be."""
-    begun = trace.findings.get(Ahead)
-    found = begun.take(attention, _wanted(trace)) if begun is not None else None
+    found = _begun(trace, attention, _wanted(trace))
     if found is not None:
         trace.findings.of(KnownStatistics).by_attention[id(attention)] = found
     return found
@@ -109,6 +107,11 @@ def map_places(trace: Trace) -> frozenset[str]:
     """The places of attentions of which rows of the map were written while the model ran."""
     begun = trace.findings.get(Ahead)
     return frozenset() if begun is None else begun.map_places
+
+
+def _begun(trace: Trace, attention: Attention, wanted: set[str]) -> Statistics | None:
+    begun = trace.findings.get(Ahead)
+    return None if begun is None else begun.take(attention, wanted)
 
 
 def _wanted(trace: Trace) -> set[str]:

@@ -3,12 +3,11 @@ shapes of autograd's nodes between the loss and the model."""
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 
 from torch import Tensor
 
-from inspector.engine.hooks.loss_nodes import MOST_NODES, WRONG, operation
+from inspector.engine.hooks.loss_nodes import WRONG, nodes_from, operation
 
 CROSSED = WRONG.index("each prediction beside all targets")
 _BROADCASTS = ("Sub", "Add", "Mul", "Div", "Expand")
@@ -23,16 +22,8 @@ _BETWEEN = frozenset(
 
 def crosses_all(root: Tensor) -> bool:
     """Whether a loss combines n predictions, (n, 1) or (n,), with n numbers without a graph to (n, n)."""
-    waiting, seen = deque[Any]([root.grad_fn]), set[Any]()
-    while waiting and len(seen) < MOST_NODES:
-        node = waiting.popleft()
-        if node is None or node in seen or operation(node) not in _BETWEEN:
-            continue
-        seen.add(node)
-        if operation(node) in _BROADCASTS and _crosses(node):
-            return True
-        waiting.extend(one for one, _ in node.next_functions)
-    return False
+    nodes = nodes_from(root, _BETWEEN.__contains__)
+    return any(operation(node) in _BROADCASTS and _crosses(node) for node in nodes)
 
 
 def _crosses(node: Any) -> bool:

@@ -62,13 +62,19 @@ def operation(node: Any) -> str:
 def losses_of(root: Tensor) -> Iterator[Any]:
     """Nodes from a loss towards the parameters, the nearest first; what losses were given is not gone into, since
     behind it lies the model."""
+    return nodes_from(root, lambda name: name not in _ENDS)
+
+
+def nodes_from(root: Tensor, through: Callable[[str], bool]) -> Iterator[Any]:
+    """Nodes from a tensor towards the parameters, the nearest first, MOST_NODES at most; behind an operation that is
+    not gone `through` nothing is looked at."""
     waiting, seen = deque[Any]([root.grad_fn]), set[Any]()
     while waiting and len(seen) < MOST_NODES:
         node = waiting.popleft()
         if node is not None and node not in seen:
             seen.add(node)
             yield node
-            if operation(node) not in _ENDS:
+            if through(operation(node)):
                 waiting.extend(one for one, _ in node.next_functions)
 
 

@@ -66,10 +66,7 @@ class Emitter:
         """Declare a channel once, in the unit of the loss where that is its own; a second declaration of the same name
         is ignored."""
         if channel.name not in self.declared:
-            channel = self._completed(channel)
-            self.declared[channel.name] = channel
-            domain = self.step_domains.get(channel.place)
-            self.sink.write(channel if domain is None else channel.over(domain))
+            self.describe(channel)
 
     def describe(self, channel: Channel) -> bool:
         """Declare a channel, or describe again one that was declared otherwise; whether that was so. A description
@@ -77,8 +74,9 @@ class Emitter:
         before, now = self.declared.get(channel.name), self._completed(channel)
         if before == now:
             return False
-        self.declared.pop(channel.name, None)
-        self.channel(channel)
+        self.declared[now.name] = now
+        domain = self.step_domains.get(now.place)
+        self.sink.write(now if domain is None else now.over(domain))
         return before is not None
 
     def _completed(self, channel: Channel) -> Channel:

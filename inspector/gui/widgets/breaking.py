@@ -8,15 +8,15 @@ from collections.abc import Callable
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex
 from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem
 
-MAY_BREAK = "\u200b"
-"""A space without width: a line may end there."""
+from inspector.gui.widgets.plain_text import MAY_BREAK
+
 RUN, AROUND = 6, 8
 """Characters after which a word may be broken that has no better place; pixels of a cell left and right of its text."""
 _NUMBER = re.compile(r"[-+−]?[\d.,]+(e[-+]?\d+)?")
 _PLACES = re.compile(r"(?<=[/.:_=|)\]])(?=\w)")
 
 
-def breakable(text: str, fits: Callable[[str], bool] = lambda _word: False) -> str:
+def broken_to_fit(text: str, fits: Callable[[str], bool] = lambda _word: False) -> str:
     """The same text, whose words may be broken after their parts ("gradient/" "arriving") where they do not fit into a
     line; numbers stay whole."""
     words = text.split(" ")
@@ -36,4 +36,4 @@ class BreakingDelegate(QStyledItemDelegate):
         super().initStyleOption(option, index)
         room, metrics = option.rect.width() - AROUND, option.fontMetrics
         if room > 0:
-            option.text = breakable(option.text, lambda word: metrics.horizontalAdvance(word) <= room)
+            option.text = broken_to_fit(option.text, lambda word: metrics.horizontalAdvance(word) <= room)

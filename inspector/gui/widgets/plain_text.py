@@ -14,6 +14,8 @@ from PySide6.QtWidgets import QLabel, QMessageBox, QWidget
 
 from inspector.records.plain_text import plain_text
 
+MAY_BREAK = "\u200b"
+"""A space without width: a line may end there."""
 _LONG, _PIECE = re.compile(r"\S{60,}"), re.compile(r"\S{1,24}")
 _VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍", "": "∅"}
 
@@ -26,7 +28,7 @@ def clean(text: str) -> str:
 def breakable(text: str) -> str:
     """Clean text whose very long words (a sequence without spaces, a path) may be broken, so that a label that wraps
     can be narrower than they are."""
-    return _LONG.sub(lambda word: "\u200b".join(_PIECE.findall(word.group())), clean(text))
+    return _LONG.sub(lambda word: MAY_BREAK.join(_PIECE.findall(word.group())), clean(text))
 
 
 def token(text: str) -> str:

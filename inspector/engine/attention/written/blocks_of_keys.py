@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from inspector.engine.attention.memory import storage_of
 from inspector.engine.attention.written.contraction import Contraction, Operand
-from inspector.engine.attention.written.facts import Facts, Known, _storage
+from inspector.engine.attention.written.facts import Facts, Known
 from inspector.engine.attention.written.layout import Layout
 from inspector.engine.attention.written.scores import for_each_row
 from inspector.engine.cells.base import Check
@@ -103,7 +104,7 @@ class BlocksOfKeys:
             self._keep(scores, out, False)
 
     def _keep(self, scores: Tensor, out: Tensor, shifted: bool) -> None:
-        storage = _storage(out)
+        storage = storage_of(out)
         if storage is not None:
             alive = StorageWeakRef(storage)
             facts = Facts(entries=scores.detach())
@@ -129,7 +130,7 @@ class BlocksOfKeys:
 
     def _of(self, tensor: object) -> tuple[int, Tensor, bool] | None:
         """(number of the memory, scores, whether they were shifted) of an exponential or a view of it."""
-        storage = _storage(tensor) if self.powers and isinstance(tensor, Tensor) else None
+        storage = storage_of(tensor) if self.powers and isinstance(tensor, Tensor) else None
         if storage is None or not isinstance(tensor, Tensor):
             return None
         for alive, known, shifted in reversed(self.powers):
@@ -152,7 +153,7 @@ class BlocksOfKeys:
         forbidden = scores == -torch.inf
         if masked is not None:
             forbidden = forbidden | (layout.of_weights(masked.expand(left.shape)) & (layout.of_weights(left) == 0))
-        storage = _storage(right)
+        storage = storage_of(right)
         at = (0 if storage is None else storage._cdata, int(right.storage_offset()))
         values = layout.values().detach().clone()
         self.waiting = [one for one in self.waiting if one.place == place[0] or not one.shown]
@@ -175,7 +176,7 @@ class BlocksOfKeys:
 
     def shown(self, weights: Tensor, seen: Attention) -> None:
         """An attention was recorded whose weights are an exponential, or were made of it in place."""
-        storage = _storage(weights)
+        storage = storage_of(weights)
         for block in self.waiting if storage is not None else ():
             if storage is not None and block.power == storage._cdata:
                 block.shown.append(seen)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from inspector.engine.attention.memory import storage_of
 from inspector.engine.trace.trace import KeyEnds
 
 RECENT = 96
@@ -171,7 +172,7 @@ class FactTable:
 
     def note(self, result: Tensor, facts: Facts) -> None:
         """Facts about a result, in place of what was known of its memory."""
-        storage = _storage(result)
+        storage = storage_of(result)
         if storage is None:
             return
         self._known.pop(storage._cdata, None)
@@ -188,14 +189,14 @@ class FactTable:
             return False
         for one in tensors:  # at every operation of a loop: no generators
             if isinstance(one, Tensor):
-                storage = _storage(one)
+                storage = storage_of(one)
                 if storage is not None and storage._cdata in known:
                     return True
         return False
 
     def whole(self, part: Tensor) -> Known | None:
         """What is known of the memory of which a tensor is a part; None where it is all of it."""
-        storage = _storage(part) if self._known else None
+        storage = storage_of(part) if self._known else None
         known = None if storage is None else self._known.get(storage._cdata)
         return known if known is not None and part.numel() < known.shape.numel() else None
 
@@ -203,7 +204,7 @@ class FactTable:
         """What is known of a tensor, or None."""
         if not self._known or not isinstance(tensor, Tensor):
             return None
-        storage = _storage(tensor)
+        storage = storage_of(tensor)
         known = None if storage is None else self._known.get(storage._cdata)
         if known is None:
             return None
@@ -211,7 +212,7 @@ class FactTable:
 
     def given(self, tensor: object) -> int:
         """A number of the memory of a tensor, the same as long as it lives."""
-        storage = _storage(tensor) if isinstance(tensor, Tensor) else None
+        storage = storage_of(tensor) if isinstance(tensor, Tensor) else None
         if storage is None:
             return 0
         before = self._numbers.get(storage._cdata)
@@ -232,7 +233,7 @@ class FactTable:
 
     def _made_of(self, known: Facts | None, given: Tensor) -> bool:
         """Whether a layer made something of all that lies in the memory of a tensor, which is all of it as well."""
-        storage = _storage(given)
+        storage = storage_of(given)
         whole = storage is not None and given.numel() * given.element_size() == storage.nbytes()
         return whole and known is not None and known.given > 0 and known.given == self.given(given)
 
@@ -283,14 +284,6 @@ def _repeats(before: torch.Size, after: torch.Size) -> bool:
     return len(before) <= len(after) and all(a in (1, b) for a, b in zip(before, own, strict=True))
 
 
-def _storage(tensor: Tensor) -> torch.UntypedStorage | None:
-    """The memory of a tensor; None for those that have none of their own (nested, wrapped, of another layout)."""
-    try:
-        return tensor.untyped_storage()
-    except (NotImplementedError, RuntimeError):
-        return None
-
-
 def _same_memory(one: Tensor, other: Tensor) -> bool:
-    mine, yours = _storage(one), _storage(other)
+    mine, yours = storage_of(one), storage_of(other)
     return mine is not None and yours is not None and mine._cdata == yours._cdata

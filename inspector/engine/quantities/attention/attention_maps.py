@@ -125,9 +125,7 @@ def _keep(trace: Trace, attention: Attention, emit: Emitter) -> None:
     about = (
         "computed from kept queries and keys when it is read; rows that were compared with the run come out the same"
     )
-    emit.channel(
-        replace(described(attention, trace.look_at), method=method(attention, about), fill=None, computed=RECIPE)
-    )
+    emit.channel(replace(described(attention, rows), method=method(attention, about), fill=None, computed=RECIPE))
     write_checked_rows(emit, name, rows)
     _say_missing(emit, attention, rows, statistics(trace, attention, emit))
 
@@ -148,7 +146,8 @@ def size(count: int) -> str:
 
 def _write(trace: Trace, attention: Attention, emit: Emitter) -> None:
     """The map of every head, or only what is now known of one that was written while the model ran."""
-    channel, rows = described(attention, trace.look_at), Rows(attention, trace.look_at)
+    rows = Rows(attention, trace.look_at)
+    channel = described(attention, rows)
     result = with_map(trace, attention)
     moved = emit.describe(channel)
     if result is None:
