@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from inspector.engine.attention.graph_alone import WithoutValues
+from inspector.engine.hooks.saved_numbers import signed
 
 SELF, CROSS = "self", "cross"
 MOST_NODES = 20_000
@@ -279,13 +280,11 @@ def _part(node: Node) -> frozenset[Key]:
     dim = getattr(node, "_saved_dim", None)
     if dim is None or not sizes:
         return frozenset()
-    dim = dim - (1 << 64) if dim > 1 << 32 else dim
-    axis = dim % len(sizes)
+    axis = signed(dim) % len(sizes)
     start, end = (getattr(node, f"_saved_{name}", 0) for name in ("start", "end"))
     if axis == len(sizes) - 1 or not _named(node, ("Slice",)):
         return frozenset()
-    start, end = ((one - (1 << 64) if one >= 1 << 63 else one) for one in (start, end))
-    first, last = (min(one % sizes[axis] if one < 0 else one, sizes[axis]) for one in (start, end))
+    first, last = (min(one % sizes[axis] if one < 0 else one, sizes[axis]) for one in map(signed, (start, end)))
     return (
         frozenset()
         if (first, last) == (0, sizes[axis])
@@ -299,7 +298,7 @@ def _moved_lengths(node: Node) -> frozenset[int] | None:
     if not sizes:
         return None
     if node.name().startswith("IndexSelect"):
-        axis = _signed(node._saved_dim) % len(sizes)
+        axis = signed(node._saved_dim) % len(sizes)
         return frozenset((int(sizes[axis]), node._saved_index.numel()))
     chosen = getattr(node, "_saved_indices", None)
     if not node.name().startswith("IndexBackward") or chosen is None:
@@ -309,11 +308,6 @@ def _moved_lengths(node: Node) -> frozenset[int] | None:
         if isinstance(one, Tensor):
             found |= {int(sizes[axis]), one.numel(), *one.shape}
     return frozenset(found)
-
-
-def _signed(number: int) -> int:
-    """Autograd's nodes give negative numbers as those of 64 bits without a sign."""
-    return number - (1 << 64) if number >= 1 << 63 else number
 
 
 def _apart(one: Key, other: Key) -> bool:
@@ -350,7 +344,7 @@ def _over_last(node: Node) -> bool:
     dims, sizes = getattr(node, "_saved_dim", ()), getattr(node, "_saved_self_sym_sizes", ())
     dims = (dims,) if isinstance(dims, int) else tuple(dims or ())
     wide = len(sizes)
-    return bool(dims) and all((one - (1 << 64) if one > 1 << 32 else one) % max(1, wide) == wide - 1 for one in dims)
+    return bool(dims) and all(signed(one) % max(1, wide) == wide - 1 for one in dims)
 
 
 def _named(node: Node, words: tuple[str, ...]) -> bool:

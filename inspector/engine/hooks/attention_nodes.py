@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.hooks.loss_nodes import SHAPES, beneath, operation
+from inspector.engine.hooks.saved_numbers import signed
 from inspector.engine.hooks.turned_nodes import turn_of
 
 MOST_NODES = 50_000
@@ -151,7 +152,7 @@ _AS_THEY_LIE = frozenset(("View", "UnsafeView", "ReshapeAlias", "Expand", "Clone
 def _across(softmax: Any, mixing: Any, graph: Parents) -> bool:
     """Whether weights whose last axis is summed with the values are normalised along the one before."""
     shape = tuple(softmax._saved_result.shape)
-    axis = _signed(softmax._saved_dim) % max(1, len(shape))
+    axis = signed(softmax._saved_dim) % max(1, len(shape))
     if mixing is None or len(shape) < 2 or axis != len(shape) - 2:
         return False
     node = softmax
@@ -160,11 +161,6 @@ def _across(softmax: Any, mixing: Any, graph: Parents) -> bool:
         if operation(node) not in _AS_THEY_LIE or tuple(node._input_metadata[0].shape)[-2:] != shape[-2:]:
             return False
     return mixing.next_functions[0][0] is node
-
-
-def _signed(number: int) -> int:
-    """autograd gives whole numbers as if they had no sign."""
-    return number - (1 << 64) if number >= 1 << 63 else number
 
 
 def below(node: Any) -> Below:

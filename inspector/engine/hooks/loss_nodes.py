@@ -15,6 +15,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from inspector.engine.hooks.saved_numbers import signed
+
 MOST_NODES = 200
 """Nodes from the loss on that are looked at: those of the loss come first."""
 MOST_LOSSES = 8
@@ -101,7 +103,7 @@ def _asked(node: Any) -> Asked | None:
                 given, targets = given[None], targets.reshape(1)
             classes = given.movedim(1, -1).reshape(-1, given.shape[1])
             ignored = node._saved_ignore_index
-            return Asked("classes", classes, targets.reshape(-1), _signed(ignored), rows, _cuts(node))
+            return Asked("classes", classes, targets.reshape(-1), signed(ignored), rows, _cuts(node))
         if name in _NUMBERS or name == _LOGITS:
             given, targets = node._saved_self.detach(), node._saved_target.detach()
             if given.shape != targets.shape or not given.dim() or not given.is_floating_point():
@@ -121,14 +123,9 @@ def _cuts(node: Any) -> tuple[tuple[int, int], ...]:
         if name not in SHAPES and name != "LogSoftmax":
             break
         if name == "Slice":
-            size, start = node._saved_self_sym_sizes[_signed(node._saved_dim)], _signed(node._saved_start)
+            size, start = node._saved_self_sym_sizes[signed(node._saved_dim)], signed(node._saved_start)
             found.append((int(size), min(int(size), start if start >= 0 else max(0, start + int(size)))))
     return tuple(found)
-
-
-def _signed(number: int) -> int:
-    """autograd gives whole numbers as if they had no sign."""
-    return number - (1 << 64) if number >= 1 << 63 else number
 
 
 WRONG = (

@@ -19,6 +19,7 @@ from torch.autograd.graph import get_gradient_edge
 
 from inspector.engine.analyses.attention.residual_stream import Stream
 from inspector.engine.errors import Unsupported
+from inspector.engine.hooks.saved_numbers import signed
 
 AS_IT_IS = ("CloneBackward0", "ToCopyBackward0", "AliasBackward0", "BackwardHookFunctionBackward")
 """Functions of autograd that return the numbers they are given."""
@@ -135,7 +136,7 @@ def _view(path: Path, node: Any, direction: Tensor) -> list[Step]:
 def _mean(path: Path, node: Any, direction: Tensor) -> list[Step]:
     """The mean over the width, kept as an axis of size 1: a norm written out subtracts it."""
     sizes = node._saved_self_sym_sizes
-    axes = [axis - (1 << 64) if axis >= 1 << 63 else axis for axis in node._saved_dim]  # −1 comes as an unsigned number
+    axes = [signed(axis) for axis in node._saved_dim]
     over_width = axes in ([-1], [len(sizes) - 1]) and node._saved_keepdim and sizes[-1] == direction.shape[-1]
     return [(0, direction.mean(-1, keepdim=True).expand_as(direction))] if over_width else []
 

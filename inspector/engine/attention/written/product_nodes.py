@@ -8,6 +8,8 @@ from typing import Any
 
 from torch import Tensor
 
+from inspector.engine.hooks.saved_numbers import signed
+
 Moved = Callable[[Tensor], Tensor]
 
 
@@ -31,11 +33,6 @@ class Changed:
 
     before: tuple[int, ...]
     move: Moved
-
-
-def signed(number: int) -> int:
-    """Autograd gives negative axes and positions as unsigned numbers."""
-    return number - (1 << 64) if number >= 1 << 63 else number
 
 
 @dataclass(slots=True)
