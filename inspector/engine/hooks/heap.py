@@ -16,6 +16,9 @@ from time import monotonic
 
 GAPS = 48 << 20
 """Bytes of new gaps before they are returned. Using returned pages again costs a page fault each, so not at once."""
+LARGE = 64 << 20
+"""Bytes of a tensor that lies beside the gaps rather than in them. Scores of long sequences have the size again at
+every layer: gaps are returned before a tensor that is larger than all before it."""
 PATIENCE = 20.0
 """How many times as long as a look took nothing is looked at: glibc counts every gap, 100,000 small ones in 50 ms, and
 a decoder attends at every step."""
@@ -52,6 +55,13 @@ class Heap:
 
     known: int = field(default_factory=free_in_heap)
     _next: float = 0.0
+    _largest: int = LARGE
+
+    def before(self, size: int) -> None:
+        """A tensor of `size` bytes is about to be made."""
+        if size > self._largest:
+            self._largest = size
+            self.tidy(GAPS // 8)
 
     def tidy(self, least: int = GAPS) -> None:
         """Return gaps if there are more than `least` bytes of new ones; too soon after a slow look nothing is done."""

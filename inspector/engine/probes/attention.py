@@ -27,6 +27,7 @@ from inspector.engine.attention.recorder import AttentionRecorder
 from inspector.engine.attention.selected_sample import SelectedSample
 from inspector.engine.attention.written.untaken import lines
 from inspector.engine.hooks.function_mode import FUSED, SwitchedMode, runs_fused
+from inspector.engine.hooks.large_products import PRODUCTS, product_bytes
 from inspector.engine.hooks.module_stack import CalledModules, ModuleStack
 from inspector.engine.registries import PROBES, QUANTITIES
 from inspector.engine.scans.search import Scans
@@ -168,6 +169,8 @@ class AttentionMode(SwitchedMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if id(func) in PRODUCTS and not torch.compiler.is_compiling():
+            self._recorder.heap.before(product_bytes(func, args))
         out = func(*args, **kwargs)
         handler = self.handlers.get(id(func))
         if handler is not None:

@@ -8,9 +8,15 @@ import sys
 
 import pytest
 import torch
+from torch import nn
+from torch.nn import functional as F
 
 from inspector.engine.attention.kept import LEAST, kept_copy
+from inspector.engine.attention.recorder import AttentionRecorder
+from inspector.engine.attention.selected_sample import SelectedSample
 from inspector.engine.hooks import heap
+from inspector.engine.hooks.large_products import product_bytes
+from inspector.engine.probes.attention import AttentionMode
 from inspector.transport.process import KEEP_MEMORY
 
 GAPS = """
@@ -82,6 +88,46 @@ def test_looks_take_a_small_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -
         now[0] += 0.001
         one.tidy()
     assert 5 < looks[0] < 13, "10 s of steps, and 50 ms every second of them"
+
+
+def test_gaps_are_given_back_before_what_is_larger_than_all_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    tidied: list[int] = []
+    monkeypatch.setattr(heap.Heap, "tidy", lambda self, least=heap.GAPS: tidied.append(least))
+    one = heap.Heap(0)
+    for megabytes, times in ((1, 0), (64, 0), (65, 1), (65, 1), (64, 1), (200, 2), (200, 2)):
+        one.before(megabytes << 20)
+        assert len(tidied) == times, megabytes
+    assert max(tidied) < heap.GAPS
+
+
+def test_the_size_of_a_product_is_known_before_it_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[int] = []
+    monkeypatch.setattr(heap.Heap, "before", lambda self, size: told.append(size))
+    x, w = torch.randn(2, 5, 8), torch.randn(8, 30)
+    products = [
+        lambda: x @ w, lambda: torch.matmul(x, w), lambda: x[0].mm(w), lambda: torch.bmm(x, w.expand(2, 8, 30)),
+        lambda: F.linear(x, w.T), lambda: nn.Linear(8, 30)(x), lambda: torch.addmm(w[0], x[0], w),
+        lambda: x.double() @ w.double(),
+    ]  # fmt: skip
+    with AttentionMode(AttentionRecorder(SelectedSample(2, 0, 5, 5), lambda: ("here", ""))):
+        for product in products:
+            told.clear()
+            out = product()
+            assert told == [out.numel() * out.element_size()], told
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        (),
+        (torch.ones(3),),
+        (torch.ones(3), torch.ones(3)),
+        (3, torch.ones(2, 2)),
+        (torch.ones(2, 2, device="meta"),) * 2,
+    ],
+)
+def test_the_size_of_other_calls_is_not_known(given: tuple[object, ...]) -> None:
+    assert product_bytes(torch.matmul, given) == product_bytes(torch.addmm, given) == 0
 
 
 def test_elsewhere_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
