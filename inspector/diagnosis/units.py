@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.diagnosis.rule import Run
-from inspector.records import Channel
+from inspector.records import Channel, counted
 
 Array = npt.NDArray[Any]
 RESTS_ON = re.compile(r"from ([\d,]+) sequences?, ([\d,]+) steps?")
@@ -39,9 +39,27 @@ class UnitTable:
     @property
     def sure(self) -> str:
         """Of what the numbers are, in words."""
-        if self.sequences == 1:
-            return f"counted over {self.steps:,} steps of one sequence; this run saw only one"
-        return f"counted over {self.steps:,} steps of {self.sequences:,} sequences"
+        return f"counted over {_of_how_many(self.sequences, self.steps)}"
+
+
+def rests_on(channel: Channel) -> tuple[int, int]:
+    """Of how many sequences and steps the numbers of a channel are, as its method says; zeros where it does not."""
+    said = RESTS_ON.search(channel.method)
+    sequences, steps = (int(one.replace(",", "")) for one in said.groups()) if said else (0, 0)
+    return sequences, steps
+
+
+def of_how_many(channel: Channel) -> str:
+    """Of how many steps and sequences the numbers of a channel are, in words; of one it says that it saw only one."""
+    return _of_how_many(*rests_on(channel))
+
+
+def _of_how_many(sequences: int, steps: int) -> str:
+    if not sequences:
+        return "the steps of this run; of how many sequences they are was not recorded"
+    if sequences == 1:
+        return f"{counted(steps, 'step', ',')} of one sequence; this run saw only one"
+    return f"{counted(steps, 'step', ',')} of {counted(sequences, 'sequence', ',')}"
 
 
 def unit_tables(run: Run, frame: int, ending: str) -> Iterator[UnitTable]:
@@ -53,8 +71,7 @@ def unit_tables(run: Run, frame: int, ending: str) -> Iterator[UnitTable]:
             continue
         channel, values = run.channel(name, frame), np.ma.filled(run.array(name, frame).astype(np.float64), np.nan)
         rows = dict(zip(channel.labels["statistic"], values, strict=False))
-        said = RESTS_ON.search(channel.method)
-        sequences, steps = (int(one.replace(",", "")) for one in said.groups()) if said else (0, 0)
+        sequences, steps = rests_on(channel)
         if values.size and len(rows) == len(channel.labels["statistic"]):
             yield UnitTable(channel, rows, sequences, steps)
 

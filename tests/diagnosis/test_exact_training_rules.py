@@ -161,6 +161,16 @@ def test_one_batch_again_and_again(tmp_path: Path) -> None:
     assert not of(judged(tmp_path / "c.inspect", tables={"training:batch_hash": epochs}), "repeated-batch")
 
 
+@pytest.mark.parametrize(
+    ("classes", "severity"), [(["LBFGS"], "info"), (["LBFGS", "Adam"], "warning"), ([], "warning")]
+)
+def test_lbfgs_needs_the_same_batch(tmp_path: Path, classes: list[str], severity: str) -> None:
+    about = {"optimizers": [{"class": f"torch.optim.of.{name}", "groups": []} for name in classes]}
+    hashes = {"training:batch_hash": np.full(N, 5.0)}
+    found = one(judged(tmp_path / "a.inspect", tables=hashes, about=about), "repeated-batch")
+    assert found.severity == severity and ("LBFGS needs" in found.message) == (severity == "info")
+
+
 def test_modules_in_evaluation_mode(tmp_path: Path) -> None:
     about: dict[str, Any] = {"training": True, "classes": {"a": "Linear", "b": "Dropout", "c": "BatchNorm1d"}}
     found = one(judged(tmp_path / "a.inspect", falling(), about=about), "evaluation-mode")
@@ -217,6 +227,22 @@ def test_a_weight_beside_a_bias_with_a_gradient_has_an_input_of_0(tmp_path: Path
     tables = {"parameters:gradient/norm": ones(0.0, 1.0, 0.0)}  # the layer itself is cut off
     found = one(judged(tmp_path / "b.inspect", tables=tables, names=names), "no-gradient")
     assert "multiplied" not in found.message and "detach" in found.remedy
+
+
+def test_a_bias_beside_a_weight_with_a_gradient_cancels_in_the_loss(tmp_path: Path) -> None:
+    names = ("critic.weight", "critic.bias", "rnn.bias_ih_l0")
+    tables = {"parameters:gradient/norm": ones(1.0, 0.0, 1.0)}
+    found = one(judged(tmp_path / "a.inspect", tables=tables, names=names), "no-gradient")
+    assert found.severity == "info" and "the weight beside each of them has one" in found.message
+    for silent in (
+        ones(1.0, np.nan, 1.0),
+        ones(1.0, 0.0, 0.0),
+    ):  # none at all, and another bias whose weight is not there
+        found = one(
+            judged(tmp_path / f"{silent[0, 2]}.inspect", tables={"parameters:gradient/norm": silent}, names=names),
+            "no-gradient",
+        )
+        assert found.severity == "warning"
 
 
 def test_a_loss_of_0_has_no_gradient(tmp_path: Path) -> None:

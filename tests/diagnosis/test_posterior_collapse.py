@@ -51,6 +51,12 @@ def test_a_divergence_of_which_nothing_is_drawn_is_no_hidden_variable(tmp_path: 
         ({"kl": 0.101, "loss/own": 1.0, "loss/others": 1.2}, ""),
         ({"kl": 3.0, "loss/own": 1.0, "loss/others": 1.2}, ""),
         ({"kl": 3.0}, ""),
+        ({"kl": 3.0, "mutual_information": 0.101, "loss/own": 1.0, "loss/others": 1.0099}, "z tells x, but nothing"),
+        ({"kl": 3.0, "mutual_information": 0.099, "loss/own": 1.0, "loss/others": 1.0099}, "much the same whatever x"),
+        ({"kl": 3.0, "mutual_information": 0.099}, "much the same whatever x"),
+        ({"kl": 3.0, "mutual_information": 0.099, "loss/own": 1.0, "loss/others": 1.0101}, ""),
+        ({"kl": 3.0, "mutual_information": 0.0, "most_information": 0.0}, ""),  # of one sequence nothing can be said
+        ({"kl": 3.0, "mutual_information": float("nan")}, ""),
     ],
 )
 def test_many_sequences_decide_where_they_were_looked_at(tmp_path: Path, numbers: dict[str, float], said: str) -> None:
@@ -58,12 +64,29 @@ def test_many_sequences_decide_where_they_were_looked_at(tmp_path: Path, numbers
     measured[f"{Z}/use/units"] = Measured(
         "latent_use", ("unit", "statistic"), np.ones((2, 2)), {"labels": {"statistic": ("KL", "variance of the mean")}}
     )
-    more = {"mutual_information": 0.0, "most_information": 4.0, "active_units": 1.0, "sequences": 50.0}
+    more = {"mutual_information": 2.0, "most_information": 4.0, "active_units": 1.0, "sequences": 50.0}
     scalars = {f"{Z}/use/{name}": value for name, value in {**more, **numbers}.items()}
     found = of_rule(judged(tmp_path / "a.inspect", [measured], scalars), RULE)
     assert len(found) == bool(said)
     for one in found:
         assert said in one.message and one.sure == "computed from 50 sequences" and one.place == "model"
+
+
+@pytest.mark.parametrize(
+    ("own", "even", "found"),
+    [(2.1, 2.2, "info"), (2.08, 2.2, "warning"), (2.3, 2.2, "info"), (2.3, float("nan"), "warning")],
+)
+def test_before_anything_is_learned_it_is_information(tmp_path: Path, own: float, even: float, found: str) -> None:
+    units = Measured("latent_use", ("unit", "statistic"), np.ones((2, 2)), {"labels": {"statistic": ("KL", "mean")}})
+    numbers = {"kl": 0.01, "mutual_information": 0.0, "most_information": 4.0, "active_units": 0.0, "sequences": 50.0}
+    scalars = {**numbers, "loss/own": own, "loss/others": own, "loss/even": even}
+    told = judged(
+        tmp_path / "a.inspect",
+        [one_sequence([0.01, 0.01]) | {f"{Z}/use/units": units}],
+        {f"{Z}/use/{name}": value for name, value in scalars.items()},
+    )
+    (one,) = of_rule(told, RULE)
+    assert one.severity == found and ("has learned next to nothing yet" in one.message) == (found == "info")
 
 
 def test_a_verdict_has_its_numbers() -> None:

@@ -18,6 +18,9 @@ NEARLY_ALL = 0.98
 """Share of the most that so many sequences can show; beyond it more would be told of more sequences."""
 UNUSED = 0.01
 """Nats by which the loss of a step rises with a wrong z, below which the decoder makes nothing of z."""
+LEARNED = 0.95
+"""Of the loss of even probabilities: a model whose loss is higher has learned next to nothing, so z cannot be used yet.
+Counter-example: texts whose symbols are nearly all equally frequent and tell nothing of each other."""
 
 
 def use_verdict(
@@ -40,6 +43,9 @@ def use_verdict(
         return Verdict("unknown", "how much z tells is not known", numbers)
     if kl < limits[0]:
         return Verdict("collapsed", f"posterior collapse: q(z | x) is the prior, whatever x is. {told}", numbers)
+    if information < limits[0] < most and not rise >= limits[1]:  # false where one of them is not known
+        said = "posterior collapse: q(z | x) is not the prior, but much the same whatever x is"
+        return Verdict("collapsed", f"{said}. {told}", numbers)
     if math.isfinite(rise) and rise < limits[1]:
         said = f"z tells x, but nothing is made of it: a wrong z costs {rise:.2g} nats a step"
         return Verdict("unused", f"{said}. {told}", numbers)

@@ -7,8 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.units import of_how_many
 from inspector.records import Finding
 
+ONE_ALONE = "exact for the sequence that is shown, one alone"
 NAME, STACK = "layers:gradient/depth", "layers:gradient/state_norm"
 
 
@@ -63,7 +65,7 @@ class DepthGradient:
             message=f"through {len(mean)} layers the gradient {'shrinks' if small else 'grows'} to {ratio:.2g} of "
             "that at the "
             f"top ({where}: {lowest:.2g}, {top:.2g})",
-            sure="the mean over the steps and sequences of this run",
+            sure=f"the mean over {of_how_many(channel)}" if name == NAME else ONE_ALONE,
             unless="the layers do not follow one another, or their states differ in scale by design",
             remedy="Skip connections or a norm between the layers, fewer of them, an orthogonal initialisation."
             if small else "Clip the gradient, a norm between the layers, or a smaller initialisation.",

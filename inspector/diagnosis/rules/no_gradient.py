@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import Table, listed, one_a_run, table_of, the_only
-from inspector.records import Finding
+from inspector.records import Finding, Severity
 
 Hits = npt.NDArray[np.bool_]
 NORMS = "parameters:gradient/norm"
@@ -25,11 +25,16 @@ INPUT = (
     "Look at its input: the bias beside it has a gradient, so the loss reaches the layer. Inputs that are all 0 "
     "(normalised twice, masked, a part of the data that is empty) teach a weight nothing."
 )
+CANCELS = (
+    "The loss reaches the layer, and what the bias adds cancels in it: in a difference of outputs (the last bias of a "
+    "critic or of a ranking), or in a norm or a softmax behind the layer. It may as well be left out."
+)
 
 
 class NoGradient:
     """Reads gradient norms by parameter. NaN stands for no gradient at all, 0 for one that is zero everywhere.
 
+    A bias whose weight has a gradient is information: its own is the sum of what the weight's is made of, and cancels.
     Counter-example: a part that only some batches use (an expert, a rare branch) in a run that recorded none of them.
     """
 
@@ -57,8 +62,9 @@ class NoGradient:
             names = [name for name, hit in zip(table.names, which.tolist(), strict=False) if hit and name not in frozen]
             if names:
                 why, remedy = _why(run, table, names) if which is zero else ("", REMEDY)
+                severity: Severity = "info" if remedy is CANCELS else "warning"
                 yield Finding(
-                    rule="no-gradient", severity="warning", place=the_only(names), places=tuple(names),
+                    rule="no-gradient", severity=severity, place=the_only(names), places=tuple(names),
                     message=f"{len(names)} of {len(table.names)} parameters have {what} in all {len(table.values)} "
                     f"recorded iterations: {listed(names)}{why}",
                     evidence=(NORMS,), sure="exact for the recorded iterations",
@@ -76,6 +82,8 @@ def _why(run: Run, table: Table, names: list[str]) -> tuple[str, str]:
     silent = [name for name in names if _biases(name) & moved]
     if silent and len(silent) == len(names):
         return "; what is multiplied with them is 0", INPUT
+    if all(_weights(name) & moved for name in names):
+        return "; the weight beside each of them has one", CANCELS
     return "", REMEDY
 
 
@@ -83,6 +91,12 @@ def _biases(name: str) -> set[str]:
     """How the bias beside a weight may be called: of nn.Linear, and of the input weights of a recurrent module."""
     head, dot, last = name.rpartition(".")
     return {f"{head}{dot}{last.replace('weight', 'bias')}"} if "weight" in last and "weight_hh" not in last else set()
+
+
+def _weights(name: str) -> set[str]:
+    """How the weight beside a bias may be called."""
+    head, dot, last = name.rpartition(".")
+    return {f"{head}{dot}{last.replace('bias', 'weight')}"} if "bias" in last else set()
 
 
 RULES.register("no-gradient")(NoGradient())

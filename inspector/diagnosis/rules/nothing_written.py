@@ -65,7 +65,9 @@ class NothingWritten:
                 yield Finding(
                     rule="nothing-written", severity="warning", place=place,
                     message=f"{what} over all {steps:,} steps, so the state stays as it began",
-                    evidence=(name,), sure="a bound that holds for this sequence, where the candidate is within ±1",
+                    evidence=(name,),
+                    sure="a bound that holds for the sequence that is shown, one alone, where the candidate is within "
+                    "±1",
                     unless="the state began with what it has to keep, or a later layer multiplies it by large weights",
                     remedy="A bias of that gate near 0, smaller weights or a smaller learning rate.",
                     code="nn.init.zeros_(input_gate.bias)",

@@ -6,15 +6,16 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from inspector.analysis.latent.use import use_verdict
+from inspector.analysis.latent.use import LEARNED, use_verdict
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust, scalar
-from inspector.records import Channel, Finding
+from inspector.records import Channel, Finding, Severity
 
 CURES = (
     "See that divergence and reconstruction are both of a sequence, or both of a step. Let so many nats of each unit "
     "cost nothing (free bits), and leave out a part of what the decoder is told (word dropout); count the divergence "
     "slowly more from 0 on (KL annealing)."
 )
+NOTHING = "the model has learned next to nothing yet: its loss, {:.3g}, is that of guessing, {:.3g}"
 CODE = "loss = reconstruction + divergence.clamp(min=0.5).sum(-1)"
 
 
@@ -57,25 +58,30 @@ class PosteriorCollapse:
                 yield channel
 
     def _over_sequences(self, run: Run, frame: int, channel: Channel, base: str) -> Iterator[Finding]:
-        names = ("kl", "mutual_information", "most_information", "active_units", "sequences", "loss/own", "loss/others")
-        kl, information, most, active, count, own, others = (scalar(run, f"{base}/{name}", frame) for name in names)
+        names = ("kl", "mutual_information", "most_information", "active_units", "sequences")
+        kl, information, most, active, count = (scalar(run, f"{base}/{name}", frame) for name in names)
         limits = run.limit("kl"), run.limit("rise")
+        own, others, even = (scalar(run, f"{base}/loss/{name}", frame) for name in ("own", "others", "even"))
         units = run.array(channel.name, frame).shape[0]
         verdict = use_verdict(kl, information, most, active, units, others - own, limits)
         if verdict.word in ("collapsed", "unused"):
-            yield self._finding(channel, verdict.sentence, f"computed from {count:.0f} sequences")
+            said, sure = verdict.sentence, f"computed from {count:.0f} sequences"
+            if own > LEARNED * even:  # false where one of them is not known
+                yield self._finding(channel, f"{said}; {NOTHING.format(own, even)}", sure, "info")
+            else:
+                yield self._finding(channel, said, sure)
 
     def _of_one(self, run: Run, frame: int, channel: Channel) -> Iterator[Finding]:
         values = np.ma.filled(run.array(channel.name, frame).astype(np.float64), np.nan)
         total = float(values.sum())
         if total < run.limit("kl"):
             said = f"{channel.title} is {total:.2g} nats in all for this sequence: what is drawn says nothing of it"
-            yield self._finding(channel, said, "exact for this sequence; `--with latent/use` looks at many")
+            yield self._finding(channel, said, "exact for this sequence, one alone; `--with latent/use` looks at many")
 
     @staticmethod
-    def _finding(channel: Channel, message: str, sure: str) -> Finding:
+    def _finding(channel: Channel, message: str, sure: str, severity: Severity = "warning") -> Finding:
         return Finding(
-            rule="posterior-collapse", severity="warning", place=channel.place, message=message,
+            rule="posterior-collapse", severity=severity, place=channel.place, message=message,
             evidence=(channel.name,), sure=sure, remedy=CURES, code=CODE,
             unless="the training has just begun, or the sequences can be written without z",
         )  # fmt: skip

@@ -11,11 +11,13 @@ from inspector.diagnosis.series import table_of
 from inspector.records import Finding
 
 HASHES = "training:batch_hash"
+MEANT = ", as LBFGS needs it"
 
 
 class RepeatedBatch:
     """Reads the hash of each recorded batch.
 
+    Of a training by LBFGS it is information: its line search and its curvature ask for one and the same loss.
     Counter-example: full-batch training, and a test whether one batch can be learned; both mean to do this.
     """
 
@@ -47,9 +49,10 @@ class RepeatedBatch:
         if not equal.any() or equal.mean() <= run.limit("share"):
             return
         every = bool(equal.all())
+        meant = every and _of_one_loss(run)
         yield Finding(
-            rule="repeated-batch", severity="warning" if every else "info", place="",
-            message=f"all {len(hashes)} recorded iterations saw the same batch" if every
+            rule="repeated-batch", severity="warning" if every and not meant else "info", place="",
+            message=f"all {len(hashes)} recorded iterations saw the same batch{MEANT if meant else ''}" if every
             else f"{int(equal.sum())} of {len(equal)} recorded iterations saw the batch of the one before",
             evidence=(HASHES,), iterations=tuple(int(one) for one in at[1:][equal][:3]),
             sure="exact but for equal hashes of different data (53 bits)",
@@ -58,6 +61,16 @@ class RepeatedBatch:
             "fixed seed, or data loaded once before the loop.",
             code="for batch in DataLoader(data, batch_size, shuffle=True): ...",
         )  # fmt: skip
+
+
+def _of_one_loss(run: Run) -> bool:
+    """Whether every optimizer of the training is one that needs the same loss in each of its steps."""
+    classes = {
+        str(one.get("class", "")).rpartition(".")[2]
+        for one in run.training().get("optimizers", ())
+        if isinstance(one, dict)
+    }
+    return classes == {"LBFGS"}
 
 
 RULES.register("repeated-batch")(RepeatedBatch())

@@ -9,6 +9,7 @@ import numpy as np
 
 from inspector.analysis.influence import SAID, Past
 from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust, scalar
+from inspector.diagnosis.units import of_how_many
 from inspector.records import Channel, Finding
 
 THOUSANDTH = math.log(1000.0)
@@ -76,7 +77,8 @@ class ShortMemory:
             + (f", the loss depends on inputs {int(needed):,} steps back" if beyond else "")
             + (f", the loss {SAID[False]} {past.losses}" if unlearned else "")
             + ("; the gate is near ½, as with a bias of 0" if fresh else ""),
-            evidence=(channel.name, gate.name), sure="exact for the path through the gate, in this run",
+            evidence=(channel.name, gate.name),
+            sure=f"exact for the path through the gate, over {of_how_many(channel)}",
             unless="the task needs the last few steps only, or the state is carried through the candidate",
             remedy="Where earlier steps are needed begin with a bias that keeps: 1 for a forget gate, or ln(T − 1) of "
             "the lags T that are needed. `--with influence` measures how far back the loss depends on the input.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
+from inspector.engine.analyses.unit_statistics import rests_on
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter, to_numpy
 from inspector.engine.trace.quantity import Describe, dtype_name, per_run, refusal
@@ -95,10 +96,11 @@ def depth(trace: Trace, emit: Emitter) -> None:
     if any(values is None for values in gradients):
         return
     known = [values for values in gradients if values is not None]
+    method = f"exact; {rests_on(len(samples(layers[0].directions[0])), len(known[0]))}"
     statistics = np.array([[v.mean(), np.quantile(v, 0.1), np.quantile(v, 0.9)] for v in known]).T
     labelled = {**GRADIENT.labels, **labels}
     emit.array(
-        GRADIENT.channel(
+        replace(GRADIENT, method=method).channel(
             "layers:gradient/depth", ("statistic", "layer"), (3, count), "float64", labels=labelled, domains=domains
         ),
         statistics,

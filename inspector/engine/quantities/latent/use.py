@@ -5,6 +5,7 @@ For one vector z of each sequence (a sequence VAE), drawn as μ + σ ε by any c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -51,9 +52,9 @@ NOTHING_DRAWN = (
 )  # fmt: skip
 def use(trace: Trace, emit: Emitter) -> None:
     """Write `place:latent/VARIABLE/use/…`: `units` (unit, statistic), KL and variance of the mean over sequences;
-    scalars `kl`, `mutual_information`, `most_information`, `active_units`, `sequences`, `loss/own`, `others`, `prior`;
-    `terms` (statistic,) of a sequence; `loss` (step, statistic) with other z; `gradient` (step, statistic) and `share`
-    (step,); `texts`, ids by row.
+    scalars `kl`, `mutual_information`, `most_information`, `active_units`, `sequences`, `loss/own`, `others`, `prior`,
+    `even`; `terms` (statistic,) of a sequence; `loss` (step, statistic) with other z; `gradient` (step, statistic) and
+    `share` (step,); `texts`, ids by row.
     """
     refused: list[str] = []
 
@@ -179,6 +180,8 @@ class _Use:
             "loss", ("step", "statistic"), by_step, unit="nat", title=what, labels={"statistic": SOURCES},
             formula=f"{what}, with its own z, and the means with {len(others)} z of other sequences and of the prior",
         )  # fmt: skip
+        if way is not None and told.scores is not None:
+            self.emit.scalar(f"{self.base}/loss/even", math.log(told.scores.shape[-1]))
         rolled = told.sample.roll(1, 0)
         for name, told_as, other in zip(MEANS, SOURCES, (told.sample, rolled, self._prior(told, n)), strict=True):
             values = self._of(self.calls.with_z(self.many, other), way, self.many)
