@@ -32,7 +32,9 @@ def fitted(path: Path, key: str, size: tuple[int, int]) -> Any:
             stage.close()
 
 
-@pytest.mark.parametrize("key", ["paths", "units", "lens", "lags", "spectra", "dynamics", "gates", "openers", "states"])
+@pytest.mark.parametrize(
+    "key", ["paths", "units", "lens", "lags", "spectra", "dynamics", "gates", "openers", "states", "overview"]
+)
 def test_a_figure_has_the_size_that_was_asked_for(a_capture: Path, key: str) -> None:
     assert fitted(a_capture, key, COLUMN)[1] == COLUMN
 

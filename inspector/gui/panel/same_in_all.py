@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QComboBox
 from inspector.gui.panel.colours import colours_of
 from inspector.gui.panel.explained import in_full, named_in, of_entries, told_of
 from inspector.gui.panel.figure import Figure
+from inspector.gui.panel.menu_groups import MenuGroup
 from inspector.gui.panel.more_keys import MoreKeys
 from inspector.gui.panel.old_picture import OldPicture
 from inspector.gui.panel.pages import Pages
@@ -45,6 +46,8 @@ class SameInAll(MoreKeys):
     hint: ClassVar[str]
     shows: ClassVar[tuple[str, ...]]
     extra: ClassVar[tuple[str, ...]]
+    menu_group: ClassVar[MenuGroup] = "other"
+    """The submenu of the menus *Panels* and *Window* that it is in."""
     same_model = False
     """Whether the capture that is shown is another run of the model that was shown before."""
     entries: Sequence[Entry] = ()

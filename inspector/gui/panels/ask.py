@@ -60,6 +60,7 @@ class Ask(Panel):
     """States and gates over (step, unit), and attention of a sequence to itself."""
 
     tab_order, tab_row = 25, "upper"
+    menu_group = "sequence"
     key, title = "ask", "Ask"
     hint = "Where a text stands in the sequence, and which units, gates and heads track it. Needs states or attention."
     shows = ("attention/maps", "states", "scans", "gates")

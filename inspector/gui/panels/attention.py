@@ -47,6 +47,7 @@ class Attention(AttentionStrip):
     """(head, query, key) channels of kind "attention", and numbers of heads, by query or not."""
 
     tab_order, tab_row = 60, "upper"
+    menu_group = "inside"
     key, title = "attention", "Attention"
     hint = "Attention maps of every head of every layer, and their entropy and distance. Needs a model with attention."
     shows = ("attention/maps", *OF_HEADS)

@@ -42,6 +42,7 @@ class Bptt(Panel):
     """(step, source) maps of kind "bptt" of one place and parameter, with their (statistic, lag) sums below."""
 
     tab_order = 120
+    menu_group = "gradients"
     key, title = "bptt", "BPTT"
     of_recurrences = True
     hint = (

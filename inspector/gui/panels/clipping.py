@@ -48,6 +48,7 @@ class Clipping(Panel):
     """Channels of kind "clipping": norms by parameter, the table by threshold, and the norms of training."""
 
     tab_order = 170
+    menu_group = "gradients"
     key, title = "clipping", "Clipping"
     hint = (
         "The gradient of every parameter and the effect of clipping it, by norm or by value, in this run. The model "

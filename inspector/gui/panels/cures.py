@@ -38,6 +38,7 @@ class Cures(Panel):
     their mean; below, the difference of the two copies of each seed, which had the same batches."""
 
     tab_order = 195
+    menu_group = "training"
     key, title = "cures", "Cures"
     hint = (
         "Does a cure help? Copies of the model are trained from where it is now, on the same batches, as it is and "

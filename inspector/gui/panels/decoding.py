@@ -52,6 +52,7 @@ class Decoding(Panel):
     """Channels of kind "decoding": fields of the tokens that were tried (node,), and drift over the answer's steps."""
 
     tab_order, tab_row = 75, "upper"
+    menu_group = "sequence"
     key, title = "decoding", "Decoding"
     hint = (
         "The tree of a search for an answer: greedy decoding, samples, or a beam, with what was pruned. "

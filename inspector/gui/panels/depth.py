@@ -100,6 +100,7 @@ class Depth(Panel):
     """Channels of kind "depth": (statistic, layer) and (layer,) above, then (statistic, module), the map below."""
 
     tab_order = 160
+    menu_group = "gradients"
     key, title = "depth", "Depth"
     hint = (
         "Gradients and states from layer to layer. Needs two or more recurrent layers in series, or, for the gradients "

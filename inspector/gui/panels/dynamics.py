@@ -39,6 +39,7 @@ class Dynamics(Panel):
     """Channels of kinds "lyapunov", "trajectory" and "fixed_point"."""
 
     tab_order, tab_row = 50, "upper"
+    menu_group = "inside"
     key, title = "dynamics", "Dynamics"
     of_recurrences = True
     hint = (

@@ -47,6 +47,7 @@ class Gates(Panel):
     """Every (step, unit) channel of kind "gate" of one place, with their (statistic, unit) saturation."""
 
     tab_order, tab_row = 30, "upper"
+    menu_group = "inside"
     key, title = "gates", "Gates"
     of_recurrences = True
     hint = "Gates and candidates of gated layers (LSTM, GRU), unit by step, and their saturation."

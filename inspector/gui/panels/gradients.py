@@ -12,6 +12,7 @@ class Gradients(CurvePanel):
     """Every (step,) channel of kind "gradient"."""
 
     tab_order = 140
+    menu_group = "gradients"
     key, title = "gradients", "Gradients"
     of_recurrences = True
     hint = "Norms of the gradient of the loss at every state, from one backward pass. The model needs a loss for it."

@@ -52,6 +52,7 @@ class Heads(Panel):
     """Numbers of heads (kinds "attention_statistic" and "attention_head"), or one channel of kind "attention_cost"."""
 
     tab_order, tab_row = 61, "upper"
+    menu_group = "inside"
     key, title = "heads", "Heads"
     hint = (
         "Every attention head with its type, importance, the head most like it and its other numbers, and what "

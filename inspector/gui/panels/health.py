@@ -28,6 +28,7 @@ class Health(Panel):
     """(count,) channels of kind "health", one row a tensor."""
 
     tab_order = 190
+    menu_group = "training"
     key, title = "health", "Health"
     hint = "Counts of −∞, negative, zero, positive, +∞ and NaN in every captured tensor. Run a model to see them."
     shows = ("health",)

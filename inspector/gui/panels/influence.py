@@ -33,6 +33,7 @@ class Influence(Panel):
     """(statistic, lag) channels of kind "influence", each as a share of its own value at the reference lag."""
 
     tab_order = 150
+    menu_group = "gradients"
     key, title = "influence", "Influence"
     hint = (
         "Natural or vanished? Inputs are replaced and the change of each later loss is plotted by lag, beside the "

@@ -50,6 +50,7 @@ class Inputs(Panel):
     """Every channel of kind "input": (step,) ids and masks, (step, feature) vectors, pictures, states, arrays."""
 
     tab_order, tab_row = 15, "upper"
+    menu_group = "sequence"
     key, title = "inputs", "Input"
     hint = "What the model reads: tokens, series, pictures, sound. Run a model to see it."
     shows = ("input",)

@@ -12,6 +12,7 @@ class Jacobians(CurvePanel):
     """Every (step,) channel of kind "jacobian"."""
 
     tab_order = 80
+    menu_group = "gradients"
     key, title = "jacobians", "Jacobians"
     of_recurrences = True
     hint = "Norms of the Jacobian of each step of a recurrent layer: above 1 a step stretches, below 1 it shrinks."

@@ -48,6 +48,7 @@ class Lags(Panel):
     """(statistic, lag) channels as lines with a band, (lag,) ones in words; two-axis channels of kind "map" below."""
 
     tab_order = 100
+    menu_group = "gradients"
     key, title = "lags", "Lags"
     of_recurrences = True
     hint = "Norms of products of step Jacobians by lag: how far back a state has an effect. Needs a recurrent layer."

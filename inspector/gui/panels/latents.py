@@ -27,6 +27,7 @@ class Latents(Panel):
     """Channels of the kinds "latent", "latent_use", "occupancy" and "innovation", one view at a time."""
 
     tab_order, tab_row = 63, "upper"
+    menu_group = "inside"
     key, title = "latents", "Latents"
     hint = (
         "Hidden variables: means with 95 % bands, samples, KL and ln p by step; innovations of a Kalman filter; "

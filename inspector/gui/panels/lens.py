@@ -57,6 +57,7 @@ class Lens(Panel):
     """Attention of a sequence to itself, maps over (step, source), gradients by step, gates."""
 
     tab_order, tab_row = 27, "upper"
+    menu_group = "sequence"
     key, title = "lens", "Token"
     hint = "What the token under the cursor does in the whole text. Needs attention, gates, or gradients by step."
     shows = ("attention/maps", "gates", "gradient/lag_map", "gradients", "gradients/embedding")

@@ -48,6 +48,7 @@ class Openers(Panel):
     """Tables (token, unit) and (feature, unit) of kind "opener", gates, memory runs and timescales of one place."""
 
     tab_order, tab_row = 40, "upper"
+    menu_group = "inside"
     key, title = "openers", "Openers"
     of_recurrences = True
     hint = (

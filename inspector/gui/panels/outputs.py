@@ -32,6 +32,7 @@ class Outputs(Panel):
     """(step,) lines and (step, rank) tables of kind "output"."""
 
     tab_order, tab_row = 70, "upper"
+    menu_group = "sequence"
     key, title = "outputs", "Outputs"
     hint = "Loss and surprise by step, and the most probable outputs. Needs a model with a loss or a vocabulary."
     shows = ("output/loss", "output/probabilities")

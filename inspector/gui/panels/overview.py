@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from PySide6.QtCore import QPoint, QRectF, QSize, QTimer
+from PySide6.QtCore import QPoint, QRectF, QSize, Qt, QTimer
 from PySide6.QtGui import QColor, QPainter, QRegion
 from PySide6.QtWidgets import QWidget
 
@@ -43,6 +43,7 @@ class Overview(Panel):
     """Everything of a capture at a glance. Rules and pictures are read in a thread (panel/look_over.py)."""
 
     tab_order, tab_row = 1, "upper"
+    menu_group = "sequence"
     key, title = "overview", "Overview"
     hint = (
         "What the model is, what was run, what the rules find, and a small picture of everything. Run a model, or open "
@@ -326,13 +327,16 @@ class Overview(Panel):
         return found
 
     def picture_size(self) -> QSize:
-        """The whole page, also what is scrolled out of view."""
-        return self.page.laid_out().size()
+        """The whole page, also what is scrolled out of view; in a file of a certain size, that."""
+        if self.testAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen):
+            self.page.without_controls()
+        return self.stack.size() if self.figure.fixed else self.page.laid_out().size()
 
     def paint(self, painter: QPainter, rect: QRectF) -> None:
         """The whole page, also what is scrolled out of view."""
         painter.fillRect(rect, QColor(self.theme.window))
-        inside = self.page.laid_out()
+        size = rect.size().toSize()
+        inside = self.page.laid_out_in(size.width(), size.height()) if self.figure.fixed else self.page.laid_out()
         painter.save()
         painter.translate(rect.topLeft())
         scale = min(1.0, rect.width() / max(1, inside.width()), rect.height() / max(1, inside.height()))

@@ -49,6 +49,7 @@ class Paths(Panel):
     """Channels of kind "path" and "mask": over steps, over (step, unit), over lags, over (lag, unit)."""
 
     tab_order = 110
+    menu_group = "gradients"
     key, title = "paths", "Paths"
     of_recurrences = True
     hint = (

@@ -48,6 +48,7 @@ class PictureOfWords(Panel):
     """(head, query, key) attention whose keys are the patches of a picture, and channels of kind "picture_words"."""
 
     tab_order = 135
+    menu_group = "sequence"
     key, title = "picture", "Picture"
     hint = (
         "The attention of each word over the picture, the word's gradient at the pixels and what blanking a patch "

@@ -69,6 +69,7 @@ class Preflight(Panel):
     "trial" (losses by learning rate, and while one batch is learned by heart)."""
 
     tab_order = 177
+    menu_group = "training"
     key, title = "preflight", "Pre-flight"
     hint = (
         "Tests of the model's structure: does it read later inputs, padding or the rest of its batch, see order, keep "

@@ -53,6 +53,7 @@ class Residual(Panel):
     """One channel of kind "residual" at a time: a map over (layer, step), curves by layer, or a table."""
 
     tab_order, tab_row = 62, "upper"
+    menu_group = "inside"
     key, title = "residual", "Residual"
     hint = (
         "The residual stream of a transformer by layer and step: its norm and gradient, what the model would predict "

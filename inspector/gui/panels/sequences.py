@@ -49,6 +49,7 @@ class Sequences(Panel):
     """(sequence,) channels of kind "sequences", a column each; a sequence is opened by a double click."""
 
     tab_order, tab_row = 58, "upper"
+    menu_group = "sequence"
     key, title = "sequences", "Sequences"
     hint = (
         "Every sequence of a data set with its loss, gradient norm and horizon, the worst ones marked. Choose Many "

@@ -41,6 +41,7 @@ class Spectra(Panel):
     """Channels of kind "spectrum": (step, rank), (step,), (rank,), (eigenvalue, part) and (step, eigenvalue, part)."""
 
     tab_order = 90
+    menu_group = "gradients"
     key, title = "spectra", "Spectra"
     of_recurrences = True
     hint = "Singular values and eigenvalues of step Jacobians and recurrent weights. Needs a recurrent layer."

@@ -37,6 +37,7 @@ class Spike(Panel):
     """Channels of kind "spike": (statistic, sequence) and (statistic, step), with the map by source step beside it."""
 
     tab_order = 175
+    menu_group = "training"
     key, title = "spike", "Spike"
     hint = (
         "Which sample, which loss step and which source step made the gradient of an iteration, and what moved first "

@@ -12,6 +12,7 @@ class StateDerivatives(CurvePanel):
     """Every (step,) channel of kind "state_derivative"."""
 
     tab_order = 125
+    menu_group = "gradients"
     key, title = "state_derivatives", "dh/dθ"
     hint = (
         "The terms of dhₜ/dθ by source step, before any loss weights them: how much each earlier use of a parameter "

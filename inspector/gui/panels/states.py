@@ -37,6 +37,7 @@ class States(Panel):
     """Any (step, unit) channel of kind "state"."""
 
     tab_order, tab_row = 10, "upper"
+    menu_group = "inside"
     key, title = "states", "States"
     of_recurrences = True
     hint = "Hidden and cell states of recurrent layers, unit by step. Run a model with a recurrent layer to see them."

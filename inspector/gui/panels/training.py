@@ -47,6 +47,7 @@ class Training(Panel):
     """Channels of kind "series", "training" and "histogram". The cursor moves along the longest axis that is drawn."""
 
     tab_order = 180
+    menu_group = "training"
     key, title = "training", "Training"
     hint = (
         "Loss, learning rate, gradient norms and whatever else was logged, over training: of a run that "

@@ -38,6 +38,7 @@ class Truncation(Panel):
     """(statistic, truncation) channels of kind "truncation", with the (statistic, step) channel of the same place."""
 
     tab_order = 130
+    menu_group = "gradients"
     key, title = "truncation", "Truncation"
     of_recurrences = True
     hint = (

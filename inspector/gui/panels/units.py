@@ -46,6 +46,7 @@ class Units(Panel):
     """Any (step, unit) channel of kind "state" or "gate"."""
 
     tab_order, tab_row = 20, "upper"
+    menu_group = "inside"
     key, title = "units", "Units"
     hint = "Which units are on exactly in a chosen range of steps, and where else. Run a model with a recurrent layer."
     shows = ("states", "scans", "gates")

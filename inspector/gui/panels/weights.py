@@ -42,6 +42,7 @@ class Weights(Panel):
     """Channels of kind "weights": the list of all tensors, and the values of the one that is chosen in it."""
 
     tab_order, tab_row = 78, "upper"
+    menu_group = "inside"
     key, title = "weights", "Weights"
     hint = (
         "Every tensor of a checkpoint: its numbers, map, histogram, singular values and norms, gates apart; two "

@@ -8,7 +8,7 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QKeyEvent, QShowEvent
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QTableView
 
 from inspector.gui.widgets.plain_text import clean, tooltip
 from inspector.gui.widgets.theme import Theme
@@ -17,7 +17,7 @@ Index = QModelIndex | QPersistentModelIndex
 NOWHERE = QModelIndex()
 MOST_SPANS = 500
 """Rows whose note is shown across all columns; Qt searches through all of them when it paints."""
-NAME_WIDTH, LEAST_WIDTH = 170, 40
+NAME_WIDTH, LEAST_WIDTH, NUMBER_MARGIN = 170, 40, 32
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
@@ -77,6 +77,16 @@ class NumberModel(QAbstractTableModel):
             font.setBold(True)
             return font
         return None
+
+
+def room_of_arrow(table: QTableView) -> int:
+    """Pixels of a heading's width beside its words: they stand in its middle, and the arrow of the order at its right
+    end, so that both sides need room for it."""
+    header = table.horizontalHeader()
+    style = header.style()
+    mark = style.pixelMetric(QStyle.PixelMetric.PM_HeaderMarkSize, None, header)
+    margin = style.pixelMetric(QStyle.PixelMetric.PM_HeaderMargin, None, header)
+    return 2 * (mark + 3 * margin)
 
 
 class NumberTable(QTableView):
@@ -166,8 +176,8 @@ class NumberTable(QTableView):
         header.setMinimumSectionSize(LEAST_WIDTH)
         metrics = self.fontMetrics()
         for column, heading in enumerate(self.numbers.headings, 1):
-            longest = max(metrics.horizontalAdvance(line) for line in (*heading.split("\n"), "0.000e-00"))
-            self.setColumnWidth(column, longest + 32)
+            words = max(metrics.horizontalAdvance(line) for line in heading.split("\n")) + room_of_arrow(self)
+            self.setColumnWidth(column, max(words, metrics.horizontalAdvance("0.000e-00") + NUMBER_MARGIN))
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
 
     def choose(self, number: int | None, *, scroll: bool = True) -> None:

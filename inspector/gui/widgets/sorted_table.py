@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QPainter
 
-from inspector.gui.widgets.number_table import NumberTable
+from inspector.gui.widgets.number_table import NumberTable, room_of_arrow
 from inspector.gui.widgets.numbers import short
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.widgets.text_table import paint_lines
@@ -21,8 +21,8 @@ NAMES = -1
 """The column of names."""
 MOST_WHOLE = 1e12
 """Whole numbers from here on are written in four digits."""
-MOST_WIDTH, MARGIN, ARROW = 360, 14, 28
-"""Pixels: the widest column, the margin of a cell, that of a heading with the arrow of the order."""
+MOST_WIDTH, MARGIN = 360, 14
+"""Pixels: the widest column, the margin of a cell."""
 PAINTED = 60
 """Rows of a table in a figure."""
 FITTED = 400
@@ -98,7 +98,7 @@ class SortedTable(NumberTable):
             some = enumerate(rows.names[:FITTED])
             texts = [clean(n) if column == NAMES else rows.text(row, column) for row, n in some]
             inside = max((metrics.horizontalAdvance(text) for text in texts), default=0) + MARGIN
-            above = max(metrics.horizontalAdvance(line) for line in heading.split("\n")) + ARROW
+            above = max(metrics.horizontalAdvance(line) for line in heading.split("\n")) + room_of_arrow(self)
             self.setColumnWidth(column + 1, min(max(inside, above), MOST_WIDTH))
 
     def sort_by(self, column: int, *, descending: bool) -> None:

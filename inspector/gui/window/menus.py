@@ -14,6 +14,7 @@ from inspector.capture import SUFFIX, CaptureError, pack
 from inspector.capture.pack import copy_capture
 from inspector.gui.dialogs.about import show_error_files
 from inspector.gui.dialogs.dialogs import NAME, show_keys
+from inspector.gui.panel.menu_groups import MENU_GROUPS
 from inspector.gui.state.followed_log import as_log
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.window.asking import Asking
@@ -231,10 +232,11 @@ def make_menus(window: Asking) -> Menus:
 
 
 def add_panel_menus(window: Asking, menus: Menus) -> None:
-    """A menu for each panel for its exports, and the list of docks to show or hide."""
+    """A menu for each panel for its exports, and docks to show or hide: panels by groups, then the sides."""
     exports = {TITLES[what]: export_of(window, what) for what in TITLES}
+    groups = _grouped(window, menus.panels)
     for key, kind in window.panels.kinds.items():
-        menu = menus.panels.addMenu(clean(kind.title))
+        menu = groups[key].addMenu(clean(kind.title))
         for text, do in exports.items():
             action = menu.addAction(text)
             action.setObjectName(f"action-{key}-{text.split()[0].lower()}-{text.split()[1].rstrip('…')}")
@@ -242,13 +244,23 @@ def add_panel_menus(window: Asking, menus: Menus) -> None:
             for each in (action, named):
                 each.triggered.connect(lambda _checked=False, key=key, do=do: _of_panel(window, key, do))
             window.menu_actions.append(named)
+    groups = _grouped(window, menus.windows)
+    menus.windows.addSeparator()
     for key, dock in window.docks.items():
         action = dock.toggleViewAction()
         action.triggered.connect(
             lambda shown, key=key: window.docking.show_panel(key) if shown else None
         )  # else it is hidden
-        menus.windows.addAction(action)
+        groups.get(key, menus.windows).addAction(action)
     menus.closed.watch(window.docks)
+
+
+def _grouped(window: Asking, menu: QMenu) -> dict[str, QMenu]:
+    """For each panel its submenu of this menu, which gets one for each group that has a panel."""
+    kinds = window.panels.kinds
+    there = {kind.menu_group for kind in kinds.values()}
+    made = {group: menu.addMenu(title) for group, title in MENU_GROUPS.items() if group in there}
+    return {key: made[kind.menu_group] for key, kind in kinds.items()}
 
 
 def _of_panel(window: Asking, key: str, do: Callable[[str, Panel], None]) -> None:

@@ -123,6 +123,16 @@ class NotesList(QWidget):
         self.told.setVisible(bool(text))
         self.field.setToolTip(tooltip(text))
 
+    @property
+    def any_shown(self) -> bool:
+        """Whether there is a note."""
+        return bool(self._notes)
+
+    def only_read(self) -> None:
+        """Nothing is written here: this is drawn into a file."""
+        for widget in (self.about, self.field, self.button, self.leave, self.told):
+            widget.hide()
+
     def begin(self, where: Noted) -> None:
         """Write a note about something that is offered."""
         number = next((n for n, (_, one) in enumerate(self._offered) if one == where), 0)

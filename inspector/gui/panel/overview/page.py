@@ -22,6 +22,8 @@ from inspector.records.plain_text import plain_line
 
 MARGIN, SPACE = 16, 8
 MOST_PICTURES = 12
+WIDER, MOST_WIDTH = 1.05, 12_000
+"""Steps in which a page becomes wider until it fits into a figure of a file, and the most of pixels of its width."""
 
 
 class OverviewPage(InWords, QScrollArea):
@@ -43,6 +45,7 @@ class OverviewPage(InWords, QScrollArea):
         self.tiles: dict[str, PictureTile] = {}
         self._shown: list[PictureTile] = []
         self._chain: list[QWidget] = []
+        self._noted = _heading(1.1, "Notes")
         self._glance, self._looked = _heading(1.1, "At a glance"), _heading(1.1, "What was looked at")
         self._muted = [self.about, self.looked]
         self.inside = QWidget()
@@ -50,7 +53,7 @@ class OverviewPage(InWords, QScrollArea):
         layout.setContentsMargins(MARGIN, 10, MARGIN, MARGIN)
         layout.setSpacing(SPACE)
         parts: list[QWidget] = [self.title, self.about, _heading(1.1, "Findings"), self.summary, self.findings]
-        parts += [self._glance, self.grid, _heading(1.1, "Notes"), self.notes, self._looked, self.looked]
+        parts += [self._glance, self.grid, self._noted, self.notes, self._looked, self.looked]
         for part in parts:
             layout.addWidget(part)
         layout.addStretch(1)
@@ -101,15 +104,36 @@ class OverviewPage(InWords, QScrollArea):
             for one, after in pairwise(chain):
                 QWidget.setTabOrder(one, after)
 
-    def laid_out(self) -> QWidget:
-        """The whole page, as high as all of it needs at its width."""
+    def laid_out(self, width: int = 0) -> QWidget:
+        """The whole page at a width, or at its own, as high as all of it needs there."""
         layout = self.inside.layout()
         assert layout is not None
         layout.invalidate()
         layout.activate()
-        self.inside.resize(self.inside.width(), max(1, layout.totalHeightForWidth(self.inside.width())))
+        width = width or self.inside.width()
+        self.inside.resize(width, max(1, layout.totalHeightForWidth(width)))
         layout.activate()
         return self.inside
+
+    def without_controls(self) -> None:
+        """For a file: notes are read there, and none is written; the page is not made as wide as what is in view."""
+        self.setWidgetResizable(False)
+        self.notes.only_read()
+        self._noted.setVisible(self.notes.any_shown)
+        self.notes.setVisible(self.notes.any_shown)
+
+    def laid_out_in(self, width: int, height: int) -> QWidget:
+        """For a file: as wide as it takes to fit into a size, made smaller; without what was looked at first."""
+        listed = bool(self.looked.text())
+        for widget in (self._looked, self.looked):
+            widget.setVisible(listed)
+        if listed and self.laid_out(max(width, self.inside.minimumSizeHint().width())).height() > height:
+            for widget in (self._looked, self.looked):
+                widget.hide()
+        wide = max(width, self.inside.minimumSizeHint().width())
+        while wide < MOST_WIDTH and self.laid_out(wide).height() * width > height * wide:
+            wide = int(wide * WIDER) + 1
+        return self.laid_out(wide)
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
