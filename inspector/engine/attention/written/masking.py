@@ -74,8 +74,9 @@ def added(facts: Facts | None, mask: object, out: Tensor) -> Facts | None:
 
 def times(mask: object, factor: float) -> object:
     """A tensor that is added so many times (`alpha`, `beta`), as far as it may be a mask."""
-    plain = isinstance(mask, Tensor) and not mask.requires_grad and not mask.is_meta and mask.is_floating_point()
-    return mask.detach() * factor if plain and factor != 1 else mask
+    if factor == 1 or not isinstance(mask, Tensor) or mask.requires_grad or mask.is_meta:
+        return mask
+    return mask.detach() * factor
 
 
 def multiplied(facts: Facts, mask: object, out: Tensor) -> Facts:

@@ -174,7 +174,9 @@ def _is_above(upper: Layer, lower: Layer) -> bool:
 def _read_alike(one: Recurrence, other: Recurrence) -> bool:
     """Whether both were given the same numbers, in this order or the reverse."""
     mine, yours = one.x, other.x
-    return bool(mine.any()) and mine.shape == yours.shape and (torch.equal(mine, yours) or torch.equal(mine, yours.flip(0)))
+    if mine.shape != yours.shape or not bool(mine.any()):
+        return False
+    return torch.equal(mine, yours) or torch.equal(mine, yours.flip(0))
 
 
 def _of_one_length(trace: Trace) -> list[Layer]:
