@@ -90,13 +90,12 @@ def depth(trace: Trace, emit: Emitter) -> None:
     layers, others = in_series(trace)
     if len(layers) < 2:
         if others:
-            names = ", ".join(layer.name for layer in (*layers, *others))
-            emit.refuse("layers:gradient/depth", BESIDE.format(names))
+            every = ", ".join(layer.name for layer in (*layers, *others))
+            emit.refuse("layers:gradient/depth", BESIDE.format(every))
         return
     if others:
-        names = ", ".join(layer.name for layer in others)
-        chain = ", ".join(layer.name for layer in layers)
-        emit.sink.write(Log(LEFT_OUT.format(names, chain), "info", "engine"))
+        left_out, chain = (", ".join(layer.name for layer in some) for some in (others, layers))
+        emit.sink.write(Log(LEFT_OUT.format(left_out, chain), "info", "engine"))
     wrong = [item for layer in layers for item in layer.directions if item.check is not None and not item.check.passed]
     if wrong:
         emit.refuse("layers:gradient/depth", refusal(wrong[0]))
