@@ -14,6 +14,7 @@ from written_attention import SAMPLE, T, Written, inputs, plain_softmax, ran
 pytestmark = pytest.mark.usefixtures("one_thread")
 LARGEST = "attention/largest_logit"
 SINK = 3.0
+AT = 0.5
 AFTER = torch.ones(T, T).triu(1)
 MAY = AFTER == 0
 
@@ -164,3 +165,22 @@ def test_a_bias_in_a_product_is_no_mask() -> None:
 
     seen = ran(Written(attend).eval(), inputs(), quantities=("attention/maps",))
     assert seen.sink.array("inner:attention/allowed").tolist() == [[0] * T, [T - 1] * T]
+
+
+@pytest.mark.parametrize("way", ["shifted", "shifted in place", "sink", "shifted, sink first"])
+def test_what_clipping_changes_is_counted_of_these_scores(way: str) -> None:
+    """Clamped to ±at; a sink stays as it is."""
+    seen = ran(Written(WAYS[way][0]).eval(), inputs(), quantities=(f"attention/clipped@at={AT}",))
+    s, before = own(inputs()).tolist(), []
+    for row in s:
+        each = []
+        for one in (row, [max(-AT, min(AT, score)) for score in row]):
+            powers = [math.exp(score) for score in one]
+            total = sum(powers) + (math.exp(SINK) if "sink" in way else 0.0)
+            each.append([power / total for power in powers])
+        before.append(sum(abs(a - b) for a, b in zip(*each, strict=True)) / 2)
+    beyond = sum(abs(score) > AT for row in s for score in row) / T**2
+    expected = torch.tensor([max(map(max, s)), beyond, sum(before) / T, max(before)])
+    assert 0 < beyond < 1
+    found = torch.from_numpy(seen.sink.array("inner:attention/clipped"))[0]
+    torch.testing.assert_close(found.float(), expected, atol=1e-5, rtol=1e-5)
