@@ -114,6 +114,16 @@ def acting_elsewhere(recurrence: Recurrence) -> dict[str, str]:
     return {name: why for name, why in found.items() if why == BESIDE} | fed
 
 
+def acts_before(lower: Recurrence, upper: Recurrence) -> bool | None:
+    """Whether what one recurrence gives is among what another one is given, as autograd's graph has it; None where that
+    does not say it: without gradients, or of weights that are not trained."""
+    run = lower.run
+    if run is None or lower.weights is None or upper.upstream is None or lower.delta is None or upper.delta is None:
+        return None
+    own = set().union(*_parameters_of(run, lower).values())
+    return bool(own & upper.upstream) if own else None
+
+
 def _parameters_of(run: RunGradients, recurrence: Recurrence) -> dict[str, set[int]]:
     """{weight of the cell: ids of the parameters of the model that it is, or is made of}."""
     live = recurrence.weights() if recurrence.weights is not None else {}

@@ -28,6 +28,10 @@ JOINED_BYTES = 2 << 30
 """Joined maps are stored as weights; calls whose map would be larger stay separate, with their positions."""
 
 
+MOST_TURNS = 8
+"""Memories to which the calls of one module attend in turns."""
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One call: its rows, and how many keys are filled when it is over (all, but for a buffer of fixed length)."""
@@ -51,6 +55,10 @@ def joined_calls(selected: SelectedSample, attentions: list[Attention]) -> list[
     """Attentions of one module, in order, those that are rows of one map as one Attention. Others are unchanged."""
     if len(attentions) < 2:
         return attentions
+    turns = taking_turns(attentions)
+    if turns > 1:
+        each = [joined_calls(selected, attentions[n::turns]) for n in range(turns)]
+        return [one for own in each for one in own]
     attentions = _heads_of_one_query(attentions)
     calls = _of_one_source([Call.of(attention) for attention in attentions])
     memories = {one.memories[:-1] for one in attentions}
@@ -68,6 +76,22 @@ def joined_calls(selected: SelectedSample, attentions: list[Attention]) -> list[
     return attentions
 
 
+def taking_turns(attentions: list[Attention]) -> int:
+    """Over how many memories calls of one query attend in turns, each call with keys of the one so many before it and
+    none of those between; 1 where that is not seen."""
+    found = [_keys_or_values(one) for one in attentions]
+    known = [one for one in found if one is not None]
+    if len(known) < len(found) or any(one.called_with != 1 for one in attentions):
+        return 1
+    for turns in range(2, min(MOST_TURNS, len(known) // 2) + 1):
+        pairs = zip(known[:-turns], known[turns:], strict=True)
+        first = itertools.combinations(known[: turns + 1], 2)
+        apart = (not _alike(*pair) for n, pair in enumerate(first) if n != turns - 1)  # that is the first and its next
+        if len(known) % turns == 0 and all(apart) and all(_alike(old, new) for old, new in pairs):
+            return turns
+    return 1
+
+
 def _are_layers(selected: SelectedSample, calls: list[Call]) -> bool:
     """Whether calls of one query each are those of layers in one module, which have keys of their own, and not the
     rows of a decoder, whose calls have the keys of one source or of a window that moves over it.
@@ -77,15 +101,20 @@ def _are_layers(selected: SelectedSample, calls: list[Call]) -> bool:
     """
     if len(calls) in (selected.padded, selected.length) or len({call.rows.keys for call in calls}) > 1:
         return False
-    return not any(_share_keys(before, after) for before, after in itertools.pairwise(calls))
+    return not any(share_keys(before.attention, after.attention) for before, after in itertools.pairwise(calls))
 
 
-def _share_keys(before: Call, after: Call) -> bool:
+def share_keys(before: Attention, after: Attention) -> bool:
     """Whether a key (or, where keys are not known, a value) of the later call is, up to rounding, at the same place of
     the earlier one or at the next. True where neither is known."""
-    old, new = (_keys_or_values(call.attention) for call in (before, after))
-    if old is None or new is None:
-        return True
+    old, new = _keys_or_values(before), _keys_or_values(after)
+    return old is None or new is None or _alike(old, new)
+
+
+def _alike(old: Tensor, new: Tensor) -> bool:
+    """Whether one of (…, k, d) is, up to rounding, at the same place of the earlier ones or at the next."""
+    if old.shape[:-2] != new.shape[:-2] or old.shape[-1] != new.shape[-1]:
+        return False
     size = float(old.abs().max()) if old.numel() else 0.0
     for a, b in ((old, new), (old[..., 1:, :], new)):
         many = min(a.shape[-2], b.shape[-2])

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from inspector.engine.attention.caches import share_keys
 from inspector.engine.attention.rows import Rows
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.trace import Attention
@@ -36,6 +37,8 @@ class Place:
     written: int = 0
     waiting: list[Attention] = field(default_factory=list)
     over: bool = False
+    before: Attention | None = None
+    """The last call: the next one has keys of it, else several memories take turns, or layers."""
 
 
 @dataclass(slots=True)
@@ -56,12 +59,13 @@ class LiveRows:
         rows = Rows(attention, self.sample)
         place = self.places.setdefault(attention.place, Place(rows.heads, rows.keys, rows.keys))
         goes_on = rows.queries == 1 and rows.heads == place.heads and rows.keys in (place.keys, place.keys + 1)
+        goes_on = goes_on and (place.before is None or share_keys(place.before, attention))
         part = bool(attention.memories)  # of a softmax whose other keys may follow
         if place.over or part or not goes_on or (attention.check is not None and not attention.check.passed):
             place.over = True
             place.waiting.clear()
             return
-        place.keys = rows.keys
+        place.keys, place.before = rows.keys, attention
         place.waiting.append(attention)
         now = time.monotonic()
         if place.written + len(place.waiting) > 1 and now - self.last > SECONDS and not self.emit.cancelled():

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from inspector.engine.cells.base import Check
-from inspector.engine.recurrent.traced.record.operation import Call, name_of
+from inspector.engine.recurrent.traced.record.operation import Call, given_to, name_of
 from inspector.engine.scans.equivalent import MOST_MAPS, MOST_NUMBERS, channel_names
 from inspector.engine.scans.factors import PRODUCTS as ELEMENTWISE
 from inspector.engine.scans.mixing import FEWEST, calls_named
@@ -86,7 +86,7 @@ def _of_product(flow: Flow, n: int, call: Call) -> Decayed | None:
         return None
     parts = _apart(flow, call[1][0], steps, DEEPEST)
     decays, scores = ([one for kind, one in parts if kind == wanted] for wanted in ("decay", "scores"))
-    made = flow.table.maker(id(scores[0])) if len(scores) == len(decays) == 1 else None
+    made = _product_of(flow, scores[0]) if len(scores) == len(decays) == 1 else None
     if made is None or name_of(flow.table.calls[made][0]) not in PRODUCTS:
         return None
     decay = decays[0].detach()
@@ -97,10 +97,22 @@ def _of_product(flow: Flow, n: int, call: Call) -> Decayed | None:
     between = decay.diagonal(-1, -2, -1)
     own = torch.cat([between[..., :1], between], -1)
     own = own.unsqueeze(-2) if weights.dim() == 3 else own
+    heads = _four(weights).shape[1]  # one product of queries and keys may be that of all heads
+    query, key, values = (_four(one).expand(-1, heads, -1, -1) for one in (query * scale, key.mT, values))
     return Decayed(
-        n, flow.value(call[3]), _four, own.reshape((1,) * (3 - own.dim()) + tuple(own.shape)), _four(query * scale),
-        key=_four(key.mT), value=_four(values), weights=_four(weights),
+        n, flow.value(call[3]), _four, own.reshape((1,) * (3 - own.dim()) + tuple(own.shape)), query,
+        key=key, value=values, weights=_four(weights),
     )  # fmt: skip
+
+
+def _product_of(flow: Flow, scores: Tensor) -> int | None:
+    """The number of the operation that made scores: of the product, where only an axis of heads was put in after it."""
+    made = flow.table.maker(id(scores))
+    if made is None or name_of(flow.table.calls[made][0]) not in ("unsqueeze", "__getitem__"):
+        return made
+    before = given_to(flow.table.calls[made])
+    put_in = len(before) == 1 and scores.dim() == 4 and scores.shape[1] == 1
+    return flow.table.maker(id(before[0])) if put_in and before[0].shape == scores.squeeze(1).shape else made
 
 
 def _apart(flow: Flow, tensor: Tensor, steps: int, deep: int) -> list[tuple[str, Tensor]]:

@@ -23,7 +23,7 @@ from inspector.engine.scans.convolved import steps_of as rebuilt
 from inspector.engine.scans.decayed import Decayed, decayed_products
 from inspector.engine.scans.diagonal import Diagonal, diagonals
 from inspector.engine.scans.direction import TURNS, runs_backwards
-from inspector.engine.scans.factors import factors_of
+from inspector.engine.scans.memories import is_memory
 from inspector.engine.scans.mixing import Stretch, calls_named, stretches
 from inspector.engine.scans.padded import as_read
 from inspector.engine.scans.readout import reading_after
@@ -38,8 +38,6 @@ from inspector.engine.wording import error_text
 from inspector.records import Log
 
 TOO_LARGE = "The scan in {} is not shown: its states are {:,} numbers for one sequence; the limit is {:,}."
-PRODUCT = 2
-"""Factors of what is summed up where a running sum is a memory: of keys and values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +144,7 @@ def _look(flow: Flow, stretch: Stretch, trace: Trace, emit: Emitter, names: Mapp
     samples = int(trace.batch.lengths.numel())
     before = len(scans.found)
     for found in diagonals(flow, stretch, samples, trace.look_at):
-        if found.unit and len(factors_of(flow, found.b)) < PRODUCT:
+        if found.unit and not is_memory(flow, found):
             continue  # a running sum of values: a count, a mean so far, the normaliser of linear attention
         place, module = place_of(flow.table, found.h.made, names)
         _show(flow, found, unique(place, trace, emit), module, trace, emit, scans)

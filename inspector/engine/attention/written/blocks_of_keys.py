@@ -29,11 +29,13 @@ IN_TURN = ", in the order in which they were computed"
 MOST = 64
 """Blocks that wait for the rest of their softmax."""
 MOST_BYTES = 1 << 30
-"""Of their scores and values, of the selected sequence."""
+"""Of their scores, masks and values, of the selected sequence; as much again of softmaxes that settled."""
 RECENT = 8
 """Exponentials whose scores are kept until they are multiplied with values."""
 MOST_NUMBERS = 1 << 24
 """Of several of these together."""
+AT_ONCE = 1 << 22
+"""Weights that are computed at once where a result is compared."""
 ROUNDING = 64.0
 
 
@@ -71,6 +73,13 @@ class Whole:
 
     blocks: list[Block]
     attention: Attention | None = None
+    released: bool = False
+    """Its numbers are gone: nothing is added to it any more."""
+
+    def release(self) -> None:
+        """Keep what it was and where, without numbers."""
+        self.blocks = [_shape_of(one) for one in self.blocks]
+        self.released = True
 
 
 @dataclass(slots=True)
@@ -201,12 +210,21 @@ class BlocksOfKeys:
                 whole = Whole(_in_order(blocks))
                 self.wholes = [one for one in self.wholes if one is not before]
                 self.wholes = [*self.wholes[-MOST + 1 :], whole]
+                self._release()
                 if before is not None and before.attention is not None:
                     self.withdrawn.add(id(before.attention))
                 self.withdrawn |= {id(one) for block in blocks for one in block.shown}
                 self.waiting = [one for one in self.waiting if one not in blocks]
                 return whole
         return None
+
+    def _release(self) -> None:
+        """Let go of the numbers of the oldest softmaxes to which blocks might still be added, beyond a limit."""
+        size = 0
+        for whole in reversed(self.wholes):
+            size += 0 if whole.released else sum(_bytes(one) for one in whole.blocks)
+            if size > MOST_BYTES and not whole.released:
+                whole.release()
 
     def _candidates(self, last: Block, anywhere: bool) -> Iterator[tuple[list[Block], Whole | None]]:
         """Blocks that may be one softmax with the last one: those directly before it, all of which or some; those of
@@ -215,7 +233,7 @@ class BlocksOfKeys:
         for first in range(len(alike) - 1):
             yield alike[first:], None
         for whole in self.wholes:
-            if _alike(whole.blocks[0], last):
+            if not whole.released and _alike(whole.blocks[0], last):
                 yield [*whole.blocks, last], whole
         for one in alike[:-2]:
             yield [one, last], None
@@ -243,7 +261,13 @@ def _without_numbers(layout: Layout) -> Layout:
 
 
 def _bytes(block: Block) -> int:
-    return sum(one.numel() * one.element_size() for one in (block.scores, block.values))
+    return sum(one.numel() * one.element_size() for one in (block.scores, block.masked, block.values))
+
+
+def _shape_of(block: Block) -> Block:
+    """A block without its numbers and those that it was given."""
+    shapes = {name: getattr(block, name).to("meta") for name in ("scores", "masked", "values", "given")}
+    return replace(block, shown=[], **shapes)
 
 
 def _alike(one: Block, other: Block) -> bool:
@@ -258,7 +282,9 @@ def _returned(block: Block, out: Tensor) -> Tensor:
 
 def _is(blocks: Sequence[Block], result: Tensor) -> bool:
     """Whether (a, q, d) is the attention of some blocks: its first row, then all."""
-    for rows in (slice(1), slice(None)):
+    wide = result.shape[0] * sum(one.scores.shape[-1] for one in blocks)
+    step = max(1, AT_ONCE // max(1, wide))
+    for rows in (slice(1), *(slice(at, at + step) for at in range(0, result.shape[1], step))):
         ours = _weights(blocks, rows)[0].double() @ torch.cat([one.values for one in blocks], 1).double()
         if not bool(((ours - result[:, rows].double()).abs() <= allowed(blocks)).all()):
             return False

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from inspector.engine.attention.put_together import of_keys, of_parts
 from inspector.engine.attention.rows import margin_or_none_allowed
-from inspector.engine.attention.written import judging, masking, picked, scores, unreached
+from inspector.engine.attention.written import judging, largest, masking, picked, scores, unreached
 from inspector.engine.attention.written.concerned import Concerned, is_outer
-from inspector.engine.attention.written.facts import Facts, Origin
+from inspector.engine.attention.written.facts import Facts, Origin, same_memory
 from inspector.engine.attention.written.sums import NOTHING, Args, Kwargs
 
 
@@ -29,7 +29,8 @@ class ByHand(Concerned):
         if not out.is_floating_point() or not out.dim() or out.is_meta:
             return
         dim = kwargs.get("dim", args[1] if len(args) > 1 and isinstance(args[1], int) else -1)
-        self.weights("softmax", args[0] if args else kwargs["input"], out, -1 if dim is None else dim)
+        given = args[0] if args else kwargs["input"]
+        self.weights("softmax", given, out, -1 if dim is None else dim, lost=kwargs.get("out") is not None)
 
     def gumbel(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
         """gumbel_softmax(logits, tau, hard, eps, dim): the weights are those that were drawn."""
@@ -50,8 +51,8 @@ class ByHand(Concerned):
         masked = masking.forbidden(known, scores, out) if out.is_floating_point() and known is not None else None
         self.facts.note(out, Facts(masked=masked, origin=origin))
 
-    def weights(self, kind: str, scores: Tensor, out: Tensor, dim: int) -> None:
-        """Note that a result may be weights, with the masks of its scores."""
+    def weights(self, kind: str, scores: Tensor, out: Tensor, dim: int, *, lost: bool = False) -> None:
+        """Note that a result may be weights, with the masks of its scores, which may be `lost` under it."""
         place, module = self.where()
         known, axis = self.facts.of(scores), dim % out.dim()
         size = out.shape[axis]
@@ -60,6 +61,10 @@ class ByHand(Concerned):
             kind, _of_outer(place, module), module, tuple(out.shape), axis, last, judging.is_parameter(scores)
         )
         self.origins.append(origin)
+        if lost and same_memory(scores, out):
+            masked = None if known is None or known.masked is None else known.masked & (out == 0)
+            self.facts.note(out, Facts(masked=masked, origin=origin, own="" if known is None else known.own))
+            return
         known, origin.unclear = unreached.asked(known, scores)
         masked = masking.forbidden(known, scores, out)
         after = Facts(masked=masked, origin=origin, own="" if known is None else known.own)
@@ -68,7 +73,7 @@ class ByHand(Concerned):
             least = margin_or_none_allowed(scores.detach().movedim(axis, -1), applied.movedim(axis, -1))
             after = replace(after, margins=least.unsqueeze(-1).movedim(-1, axis))
         if scores.shape == out.shape:
-            after = replace(after, highest=scores.detach().amax(axis, keepdim=True))
+            after = replace(after, highest=largest.before_shift(known, scores, axis))
         if self.selected.products and scores.grad_fn is not None:
             origin.scores = scores.detach(), scores.grad_fn
             after = replace(after, entries=torch.arange(out.numel(), device=out.device).reshape(out.shape))
@@ -191,7 +196,7 @@ class ByHand(Concerned):
         """A sum: one of both may be a mask."""
         if not isinstance(out, Tensor) or not out.is_floating_point() or len(args) < 2:
             return
-        self._plus(args[0], args[1], out)
+        self._plus(args[0], masking.times(args[1], kwargs.get("alpha", 1)), out)
 
     def subtracted(self, args: Args, kwargs: Kwargs, out: Any) -> None:
         """A difference: of scores and their largest, or with a mask of large numbers."""
@@ -200,7 +205,9 @@ class ByHand(Concerned):
             known = self.facts.of(other)
             weights = known is not None and known.origin is not None
             plain = isinstance(other, Tensor) and (other.requires_grad or other.dim() < 1 or weights)
-            self._plus(args[0], other if plain or not isinstance(other, Tensor) else -other.detach(), out)
+            times = -kwargs.get("alpha", 1)
+            self._plus(args[0], other if plain or not isinstance(other, Tensor) else other.detach() * times, out)
+            largest.subtracted(self.facts, args[0], other, out)
 
     def _plus(self, one: Any, two: Any, out: Tensor) -> None:
         if self.pieces.sums:

@@ -68,6 +68,7 @@ class Facts:
         masked: True where a mask was applied.
         margins: by how much finite masks lie below the allowed scores, of size 1 along the axis of the keys.
         highest: the largest score, of size 1 along the axis of the keys.
+        shift: what was subtracted from scores, their largest, of size 1 along the axis of the keys.
         entries: the position of each weight among those of its softmax; only where products are kept.
         clean: the weights before dropout.
         features: the size of the last axis, where that is the output of a layer.
@@ -86,6 +87,7 @@ class Facts:
     masked: Tensor | None = None
     margins: Tensor | None = None
     highest: Tensor | None = None
+    shift: Tensor | None = None
     entries: Tensor | None = None
     clean: Tensor | None = None
     origin: Origin | None = None
@@ -104,6 +106,7 @@ class Facts:
     def worth(self) -> bool:
         """Whether there is anything to pass on."""
         known = self.masked is not None or self.origin is not None or self.scored is not None
+        known = known or self.shift is not None
         return known or self.features > 0 or self.made or self.experts or bool(self.unclear)
 
     @property
@@ -131,7 +134,7 @@ class Known:
             facts = replace(facts, features=view.shape[-1])  # some outputs of a layer
         if facts.ends is not None and view.numel() < self.shape.numel():
             facts = replace(facts, ends=None)
-        companions = (facts.masked, facts.margins, facts.clean, facts.highest, facts.entries)
+        companions = (facts.masked, facts.margins, facts.clean, facts.highest, facts.entries, facts.shift)
         if all(one is None for one in companions):
             return facts if not facts.features or view.shape[-1:] == (facts.features,) else replace(facts, features=0)
         return replace(
@@ -139,6 +142,7 @@ class Known:
             masked=self._companion(facts.masked, view),
             margins=self._companion(facts.margins, view),
             highest=self._companion(facts.highest, view),
+            shift=self._companion(facts.shift, view),
             entries=self._companion(facts.entries, view),
             clean=self._companion(facts.clean, view),
             features=facts.features if view.shape[-1:] == (facts.features,) else 0,
@@ -224,7 +228,7 @@ class FactTable:
     def alike(self, one: Tensor, other: Tensor) -> bool:
         """Whether two tensors are parts of what one layer made, or were made by layers that were given one tensor, or
         one of them by a layer that was given the other."""
-        if _same_memory(one, other):
+        if same_memory(one, other):
             return True
         mine, yours = self.of(one), self.of(other)
         if mine is not None and yours is not None and mine.given == yours.given > 0:
@@ -243,7 +247,7 @@ class FactTable:
         facts = self.of(source) if facts is None else facts
         if facts is None or not isinstance(result, Tensor) or not (facts.worth or facts.ends is not None):
             return
-        if not changed and _same_memory(source, result):
+        if not changed and same_memory(source, result):
             return  # a view
         self.note(result, moved(facts, source.shape, result.shape))
 
@@ -273,7 +277,7 @@ def moved(facts: Facts, before: torch.Size, after: torch.Size) -> Facts:
 
     return replace(
         facts, masked=companion(facts.masked), margins=companion(facts.margins), clean=companion(facts.clean),
-        highest=companion(facts.highest), entries=companion(facts.entries),
+        highest=companion(facts.highest), entries=companion(facts.entries), shift=companion(facts.shift),
         features=facts.features if before[-1:] == after[-1:] else 0,
     )  # fmt: skip
 
@@ -284,6 +288,7 @@ def _repeats(before: torch.Size, after: torch.Size) -> bool:
     return len(before) <= len(after) and all(a in (1, b) for a, b in zip(before, own, strict=True))
 
 
-def _same_memory(one: Tensor, other: Tensor) -> bool:
+def same_memory(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors are views of one memory."""
     mine, yours = storage_of(one), storage_of(other)
     return mine is not None and yours is not None and mine._cdata == yours._cdata

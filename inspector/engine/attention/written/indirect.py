@@ -29,12 +29,19 @@ class IndirectSums(WeightedSums):
     """Queries and keys of products of all pairs that were multiplied by something more, as long as these live."""
 
     def product_added(self, args: Args, kwargs: Kwargs, out: Any) -> None:
-        """baddbmm(input, batch1, batch2) and addmm, where what they add is 0."""
+        """baddbmm(input, batch1, batch2) and addmm: a sum of values where what they add is 0; else scores and perhaps
+        a mask."""
         given = masking.arguments(args, kwargs, ("input", "batch1", "batch2"))
         left, right = given.get("batch1", given.get("mat1")), given.get("batch2", given.get("mat2"))
-        added = given["input"] if given.get("beta", 1) else None
-        if given.get("alpha", 1) == 1 and (added is None or not bool(added.detach().any())):
+        beta = given.get("beta", 1)
+        added = given["input"] if beta else None
+        nothing = added is None or not bool(added.detach().any())
+        if given.get("alpha", 1) == 1 and nothing:
             self.product((left, right), {}, out)
+        elif not nothing and isinstance(out, Tensor) and out is not added:
+            known = masking.added(None, masking.times(added, beta), out)
+            if known is not None:
+                self.facts.note(out, known)
 
     def tensordot(self, args: Args, kwargs: Kwargs, out: Tensor) -> None:
         """tensordot with lists of axes."""

@@ -72,6 +72,13 @@ def added(facts: Facts | None, mask: object, out: Tensor) -> Facts | None:
     return replace(known, masked=union(known.masked, low, out.shape))
 
 
+def times(mask: object, factor: float) -> object:
+    """A tensor that is added so many times (`alpha`, `beta`), as far as it may be a mask."""
+    if factor == 1 or not isinstance(mask, Tensor) or mask.requires_grad or mask.is_meta:
+        return mask
+    return mask.detach() * factor
+
+
 def multiplied(facts: Facts, mask: object, out: Tensor) -> Facts:
     """Facts of a product with another tensor, which may be a mask of zeros and ones."""
     if not zeros_and_ones(mask):
@@ -91,7 +98,7 @@ def moved(facts: Facts, source: Tensor, out: Tensor) -> Facts:
     """Facts of a sum, whose mask may have more axes than the scores."""
     if facts.masked is None or source.shape == out.shape:
         return facts
-    return replace(facts, margins=None, clean=None, highest=None, entries=None)
+    return replace(facts, margins=None, clean=None, highest=None, entries=None, shift=None)
 
 
 def put_in(known: Facts | None, source: Tensor, others: Iterable[object], out: Tensor) -> Tensor | None:

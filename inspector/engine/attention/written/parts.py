@@ -112,6 +112,8 @@ def _join(whole: Attention, columns: dict[int, tuple[Tensor, Tensor]], seen: Att
     whole.ends, whole.value_sums, whole.products = None, None, SEVERAL
     whole.lineage = joined_lineages([whole.lineage, seen.lineage])
     whole.heads = Heads([], incomplete=SEVERAL)
+    tops = (whole.highest, seen.highest)
+    whole.highest = None if tops[0] is None or tops[1] is None else torch.maximum(tops[0], tops[1])
     both = [one.check for one in (whole, seen) if one.check is not None]
     whole.check = max(both, key=lambda one: (not one.passed, one.error)) if both else None
 

@@ -16,7 +16,7 @@ from inspector.engine.attention.key_source import SELF
 from inspector.engine.attention.projections import Projections
 from inspector.engine.attention.results import Results
 from inspector.engine.attention.selected_sample import SelectedSample
-from inspector.engine.attention.written import judging, linear, masking, scores
+from inspector.engine.attention.written import judging, largest, linear, masking, scores
 from inspector.engine.attention.written.blocks_of_keys import BlocksOfKeys
 from inspector.engine.attention.written.contraction import (
     Contraction,
@@ -310,6 +310,8 @@ class WeightedSums:
         seen = self._seen(of, part, known, origin)
         seen.unclear = next((one.unclear for one in (origin, *origin.parts) if one.unclear), known.unclear)
         self._describe(seen, of, part)
+        if of.windows is None:
+            self._note_largest(seen, of.shown, known, origin)
         first = start(self.facts, layout.contraction, layout.roles, origin) if of.as_given else None
         if first is not None and self.parts.joined(seen, first, origin):
             return True
@@ -355,11 +357,15 @@ class WeightedSums:
         if self.selected.passing_on and not of.as_given:
             seen.heads = Heads([], incomplete=WINDOWS if of.own_keys is None else OWN_KEYS)
 
-    def _passed_on(self, seen: Attention, layout: Layout, known: Facts, origin: Origin) -> None:
-        """Note the largest scores, and wait for what the heads' values are multiplied with."""
-        if known.highest is not None and seen.weights is not None:
-            of_rows = layout.of_weights(known.highest.expand(layout.contraction.left.tensor.shape))[..., 0]
+    def _note_largest(self, seen: Attention, layout: Layout, known: Facts, origin: Origin) -> None:
+        left = layout.contraction.left
+        highest = largest.of_keys(self.facts, known, origin, left.tensor, left.axes.index(layout.roles.keys[0]))
+        if highest is not None and seen.weights is not None:
+            of_rows = layout.of_weights(highest.expand(left.tensor.shape))[..., 0]
             seen.highest = of_rows[..., : seen.weights.shape[2]]
+
+    def _passed_on(self, seen: Attention, layout: Layout, known: Facts, origin: Origin) -> None:
+        """Wait for what the heads' values are multiplied with."""
         if self.selected.products:
             seen.products = products_behind(layout, known, origin, self.operands)
         if self.selected.passing_on and seen.heads is None:

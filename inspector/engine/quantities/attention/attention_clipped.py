@@ -56,9 +56,9 @@ def clipped(trace: Trace, emit: Emitter, at: float = 50.0, how: str = "clamp") -
     """Write `PLACE:attention/clipped` (head, statistic): the largest score, the share of allowed pairs whose |score|
     is above the limit, and the weight that clipping would move to other keys, on average and at most over queries.
 
-    Of a model that computes its weights itself the scores are ln A + the largest score of the row − ln max A. Where A
-    has become 0 they are so low that a clamp brings them to −limit, or else what clipping changes is not known: NaN,
-    with the reason.
+    Of a model that computes its weights itself the scores are ln A + the largest score of the row − ln max A, and
+    entries of its softmax that are no keys (a sink) stay as they are. Where A has become 0 scores are so low that a
+    clamp brings them to −limit, or else what clipping changes is not known: NaN, with the reason.
     """
     for attention in trace.attentions:
         reason = refusal(attention)
@@ -103,36 +103,41 @@ def changes(attention: Attention, sample: int, at: float, how: str) -> Tensor:
     rows = Rows(attention, sample)
     largest = torch.full((rows.heads,), -torch.inf, dtype=torch.float64)
     for heads, q0, q1 in rows.blocks():
-        scores, allowed = _scores(attention, rows, heads, q0, q1)
+        scores, allowed, _ = _scores(attention, rows, heads, q0, q1)
         top = scores.masked_fill(~allowed, -torch.inf).amax((1, 2)).cpu()
         largest[heads] = torch.maximum(largest[heads], top)
     beyond, pairs, moved, most, filled = (torch.zeros(rows.heads, dtype=torch.float64) for _ in range(5))
     for heads, q0, q1 in rows.blocks():
-        scores, allowed = _scores(attention, rows, heads, q0, q1)
+        scores, allowed, rest = _scores(attention, rows, heads, q0, q1)
         size = scores.abs().nan_to_num(nan=0.0)
         beyond[heads] += (allowed & (size > at)).sum((1, 2)).cpu()
         pairs[heads] += allowed.sum((1, 2)).cpu()
         after = torch.stack([HOW[how](one, at, float(top)) for one, top in zip(scores, largest[heads], strict=True)])
-        change = (_softmax(scores, allowed) - _softmax(after, allowed)).abs().sum(-1).cpu() / 2
+        change = (_softmax(scores, allowed, rest) - _softmax(after, allowed, rest)).abs().sum(-1).cpu() / 2
         moved[heads] += change.sum(1)
         filled[heads] += allowed.any(-1).sum(1).cpu()
         most[heads] = torch.maximum(most[heads], change.amax(1))
     return torch.stack([largest, beyond / pairs, moved / filled, most])
 
 
-def _scores(attention: Attention, rows: Rows, heads: slice, q0: int, q1: int) -> tuple[Tensor, Tensor]:
-    """((a, q, k') scores in float64, (a, q, k') which keys are allowed)."""
+def _scores(attention: Attention, rows: Rows, heads: slice, q0: int, q1: int) -> tuple[Tensor, Tensor, Tensor | None]:
+    """((a, q, k') scores in float64, (a, q, k') which keys are allowed, (a, q, 1) ln Σ e^s of those entries of
+    the softmax that are no keys, as a sink; None where there are none)."""
     block = rows.block(q0, q1, heads)
     allowed = rows.allowed(q0, q1, heads)[..., : block.weights.shape[2]].expand_as(block.weights)
     if block.scores is not None:
-        return block.scores.double(), allowed & (block.scores > FORBIDDEN / 2)
+        return block.scores.double(), allowed & (block.scores > FORBIDDEN / 2), None
     assert attention.highest is not None
     weights = block.weights.double()
     top = attention.highest[0, heads, q0:q1, None].double()
-    scores = weights.log() - weights.amax(-1, keepdim=True).log() + top
-    return scores, allowed & ~scores.isnan()
+    total = top - weights.amax(-1, keepdim=True).log()
+    rest = (1 - weights.sum(-1, keepdim=True)).clamp(min=0).log() + total if attention.memories else None
+    scores = weights.log() + total
+    return scores, allowed & ~scores.isnan(), rest
 
 
-def _softmax(scores: Tensor, allowed: Tensor) -> Tensor:
+def _softmax(scores: Tensor, allowed: Tensor, rest: Tensor | None) -> Tensor:
     """(a, q, k) 0 where masked, and in rows without a key."""
-    return scores.masked_fill(~allowed, -torch.inf).softmax(-1).nan_to_num(nan=0.0)
+    known = scores.masked_fill(~allowed, -torch.inf)
+    whole = known if rest is None else torch.cat((known, rest), -1)
+    return whole.softmax(-1)[..., : known.shape[-1]].nan_to_num(nan=0.0)

@@ -20,7 +20,10 @@ ABOUT = Describe(
     kind="attention_statistic", title="largest score before the softmax", scale="diverging",
     formula="max over allowed k of scale·q·k + bias", source="Dehghani et al. 2023; Wortsman et al. 2024",
 )  # fmt: skip
-OWN = "{} computes its weights itself, and not by a softmax that was seen, so its scores are not known."
+OWN = (
+    "{} computes its weights itself, and not by a softmax that was seen before it was written over its scores, so its "
+    "scores are not known."
+)
 NONE = "{} has no scores: what is shown is the map of a linear recurrence, which has no softmax."
 
 

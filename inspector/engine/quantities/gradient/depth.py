@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -9,20 +10,26 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
 
+from inspector.engine.analyses.own_gradients import acts_before
 from inspector.engine.analyses.unit_statistics import rests_on
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter, to_numpy
 from inspector.engine.trace.quantity import Describe, dtype_name, per_run, refusal
 from inspector.engine.trace.trace import Recurrence, Trace
-from inspector.records import LAYER_DOMAIN, LOSS_UNIT, STEP_DOMAIN, Axis
+from inspector.records import LAYER_DOMAIN, LOSS_UNIT, STEP_DOMAIN, Axis, Log
 
 Array = npt.NDArray[np.float64]
 BETWEEN = "layer and the next"
 """Axis of values between neighbouring layers: one position fewer than there are layers."""
 SOURCE = "Schoenholz, Gilmer, Ganguli & Sohl-Dickstein 2017 (depth in place of time)"
 ALL = "over all real steps and samples; L = Σ_t ℓ_t of each sample; both directions of a layer count as one state"
+LEFT_OUT = "Depth is over {1}, of which each reads what the one before made; not over {0}, which run beside them."
+OF_A_STACK = re.compile(r"(.*)\.l\d+")
+"""The names of the layers of one module."""
+BESIDE = "{} run beside each other: none of them reads what another one made, so there is no depth over them."
 GRADIENT = Describe(
     kind="depth", compare="ratio", unit=LOSS_UNIT, title="gradient by layer", scale="log", source=SOURCE,
     formula=f"mean, 10 % and 90 % quantile of ‖∂L/∂h_t‖₂ {ALL}", labels={"statistic": ("mean", "p10", "p90")},
@@ -78,11 +85,18 @@ class Layer:
 def depth(trace: Trace, emit: Emitter) -> None:
     """Write `layers:gradient/depth` (statistic, layer), `layers:gradient/depth_ratio`, `layers:h/depth_rms` (layer,).
 
-    And `layers:gradient/depth_map` (step, layer). Fewer than two layers of one length: nothing to write.
+    And `layers:gradient/depth_map` (step, layer). Fewer than two layers of one length: nothing to write. Layers beside
+    each other (two encoders, two directions): refused; those beside the longest chain are left out.
     """
-    layers = in_series(trace)
+    layers, others = in_series(trace)
     if len(layers) < 2:
+        if others:
+            every = ", ".join(layer.name for layer in (*layers, *others))
+            emit.refuse("layers:gradient/depth", BESIDE.format(every))
         return
+    if others:
+        left_out, chain = (", ".join(layer.name for layer in some) for some in (others, layers))
+        emit.sink.write(Log(LEFT_OUT.format(left_out, chain), "info", "engine"))
     wrong = [item for layer in layers for item in layer.directions if item.check is not None and not item.check.passed]
     if wrong:
         emit.refuse("layers:gradient/depth", refusal(wrong[0]))
@@ -132,9 +146,42 @@ def _write_map(layers: list[Layer], sample: int, emit: Emitter, **axes: Mapping[
     emit.array(channel if domain == STEP_DOMAIN else channel.over(domain), values)
 
 
-def in_series(trace: Trace) -> list[Layer]:
-    """The layers in the order in which they ran, the lowest first;
-    only those with the most frequent number of steps."""
+def in_series(trace: Trace) -> tuple[list[Layer], list[Layer]]:
+    """The longest chain of layers of which each reads, also through others, what the one below made, the lowest first;
+    and the layers beside it. Only those with the most frequent number of steps."""
+    every = _of_one_length(trace)
+    best: list[list[Layer]] = []
+    for n, upper in enumerate(every):
+        below = [best[m] for m in range(n) if _is_above(upper, every[m])]
+        best.append([*max(below, key=len, default=[]), upper])
+    chain = max(best, key=len, default=[])
+    return chain, [layer for layer in every if layer not in chain]
+
+
+def _is_above(upper: Layer, lower: Layer) -> bool:
+    """Whether a layer, which ran later, reads what another one made. Where no graph says it, unless both read the same.
+
+    Layers of one module are on top of each other.
+    """
+    one, other = (OF_A_STACK.fullmatch(layer.name) for layer in (upper, lower))
+    if one is not None and other is not None and one[1] == other[1]:
+        return True
+    known = [acts_before(below, above) for below in lower.directions for above in upper.directions]
+    if any(known) or None not in known:
+        return any(known)
+    return not any(_read_alike(below, above) for below in lower.directions for above in upper.directions)
+
+
+def _read_alike(one: Recurrence, other: Recurrence) -> bool:
+    """Whether both were given the same numbers, in this order or the reverse."""
+    mine, yours = one.x, other.x
+    if mine.shape != yours.shape or not bool(mine.any()):
+        return False
+    return torch.equal(mine, yours) or torch.equal(mine, yours.flip(0))
+
+
+def _of_one_length(trace: Trace) -> list[Layer]:
+    """The layers in the order in which they ran."""
     found: dict[str, Layer] = {}
     for item in trace.recurrences:
         if trace.look_at in samples(item):
