@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,12 @@ import pytest
 from panel_captures import Written, channel
 from panel_captures import shown as shown_panel
 
+from inspector.capture import Writer, open_capture
+from inspector.gui.export.offscreen import Stage
 from inspector.gui.panel.attention.strip import AGAINST as COMPARED
 from inspector.gui.panel.attention.strip import PAIR
-from inspector.records import Labels, Refusal
+from inspector.gui.widgets.theme import LIGHT
+from inspector.records import Frame, Labels, Page, Refusal, RunStart, RunStop
 
 T, HEADS, WIDTH = 12, 4, 6
 RANDOM = np.random.default_rng(0)
@@ -185,3 +189,33 @@ def test_weights_are_compared_with_what_is_beside_them(tmp_path: Path, qtbot: An
         )  # fmt: skip
         panel.options.option("beside", "").trigger()
         assert panel.which.findData(COMPARED) < 0 and not panel.page.as_pair
+
+
+def test_queries_that_were_not_written_are_not_known(tmp_path: Path, qtbot: Any) -> None:
+    """Gradients of two queries of twelve: the nearest of them is named, and not one without numbers."""
+    weights = np.full((1, T, T), 1 / T, np.float32)
+    written = {2: np.linspace(1, 2, T), T - 1: np.linspace(3, 1, T)}
+    dims, fields = ("head", "query", "key"), {"domains": KEYED}
+    path = tmp_path / "a.inspect"
+    with Writer(path, RunStart(run="r", title="t")) as writer:
+        writer.write(Frame(index=0, label=""))
+        described, values = channel("a:attention", "attention", dims, weights, **fields)
+        writer.write(described)
+        writer.write(Page(described.name, 0, (0, 0, 0), values))
+        described, _ = channel("a:attention/gradient", "attention_map", dims, weights, scale="diverging", title="slope",
+                               **fields)  # fmt: skip
+        writer.write(described)
+        for query, row in written.items():
+            writer.write(Page(described.name, 0, (0, query, 0), row.astype(np.float32)[None, None]))
+        writer.write(Labels("step", WORDS, -1))
+        writer.write(RunStop("done"))
+    with open_capture(path) as capture, closing(Stage(capture, (1200, 800), LIGHT)) as stage:
+        panel: Any = stage.panel("attention", place="a")
+        panel.options.option("beside", "attention/gradient").trigger()
+        panel.which.setCurrentIndex(panel.which.findData(COMPARED))
+        stage.cursor.move(place="a", head=0, step=5, key=3)
+        assert panel.page.pair.titleLabel.lines == (
+            "w5 [5]: slope is not known here", "of 2 queries it is; the nearest is w2 [2]",
+        )  # fmt: skip
+        stage.cursor.move(step=T - 1)
+        np.testing.assert_allclose(panel.page.pair.points.getData()[1], written[T - 1], rtol=1e-6)

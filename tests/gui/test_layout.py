@@ -6,7 +6,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+from panel_captures import channel, write_frames
 from PySide6.QtCore import QEvent
 from PySide6.QtGui import QHelpEvent
 from PySide6.QtWidgets import QApplication, QTabBar, QToolTip
@@ -192,6 +194,20 @@ def test_tabs_of_empty_panels_stay_pale_whatever_moves_the_docks(
         window.docking.bars["gates"].buttons["float"].click()
     qapp.processEvents()
     assert colours(window) == before
+
+
+def test_tabs_are_pale_of_the_capture_that_was_opened_last(window: Window, tmp_path: Path, qapp: QApplication) -> None:
+    """Of one with states the tab of maps is pale, of one with maps that of states: also where no dock has moved."""
+    dims = ("head", "query", "key")
+    (tmp_path / "states").mkdir()
+    (tmp_path / "maps").mkdir()
+    states = write_frames(tmp_path / "states", channel("r:h", "state", ("step", "unit"), np.zeros((3, 2), np.float32)))
+    maps = write_frames(tmp_path / "maps", channel("a:attention", "attention", dims, np.full((1, 3, 3), 1 / 3)))
+    pale, black = window.theme.muted, window.theme.text
+    for path, expected in ((states, (black, pale)), (maps, (pale, black)), (states, (black, pale))):
+        window.open_capture(str(path))
+        qapp.processEvents()
+        assert (colours(window)["States"], colours(window)["Attention"]) == expected
 
 
 def test_a_panel_that_floats_has_its_title_and_does_not_lie_where_it_was(window: Window, qapp: QApplication) -> None:

@@ -98,6 +98,18 @@ class MapSource:
                 found[max(0, queries[0] - first) : max(0, queries[1] - first), slice(*keys)] = self.unknown
         return found
 
+    def known_queries(self) -> npt.NDArray[np.bool_]:
+        """(queries,) whether a number of any key came with a page that is whole, in every head."""
+        queries, keys = self.shape
+        missing = np.zeros((len(self.heads), queries), np.int64)
+        for at, (name, head) in enumerate(self.heads):
+            holes = self.view.holes(name, self.choice.frame)
+            for *heads, rows, columns in (*holes.missing, *holes.damaged):
+                if not heads or heads[0][0] <= head < heads[0][1]:
+                    missing[at, slice(*rows)] += columns[1] - columns[0]
+        known: npt.NDArray[np.bool_] = (missing < keys).all(axis=0)
+        return known
+
     def _causal(self, name: str, head: int) -> bool:
         known = self.__dict__.setdefault("_looked", {})
         if (name, head) not in known:

@@ -14,8 +14,8 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Weights from queries to keys, the strongest last; `share`: the part of the weight of the whole map that they
-    hold; `of`: from how many weights they were chosen."""
+    """Weights from queries to keys, the strongest last; `share`: the part of the weight of the whole map, or of the one
+    query or key, that they hold; `of`: from how many weights they were chosen."""
 
     queries: npt.NDArray[np.int64]
     keys: npt.NDArray[np.int64]
@@ -31,7 +31,6 @@ def strongest(weights: Array, count: int, *, query: int | None = None, key: int 
     """The `count` largest weights (query, key) that are neither masked (−∞) nor NaN nor 0; of one query or one key
     only, where one is given. For differences of two runs the ones farthest from 0."""
     size = np.abs(np.where(np.isfinite(weights), weights, 0.0))
-    whole = float(size.sum())
     if query is not None or key is not None:
         only = np.zeros(size.shape, dtype=bool)
         if query is not None:
@@ -39,6 +38,7 @@ def strongest(weights: Array, count: int, *, query: int | None = None, key: int 
         if key is not None:
             only[:, key] = True
         size = np.where(only, size, 0.0)
+    whole = float(size.sum())
     flat = size.ravel()
     there = int(np.count_nonzero(flat))
     count = min(count, there)

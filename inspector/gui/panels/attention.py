@@ -232,6 +232,19 @@ class Attention(AttentionStrip):
         if self._drawn_heads is not None and [c.heads for _, c in self.choices()] != self._drawn_heads[0]:
             self.redraw()
 
+    def _point_at(self, figure: Any, point: Any) -> Any:
+        """The plot under a point, for the menu there: over a thumbnail its head is the chosen one, so that the menu is
+        of that head; several that are side by side stay."""
+        at = self.atlas.mapFromScene(figure.mapToScene(point))
+        key = self.atlas.head_at(at.x(), at.y()) if figure is self.figure and self.atlas.isVisible() else None
+        if key is not None and self.atlas.boundingRect().contains(at):
+            one = (self.maps()[key[0]].place, key[1])
+            if one in self.picked:
+                self.looking.move(place=one[0], head=one[1])
+            else:
+                self._chosen(*key)
+        return super()._point_at(figure, point)
+
     def _added(self, layer: int, head: int) -> None:
         """One more head beside the others, or one less."""
         one = (self.maps()[layer].place, head)

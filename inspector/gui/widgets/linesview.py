@@ -119,7 +119,8 @@ class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
         links = self.links
         if not len(links):
             return "no weight above 0"
-        share = f"{100 * links.share:.3g} % of all weight, from {abs(links.weights[0]):.2g} on"
+        whole = "all" if self.alone is None else "its"
+        share = f"{100 * links.share:.3g} % of {whole} weight, from {abs(links.weights[0]):.2g} on"
         drawn, of = int(self.drawn.sum()), int(self._in_view().sum())
         if 0 < drawn < of and self.area().height() > 0:
             return f"{self._which('')}: {drawn} lines for {of}; {share}"

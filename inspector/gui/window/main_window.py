@@ -196,6 +196,7 @@ class Window(Asking):
             panel.draw_in_turn(place)
         self.new_capture()
         self.show_overview()
+        self.docking.label_tabs()
 
     def _know(self, catalog: Catalog | None) -> None:
         """Offer the entries of the worker's catalogue, once it has arrived."""

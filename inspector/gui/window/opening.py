@@ -203,6 +203,7 @@ class Opening(Showing):
         if not later:
             self.new_capture()
             self.show_overview()
+            self.docking.label_tabs()
         self._opened(path)
 
     def open_log(self, path: str) -> None:
@@ -260,6 +261,7 @@ class Opening(Showing):
             self.fail(str(problem))
             return
         self.new_capture()
+        self.docking.label_tabs()
 
     @Slot(object)
     def run(self, spec: InputSpec) -> None:

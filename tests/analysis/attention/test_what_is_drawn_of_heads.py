@@ -187,6 +187,10 @@ def test_the_strongest_weights() -> None:
     assert strongest(weights, 9, query=2).keys.tolist() == [2, 1]
     assert strongest(weights, 9, key=0).queries.tolist() == [1, 0]
     assert len(strongest(np.full((2, 2), np.nan), 5)) == 0
+    rows = np.random.default_rng(3).dirichlet(np.ones(6), size=5)
+    for chosen, own in (({"query": 2}, rows[2]), ({"key": 4}, rows[:, 4])):  # a share of its own weight, not of all
+        assert strongest(rows, 3, **chosen).share == pytest.approx(sum(sorted(own)[-3:]) / sum(own))
+        assert strongest(rows, 6, **chosen).share == pytest.approx(1.0)
 
 
 def test_of_differences_those_farthest_from_zero_are_the_strongest() -> None:

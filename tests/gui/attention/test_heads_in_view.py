@@ -27,12 +27,13 @@ from head_views import (
 )
 from panel_captures import channel, write_frames
 from panel_captures import shown as shown_panel
-from PySide6.QtGui import QFont, QFontMetricsF, QImage, QPainter
+from PySide6.QtGui import QContextMenuEvent, QFont, QFontMetricsF, QImage, QPainter
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QStyleOptionGraphicsItem
 
 from inspector.capture import Capture, open_capture
 from inspector.gui.export.offscreen import Stage
+from inspector.gui.panel.plot_menu import PlotMenu
 from inspector.gui.widgets.atlas import fitting
 from inspector.gui.widgets.quantise import Levels
 
@@ -207,3 +208,22 @@ def test_few_thumbnails_leave_the_width_to_the_map(tmp_path: Path, qtbot: Any, h
         assert max(one.right() for one in cells) <= panel.atlas.rect().width() < 1500 / 5
         assert panel.page.rect().width() > 1500 * 3 / 4
         stage.close()
+
+
+def test_the_menu_over_a_thumbnail_is_of_its_head(panel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A right click on a head offers to ablate that one, not the one that is shown large; several stay chosen."""
+    opened: list[list[str]] = []
+    monkeypatch.setattr(PlotMenu, "popup", lambda menu, _where: opened.append([a.text() for a in menu.actions()]))
+    click(panel, cell(panel, 0, 1))
+
+    def offered(layer: int, head: int) -> list[str]:
+        at = panel.figure.viewport().mapToGlobal(cell(panel, layer, head))
+        panel.contextMenuEvent(QContextMenuEvent(QContextMenuEvent.Reason.Mouse, panel.mapFromGlobal(at), at))
+        return [text for text in opened[-1] if "Ablate" in text]
+
+    for layer, head in ((2, 3), (1, 0)):
+        assert offered(layer, head) == [f"Ablate head {head} of {PLACES[layer]}…"]
+        assert panel.here == (PLACES[layer], head) and panel.picked == [(PLACES[layer], head)]
+    click(panel, cell(panel, 0, 2), CTRL)
+    both = list(panel.picked)
+    assert offered(0, 2) == [f"Ablate head 2 of {PLACES[0]}…"] and panel.picked == both

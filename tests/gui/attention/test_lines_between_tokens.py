@@ -30,6 +30,7 @@ def test_lines_are_the_strongest_weights_and_those_of_a_token_alone(panel: Any) 
     np.testing.assert_allclose(np.sort(lines.links.weights), largest)
     hover(panel, spot(panel, lines, lines.place_of(0, 30)))
     assert lines.alone == (0, 30) and set(lines.links.queries) == {30} and len(lines.links) == 31
+    assert "; 100 % of its weight" in lines.sentence or ": 100 % of its weight" in lines.sentence
     hover(panel, spot(panel, lines, lines.place_of(1, 8)))
     assert lines.alone == (1, 8) and set(lines.links.keys) == {8} and "key 8 alone" in lines.sentence
     hover(panel, QPoint(2, 2))

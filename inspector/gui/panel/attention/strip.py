@@ -98,7 +98,8 @@ class AttentionStrip(AttentionReading):
 
     def _nearest(self, query: int, other: MapChoice) -> str:
         """Of which queries there are numbers beside the weights: of a map that takes a pass for each query of some."""
-        known = np.flatnonzero(np.isfinite(self.levels.pyramid(self.capture, other).largest_by_query))
+        finite = np.isfinite(self.levels.pyramid(self.capture, other).largest_by_query)
+        known = np.flatnonzero(finite & self.levels.source(self.capture, other).known_queries())
         if not len(known):
             return ""
         nearest = int(known[np.argmin(np.abs(known - query))])
