@@ -22,6 +22,7 @@ from inspector.cli.fault import Fault
 from inspector.cli.listen import listen
 from inspector.cli.listing import list_
 from inspector.cli.memory_option import memory_option
+from inspector.cli.mute import mute_
 from inspector.cli.pack import pack_
 from inspector.cli.preflight import preflight
 from inspector.cli.reproduce import reproduce_
@@ -40,7 +41,7 @@ from inspector.workspace.trainings import find_training, path_or_training
 
 COMMANDS = (
     samples, run, decode, preflight, sweep, watch, listen, list_, compare, diverge, export, diagnose_, rules,
-    reproduce_, pack_, weights, catalogue, docs,
+    mute_, reproduce_, pack_, weights, catalogue, docs,
     demo, try_, desktop,
 )  # fmt: skip
 

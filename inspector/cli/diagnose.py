@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -21,6 +23,7 @@ from inspector.cli.unseen import unseen
 from inspector.diagnosis import (
     RULES,
     Diagnosis,
+    Limit,
     Settings,
     SettingsError,
     diagnose,
@@ -105,7 +108,7 @@ def rules(as_json: bool) -> None:
             {
                 "key": key,
                 **{word: getattr(rule, word) for word in words},
-                "limits": [asdict(one) for one in rule.limits],
+                "limits": [_limit(one) for one in rule.limits],
                 "cures": cures.get(rule.id, []),
                 "untried": untried(key),
             }
@@ -116,10 +119,17 @@ def rules(as_json: bool) -> None:
     for key, rule in known:
         say(f"{rule.id}  {key} ({rule.trust}): {rule.summary}")
         for limit in rule.limits:
-            say(f"  {key}.{limit.name} = {limit.value:g}{f' {limit.unit}' if limit.unit else ''}: {limit.source}")
+            value = f"{limit.value:g} {limit.unit}".strip()
+            say(f"  {key}.{limit.name} = {value} ({limit.range}): {limit.source}")
         if cures:
             named = ", ".join(cures.get(rule.id, []))
             say(f"  can be tried: {named}" if named else f"  cannot be tried: {untried(key) or 'no cure names it'}")
+
+
+def _limit(one: Limit) -> dict[str, Any]:
+    """As JSON has it: null for a range without an end."""
+    low, high = one.within
+    return {**asdict(one), "within": [low, high if math.isfinite(high) else None]}
 
 
 def cures_by_rule() -> dict[str, list[str]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from inspector.cli.findings_data import frames_data
 from inspector.diagnosis import RULES, Diagnosis
@@ -25,6 +27,13 @@ def sarif(found: Diagnosis, source: str) -> dict[str, Any]:
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
+def address(source: str) -> str:
+    """A path as a reference of RFC 3986: relative where it is (code hosts look below the root of the repository), with
+    what may not stand in one as %XX."""
+    path = Path(source)
+    return path.as_uri() if path.is_absolute() else quote(path.as_posix())
+
+
 def _rule(key: str) -> dict[str, Any]:
     rule = RULES[key]
     return {
@@ -32,21 +41,22 @@ def _rule(key: str) -> dict[str, Any]:
         "name": key,
         "shortDescription": {"text": rule.title},
         "fullDescription": {"text": rule.summary},
+        "help": {"text": f"{rule.summary} {rule.reference}.".strip()},
         "properties": {"trust": rule.trust, "reference": rule.reference},
     }
 
 
 def _result(one: Repeated, source: str) -> dict[str, Any]:
     finding = one.finding
-    place = finding.place or "model"
+    places = finding.places or (finding.place or "model",)
     return {
         "ruleId": finding.id,
         "level": LEVELS[finding.severity],
         "message": {"text": f"{finding.message}. {finding.remedy}".strip()},
         "locations": [
             {
-                "physicalLocation": {"artifactLocation": {"uri": source}},
-                "logicalLocations": [{"fullyQualifiedName": place, "kind": "member"}],
+                "physicalLocation": {"artifactLocation": {"uri": address(source)}, "region": {"startLine": 1}},
+                "logicalLocations": [{"fullyQualifiedName": place, "kind": "member"} for place in places],
             }
         ],
         "partialFingerprints": {"inspectorFinding/v1": one.name},

@@ -12,6 +12,7 @@ others read: those have not judged.
     rule        the protocol of a rule, its limits, and the registry
     series      curves and tables over training, as rules read them
     settings    what a project mutes, and which limits it changes
+    muting      a project's file with a mute more or one less
     evidence    what a rule read, and what of that is damaged
     diagnose    every rule over every frame
     case_script the script that shows a rule's fault on its own

@@ -77,13 +77,14 @@ def gathered(answers: Sequence[Answer], settings: Settings) -> Diagnosis:
     """What some rules, or all of them, say together."""
     found = [finding for answer in answers for finding in answer.findings]
     found.sort(key=lambda finding: (-SEVERITIES.index(finding.severity), finding.frame))
+    parted = [settings.parted(finding) for finding in found]
     return Diagnosis(
-        findings=tuple(finding for finding in found if settings.mute_of(finding) is None),
+        findings=tuple(left for left, _muted in parted if left is not None),
         asked=tuple(one.key for one in answers if one.judged and one.something and not one.short),
         silent=tuple(one.key for one in answers if one.judged and not one.something),
         broken=(*(f"{bad.origin}: {bad.reason}" for bad in RULES.broken), *(one.fault for one in answers if one.fault)),
         unjudged=tuple(Unjudged(one.key, one.damage) for one in answers if one.damage),
-        muted=tuple(finding for finding in found if settings.mute_of(finding) is not None),
+        muted=tuple(muted for _left, muted in parted if muted is not None),
         short=tuple(f"{one.key} ({one.short})" for one in answers if one.short),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,8 @@ from inspector.records import Channel
 from inspector.records.catalogue import EQUIVALENT_MAP
 
 Array = npt.NDArray[Any]
+NAMED = 6
+"""Layers that are named; of more, their number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +59,26 @@ def crosses(run: Run, place: str) -> bool:
 def listed(heads: Array) -> str:
     """Head numbers for a message."""
     return ("head " if len(heads) == 1 else "heads ") + ", ".join(str(int(one)) for one in heads)
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """The heads of one attention that a finding is about: its place and channel, and which, in words."""
+
+    place: str
+    channel: str
+    said: str
+
+
+def the_place(found: Sequence[Layer]) -> str:
+    """The place of a finding about some layers: the one that there is, "" for several."""
+    return found[0].place if len(found) == 1 else ""
+
+
+def in_layers(found: Sequence[Layer]) -> str:
+    """Which heads: "head 1 of 4", and of several layers "3 layers: a (head 1 of 4), b (…) and 1 more"."""
+    if len(found) == 1:
+        return found[0].said
+    named = ", ".join(f"{one.place} ({one.said})" for one in found[:NAMED])
+    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    return f"{len(found)} layers: {named}{more}"

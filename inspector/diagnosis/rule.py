@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -17,6 +18,15 @@ compared; a test over many iterations; a number beyond a limit that has a source
 Scope = Literal["frame", "training"]
 
 
+Range = tuple[float, float]
+FROM_ZERO: Range = (0.0, math.inf)
+"""Times, distances, sizes: nothing of the kind is negative."""
+PART: Range = (0.0, 1.0)
+"""Shares of a whole, and probabilities."""
+COUNT: Range = (1.0, math.inf)
+"""Of none nothing is judged."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limit:
     """A number that decides, which a project may change.
@@ -25,12 +35,20 @@ class Limit:
         name: in a project's file, after the rule's key: "updates-lost.share".
         value, unit: what it is unless changed.
         source: where it comes from; what it misses, or accuses wrongly.
+        within: the smallest and the largest number that make sense; a project's file with another one is refused.
     """
 
     name: str
     value: float
     source: str
     unit: str = ""
+    within: Range = FROM_ZERO
+
+    @property
+    def range(self) -> str:
+        """What makes sense, in words: "0 to 1", "0 or more"."""
+        low, high = self.within
+        return f"{low:g} or more" if math.isinf(high) else f"{low:g} to {high:g}"
 
 
 class Captured(View, Protocol):

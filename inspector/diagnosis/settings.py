@@ -15,13 +15,13 @@ import reprlib
 import sys
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from inspector.capture.regular import open_regular
-from inspector.diagnosis.rule import RULES
+from inspector.diagnosis.rule import RULES, Limit
 from inspector.records import Finding
 from inspector.records.plain_text import plain_sentence
 from inspector.registry import instead
@@ -51,6 +51,15 @@ class SettingsError(ValueError):
         super().__init__(plain_sentence(text))
 
 
+NAMED = 4
+"""Places that are named; of more, their number."""
+
+
+def places_of(finding: Finding) -> tuple[str, ...]:
+    """The places that a finding is about; "" for the model as a whole."""
+    return finding.places or (finding.place,)
+
+
 @dataclass(frozen=True, slots=True)
 class Mute:
     """Findings that are not shown: of a rule (its key or id), at places that match a pattern, all of them where a
@@ -61,9 +70,12 @@ class Mute:
     reason: str = ""
 
     def covers(self, finding: Finding) -> bool:
-        """Whether it is about a finding."""
-        places = finding.places or (finding.place,)
-        return self.rule in (finding.rule, finding.id) and all(fnmatchcase(place, self.place) for place in places)
+        """Whether it is about a finding, at all its places."""
+        return self.rule in (finding.rule, finding.id) and all(self.at(place) for place in places_of(finding))
+
+    def at(self, place: str) -> bool:
+        """Whether it is about this place."""
+        return fnmatchcase(place, self.place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +86,20 @@ class Settings:
     limits: Mapping[str, float] = field(default_factory=dict)
     file: str = ""
 
-    def mute_of(self, finding: Finding) -> Mute | None:
-        """What mutes a finding, if anything."""
-        return next((mute for mute in self.muted if mute.covers(finding)), None)
+    def parted(self, finding: Finding) -> tuple[Finding | None, Finding | None]:
+        """A finding as it is told, or else as one that is muted: at all of its places, each by any mute. One that is
+        muted at some goes on about the others, and says so."""
+        own = [one for one in self.muted if one.rule in (finding.rule, finding.id)]
+        every = places_of(finding)
+        quiet = tuple(place for place in every if any(mute.at(place) for mute in own))
+        if len(quiet) == len(every):
+            return None, finding
+        if not quiet:
+            return finding, None
+        left = tuple(place for place in every if place not in quiet)
+        named = ", ".join(quiet[:NAMED]) + (f" and {len(quiet) - NAMED} more" if len(quiet) > NAMED else "")
+        place = left[0] if finding.place in quiet else finding.place
+        return replace(finding, place=place, places=left, message=f"{finding.message} (muted at {named})"), None
 
 
 def project_file(folder: Path) -> Path | None:
@@ -112,7 +135,11 @@ def read_settings(path: Path) -> Settings:
 
 def known_limits() -> dict[str, float]:
     """{"rule.limit": value} of every rule."""
-    return {f"{key}.{limit.name}": limit.value for key, rule in RULES.items() for limit in rule.limits}
+    return {name: limit.value for name, limit in _limits().items()}
+
+
+def _limits() -> dict[str, Limit]:
+    return {f"{key}.{limit.name}": limit for key, rule in RULES.items() for limit in rule.limits}
 
 
 def _table(value: Any, name: str, path: Path) -> dict[str, Any]:
@@ -136,7 +163,7 @@ def _mute(value: Any, path: Path) -> Mute:
 
 
 def _limit(name: str, value: Any, path: Path) -> float:
-    known = known_limits()
+    known = _limits()
     if name not in known:
         raise SettingsError(f"{path}: there is no limit {_BRIEF.repr(name)}; {instead(name, known)}.")
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -144,5 +171,11 @@ def _limit(name: str, value: Any, path: Path) -> float:
     if not abs(value) <= sys.float_info.max:
         raise SettingsError(
             f"{path}: {name} is {_BRIEF.repr(value)}; expected a number up to {sys.float_info.max:.2g}."
+        )
+    low, high = known[name].within
+    if not low <= value <= high:
+        usual = f"{known[name].value:g} {known[name].unit}".strip()
+        raise SettingsError(
+            f"{path}: {name} is {value:g}; expected {known[name].range} (it is {usual} unless changed)."
         )
     return float(value)

@@ -4,6 +4,7 @@ One file a rule of `inspector diagnose`, named as the rule's file; each is a scr
 this package (torch and inspector only):
 
     RULE       the rule's number.
+    KEY        its key, where the file is a second case of a rule and so has another name.
     EVIDENCE   where the loss of training does not suffer: what the number that `train` returns is instead (smaller is
                better), or "none: " and why nothing can suffer here.
     SEVERITY   "info" where the rule only informs; left out it is "warning", which an error is too.
@@ -37,7 +38,7 @@ class Case:
     """One rule's trainings.
 
     Attributes:
-        name: of the file, which is that of the rule. rule: "IN205".
+        name: of the file, which is that of the rule, or begins with it. rule, key: "IN205", "contracting-weight".
         fault, cure: the two sentences at the head of the file.
         evidence: what the number is that `train` returns; "" for the loss of training.
         level: the least severity that counts as firing. also: other rules that may warn of the healthy and the cured.
@@ -51,11 +52,7 @@ class Case:
     level: Level
     also: tuple[str, ...]
     train: Callable[[str, int, Path], float]
-
-    @property
-    def key(self) -> str:
-        """The rule's key: "contracting-weight"."""
-        return self.name.replace("_", "-")
+    key: str = ""
 
     @property
     def suffers(self) -> bool:
@@ -82,4 +79,5 @@ def load(name: str) -> Case:
     if level not in ("info", "warning"):
         raise ValueError(f"{name}.py has SEVERITY = {level!r}; expected 'info' or 'warning'.")
     evidence, also = getattr(module, "EVIDENCE", ""), tuple(getattr(module, "ALSO", ()))
-    return Case(name, module.RULE, f"{fault}.", cure, evidence, level, also, module.train)
+    key = getattr(module, "KEY", name.replace("_", "-"))
+    return Case(name, module.RULE, f"{fault}.", cure, evidence, level, also, module.train, key)

@@ -65,6 +65,33 @@ def test_even_heads_of_several_layers_are_one_finding(tmp_path: Path) -> None:
     assert (alone.place, alone.places) == (PLACE, (PLACE,)) and "layers" not in alone.message
 
 
+@pytest.mark.parametrize(
+    ("rule", "signal", "table", "said"),
+    [
+        ("attention-collapse", "attention/entropy_normalised", rows(0.005, 0.5), "and 2 more; the entropy is at most 0.005 of"),
+        ("attention-sink", "attention/sink_mass", rows(0.4, 0.1, queries=40), "up to 40 % of the weight in 8 layers: "),
+        ("redundant-heads", "attention/redundancy", None, "; layers.7.attn, head 1 as head 0 (divergence 0.001 of"),
+    ],
+)  # fmt: skip
+def test_the_same_of_several_layers_is_one_finding_with_the_list_of_places(
+    tmp_path: Path, rule: str, signal: str, table: Measured | None, said: str
+) -> None:
+    layers = [f"layers.{n}.attn" for n in range(8)]
+
+    def alike(divergence: float) -> Measured:
+        return Measured("attention_statistic", ("head", "other"), np.array([[0.0, 0.3], [divergence, 0.0]]))
+
+    frame = {f"{place}:{signal}": table or alike(0.008 - 0.001 * n) for n, place in enumerate(layers)}
+    frame[f"other.attn:{signal}"] = alike(0.3) if table is None else rows(0.2, 0.2, queries=len(table.values[0]))
+    (one,) = of_rule(judged(tmp_path / "a.inspect", [frame]), rule)
+    assert (one.place, list(one.places)) == ("", layers)
+    assert list(one.evidence) == [f"{place}:{signal}" for place in layers]
+    assert "8 layers: layers.0.attn (head" in one.message and "layers.5.attn" in one.message
+    assert "and 2 more" in one.message and said in one.message, one.message
+    (alone,) = of_rule(judged(tmp_path / "b.inspect", [{f"{PLACE}:{signal}": table or alike(0.001)}]), rule)
+    assert (alone.place, alone.places) == (PLACE, (PLACE,)) and "layers:" not in alone.message
+
+
 @pytest.mark.parametrize(("title", "told"), [("attention", 1), (EQUIVALENT_MAP, 0)])
 def test_the_map_that_a_scan_stands_for_has_no_heads_to_judge(tmp_path: Path, title: str, told: int) -> None:
     """A slow decay gives an even map, a fast one one key: neither is an illness of a softmax."""

@@ -45,8 +45,8 @@ def rms(first: list[int], second: list[int]) -> dict[str, Floats]:
     return {"parameters:adam/rms": table}
 
 
-def stale(first: list[int], second: list[int], height: float = 1.0) -> Given:
-    return {"loss": jump(height, 30), "tables": rms(first, second)}
+def stale(first: list[int], second: list[int], height: float = 1.0, points: int = 30) -> Given:
+    return {"loss": jump(height, points), "tables": rms(first, second)}
 
 
 def products(*values: float, loss: Floats = FLAT) -> Given:
@@ -119,6 +119,8 @@ CASES: list[tuple[str, Make, Make, list[str], list[str]]] = [
      lambda: stale([*range(190, 200)], [], 0.059), ["info"], []),
     ("stale-second-moment.share", lambda: stale([*range(190, 200)], [], 0.101),
      lambda: stale([*range(190, 200)], [], 0.099), ["warning"], ["info"]),
+    ("stale-second-moment.stays", lambda: stale([*range(190, 200)], [], points=5),
+     lambda: stale([*range(190, 200)], [], points=3), ["warning"], ["info"]),
     ("reach-through-time.small", lambda: vanishing(0.99e-3), lambda: vanishing(1.01e-3), ["warning"], []),
     ("reach-through-time.large", lambda: products(1, 30, 1001), lambda: products(1, 30, 999), ["warning"], []),
     ("reach-through-time.share", lambda: vanishing(loss=levels(*[1.0] * 10, *[0.981] * 10)),

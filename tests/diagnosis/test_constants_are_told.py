@@ -15,10 +15,11 @@ from tests.support.deciding_constants import constants
 PAGE = Path(__file__).parents[2] / "docs" / "diagnosis.md"
 NO_VERDICT = {
     "given.CROSSED": "a code", "wiring.SHIFTS": "columns", "trial.NAMES": "words", "case_script.WIDTH": "words",
-    "case_script.MOST": "words", "uniform_attention.NAMED": "words",
+    "case_script.MOST": "words", "heads.NAMED": "words",
     "other_lengths.FURTHER": "words", "diagnose.HELD_BYTES": "memory",
     "series.BLOCK": "memory", "units.ROWS": "memory", "loss_trend.POINTS": "memory", "settings.LARGEST": "a file's size",
-    "settings.MOST_DOTS": "a file's form",
+    "settings.MOST_DOTS": "a file's form", "rule.PART": "what is refused", "rule.COUNT": "what is refused",
+    "rule.FROM_ZERO": "what is refused", "settings.NAMED": "words",
 }  # fmt: skip
 """Numbers on which nothing depends that is said of a training, and what they are."""
 

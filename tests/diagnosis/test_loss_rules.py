@@ -142,7 +142,10 @@ def test_a_stale_second_moment_is_a_warning_only_where_the_loss_jumps_soon_after
     loss[[95, 199, 308]] += 3.0  # before them, at the last of them (after three of eight), too late
     tables = {"parameters:adam/rms": rms}
     assert not of(judged(tmp_path / "a.inspect", loss, tables), "stale-second-moment")
-    loss[204] += 3.0
+    loss[204] += 3.0  # a hard batch: the loss after it is as before
+    found = one(judged(tmp_path / "one.inspect", loss, tables), "stale-second-moment")
+    assert found.severity == "info" and "jumped a little" in found.message
+    loss[205:210] += 3.0
     found = one(judged(tmp_path / "b.inspect", loss, tables), "stale-second-moment")
     assert found.severity == "warning" and "jumped within 8 iterations after several, at iteration 204" in found.message
     rms[196:199, 1] = 1.0  # one rare batch
@@ -154,7 +157,7 @@ def test_a_stale_second_moment_is_no_warning_where_the_loss_jumped_by_little_of_
     rms[300:310, 1] = 5.0
     tables = {"parameters:adam/rms": rms}
     for height, severity in ((0.1, "info"), (0.3, "warning")):
-        loss[310] = loss[309] + height
+        loss[310:318] = loss[309] + height
         found = one(judged(tmp_path / f"{severity}.inspect", loss, tables), "stale-second-moment")
         assert found.severity == severity and ("jumped a little" in found.message) == (severity == "info")
 

@@ -54,6 +54,17 @@ def test_everything_of_a_report_is_on_the_page_and_escaped() -> None:
         assert f'href="#{name}"' in made and f'id="{name}"' in made
 
 
+def test_what_stands_between_two_backticks_is_code_and_all_else_plain() -> None:
+    finding = Finding(
+        rule="r", id="X1", severity="info", place="a`b", message="at `a` <i>`", sure="`x <i>` & `y`", unless="one ` alone",
+        remedy="Ask `inspector preflight` first ` and <b>", reference="`r`",
+    )  # fmt: skip
+    made = page(Report(title="t", about=(), findings=(Shown(finding, "a`b"),)))
+    assert "<code>x &lt;i&gt;</code> &amp; <code>y</code>" in made and "one ` alone" in made
+    assert "Ask <code>inspector preflight</code> first ` and &lt;b&gt;" in made
+    assert "at `a` &lt;i&gt;`" in made and "<code>r</code>" not in made  # messages have names from outside
+
+
 def test_a_position_in_words_is_what_a_shell_hands_on() -> None:
     at = ViewAt(
         panel="gates", frame=0, place="a b'c", step=0, steps=(3, 7), iterations=(9, 9), unit=0, head=2, run="-x"

@@ -60,7 +60,9 @@ def cards(qtbot: Any) -> FindingCards:
 
 def entries(cards: FindingCards, number: int) -> list[Any]:
     cards.menus[number].fill()
-    return [action for action in cards.menus[number].menu().actions() if not action.isSeparator()][:-1]
+    """Those before the first separator."""
+    actions = cards.menus[number].menu().actions()
+    return actions[: next(n for n, action in enumerate(actions) if action.isSeparator())]
 
 
 def test_a_finding_offers_the_cures_that_name_its_rule(cards: FindingCards) -> None:

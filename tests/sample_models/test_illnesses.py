@@ -45,7 +45,7 @@ def test_every_rule_has_a_case_or_a_reason_why_not() -> None:
 @pytest.mark.parametrize("name", names())
 def test_a_case_is_a_short_script_named_as_its_rule(name: str) -> None:
     case, text = load(name), (FOLDER / f"{name}.py").read_text(encoding="utf-8")
-    assert RULES[case.key].id == case.rule
+    assert RULES[case.key].id == case.rule and name.startswith(case.key.replace("-", "_"))
     assert len(text.splitlines()) <= MOST_LINES
     imported = {
         (getattr(node, "module", None) or alias.name).split(".")[0]

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from inspector.diagnosis.report.contents import Figure, Numbers, Report, Shown, Support, Written
-from inspector.diagnosis.report.rows import code, definitions, element, link, paragraphs, table, text
+from inspector.diagnosis.report.rows import code, definitions, element, link, paragraphs, said, table, text
 from inspector.diagnosis.report.style import style
 from inspector.version import __version__
 
@@ -65,9 +65,9 @@ def _finding(number: int, shown: Shown) -> str:
         ("where", text(shown.where)),
         ("steps", text(_some(one.steps))),
         ("iterations", text(_some(one.iterations))),
-        ("how sure", text(one.sure)),
-        ("wrong if", text(one.unless)),
-        ("remedy", text(one.remedy)),
+        ("how sure", said(one.sure)),
+        ("wrong if", said(one.unless)),
+        ("remedy", said(one.remedy)),
         ("code", code(one.code) if one.code else ""),
         ("reference", text(one.reference)),
         ("figure", ", ".join(link(figure.name, figure.caption) for figure in shown.support.before)),

@@ -13,6 +13,20 @@ def text(words: str) -> str:
     return html.escape(plain_text(words), quote=True)
 
 
+def said(words: str) -> str:
+    """What a rule advises, in which what stands between two ` is code; the rest, and a ` alone, is plain text.
+
+    A name of a module may be in it: every part is escaped, so at worst it is set as code.
+    """
+    parts = plain_text(words).split("`")
+    if len(parts) < 3:
+        return text(words)
+    if len(parts) % 2 == 0:
+        parts[-2:] = ["`".join(parts[-2:])]  # the last one has no other
+    shown = (html.escape(part, quote=True) for part in parts)
+    return "".join(f"<code>{part}</code>" if n % 2 else part for n, part in enumerate(shown))
+
+
 def element(tag: str, content: str, **attributes: str) -> str:
     """An element; `content` is HTML already, attributes are plain text (`klass` is the class)."""
     told = "".join(f' {"class" if name == "klass" else name}="{text(value)}"' for name, value in attributes.items())

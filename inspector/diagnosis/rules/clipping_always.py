@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from inspector.analysis.clipping import percent
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import COUNT, PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import GRADIENT_NORM, norms_beside_clipping
 from inspector.records import Finding
 
@@ -27,8 +27,8 @@ class ClippingAlways:
     reads = ("series",)
     needs = ()
     limits = (
-        Limit("share", 0.9, "A judgement: clipping is meant for the exception."),
-        Limit("iterations", 20, "Norms are large in the first iterations."),
+        Limit("share", 0.9, "A judgement: clipping is meant for the exception.", within=PART),
+        Limit("iterations", 20, "Norms are large in the first iterations.", within=COUNT),
     )
     reference = "Pascanu, Mikolov & Bengio 2013, arXiv 1211.5063, section 3.2 (a threshold from the usual norm)"
 

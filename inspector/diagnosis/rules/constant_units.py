@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from inspector.analysis.clipping import percent
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import COUNT, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.units import numbers, unit_tables
 from inspector.records import Finding
 
@@ -25,7 +25,7 @@ class ConstantUnits:
     scope: Scope = "frame"
     reads = ("unit",)
     needs = ("units",)
-    limits = (Limit("steps", 20, "Steps that have to be seen.", "step"),)
+    limits = (Limit("steps", 20, "Steps that have to be seen.", "step", within=COUNT),)
     reference = "Sokar et al. 2023, arXiv 2302.12902 (dormant units), by the spread in place of the mean"
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 from inspector.analysis.influence import SAID, Past
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust, scalar
+from inspector.diagnosis.rule import PART, RULES, Limit, Run, Scope, Trust, scalar
 from inspector.records import Finding
 
 BOUND, REACH = "/bound", "input:influence/reach"
@@ -29,7 +29,12 @@ class ContractingWeight:
     reads = ("spectrum",)
     needs = ("weight/spectrum", "influence")
     limits = (
-        Limit("gradient", 1e-3, "What is left of a gradient that has vanished; three powers of ten, as for its reach."),
+        Limit(
+            "gradient",
+            1e-3,
+            "What is left of a gradient that has vanished; three powers of ten, as for its reach.",
+            within=PART,
+        ),
     )
     reference = "Pascanu, Mikolov & Bengio 2013, arXiv 1211.5063: σ₁(W) < 1/γ suffices for vanishing gradients"
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from inspector.analysis.before_training.trial import EDGE, SHORT, rate_length, said_of_rate
 from inspector.analysis.loss_trend import has_risen, trend_of
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import Array, Floats, Line, clips, norms_beside_clipping, one_a_run
 from inspector.records import Finding
 from inspector.records.run import Severity
@@ -54,9 +54,9 @@ class CriticalRate:
     limits = (
         Limit("long", EDGE, "The edge: a longer step raises the loss of the batch from which it was made."),
         Limit("short", SHORT, "Measured on Adam: a thousandth learns next to nothing, 0.3 to 0.5 learns fast."),
-        Limit("often", 0.5, "Of the steps that were tried later in a training: more than so many."),
-        Limit("share", 0.02, "As for plateau: less of a fall of the loss is none."),
-        Limit("p", 0.05, "As for diverged: a rank test of the loss over twenty blocks."),
+        Limit("often", 0.5, "Of the steps that were tried later in a training: more than so many.", within=PART),
+        Limit("share", 0.02, "As for plateau: less of a fall of the loss is none.", within=PART),
+        Limit("p", 0.05, "As for diverged: a rank test of the loss over twenty blocks.", within=PART),
     )
     reference = "Lewkowycz et al. 2020, arXiv 2003.02218; critical sharpness: arXiv 2601.16979"
 

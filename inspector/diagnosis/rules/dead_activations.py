@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from inspector.analysis.clipping import percent
 from inspector.diagnosis.causes import ALIVE, DEAD, LAST, ZERO, dead_modules
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import COUNT, PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import listed
 from inspector.records import Finding
 
@@ -25,8 +25,13 @@ class DeadActivations:
     reads = ("series",)
     needs = ()
     limits = (
-        Limit("share", DEAD, "Nine tenths (neuroscope); others warn at half, which a ReLU after a norm has by design."),
-        Limit("last", LAST, "Recorded iterations whose median counts."),
+        Limit(
+            "share",
+            DEAD,
+            "Nine tenths (neuroscope); others warn at half, which a ReLU after a norm has by design.",
+            within=PART,
+        ),
+        Limit("last", LAST, "Recorded iterations whose median counts.", within=COUNT),
     )
     reference = "Lu et al. 2019, arXiv 1903.06733 (dying ReLU)"
 

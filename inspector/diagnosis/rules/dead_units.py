@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from inspector.analysis.clipping import percent
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import COUNT, PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.units import numbers, unit_tables
 from inspector.records import Finding
 
@@ -27,9 +27,19 @@ class DeadUnits:
     reads = ("unit",)
     needs = ("units",)
     limits = (
-        Limit("share", 0.5, "Half of the units (SageMaker Debugger, torchmortem); a ReLU has half at 0 at one step."),
-        Limit("steps", 20, "Steps that have to be seen.", "step"),
-        Limit("sequences", 8, "Sequences from which a share is a warning; fewer show what a few inputs turn on."),
+        Limit(
+            "share",
+            0.5,
+            "Half of the units (SageMaker Debugger, torchmortem); a ReLU has half at 0 at one step.",
+            within=PART,
+        ),
+        Limit("steps", 20, "Steps that have to be seen.", "step", within=COUNT),
+        Limit(
+            "sequences",
+            8,
+            "Sequences from which a share is a warning; fewer show what a few inputs turn on.",
+            within=COUNT,
+        ),
     )
     reference = "Lu et al. 2019, arXiv 1903.06733 (dying ReLU); Sokar et al. 2023, arXiv 2302.12902 (dormant units)"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.units import of_how_many
 from inspector.records import Finding
 
@@ -31,7 +31,7 @@ class DepthGradient:
     reads = ("depth", "gradient")
     needs = ("depth", "gradients")
     limits = (
-        Limit("ratio", 1e-3, "Lowest layer over top layer (AUTOTRAINER, ICSE 2021)."),
+        Limit("ratio", 1e-3, "Lowest layer over top layer (AUTOTRAINER, ICSE 2021).", within=PART),
         Limit("gradient", 1e-4, "Mean gradient of the lowest layer below which that is a warning (AUTOTRAINER)."),
         Limit("large", 1e3, "Lowest over top; AUTOTRAINER has 70, which states of unlike scale reach."),
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from inspector.analysis.loss_trend import ABOVE, LEAST, Trend, ends_above, has_risen, is_a_surrogate, trend_of
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import Line, called, one_a_run
 from inspector.records import Finding
 
@@ -33,7 +33,7 @@ class Diverged:
     reads = ("series", "training")
     needs = ()
     limits = (
-        Limit("p", 0.05, "Mann-Kendall over medians of blocks since the lowest: five in a hundred err."),
+        Limit("p", 0.05, "Mann-Kendall over medians of blocks since the lowest: five in a hundred err.", within=PART),
         Limit("share", 0.5, "Half of what had been gained is lost again; small rises are noise of the data's order."),
         Limit("above", ABOVE, "Half as much again as the first loss, of an untrained model, and beyond the spread."),
     )

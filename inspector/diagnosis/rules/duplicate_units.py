@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import COUNT, PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.units import numbers, unit_tables
 from inspector.records import OWN_ITERATIONS, Finding
 
@@ -26,9 +26,14 @@ class DuplicateUnits:
     reads = ("unit",)
     needs = ("units",)
     limits = (
-        Limit("steps", 20, "Steps that have to be seen; few points correlate by chance.", "step"),
-        Limit("units", 4, "Units from which a layer of one moving unit is a warning; two are often plus and minus."),
-        Limit("share", 0.1, "Share of repeating units that is told at all."),
+        Limit("steps", 20, "Steps that have to be seen; few points correlate by chance.", "step", within=COUNT),
+        Limit(
+            "units",
+            4,
+            "Units from which a layer of one moving unit is a warning; two are often plus and minus.",
+            within=COUNT,
+        ),
+        Limit("share", 0.1, "Share of repeating units that is told at all.", within=PART),
     )
     reference = "units that begin alike stay alike: Goodfellow, Bengio & Courville 2016, section 8.4"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import COUNT, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import Floats, Table, listed, table_of
 from inspector.records import Finding, counted
 from inspector.records.run import Severity
@@ -39,7 +39,10 @@ class EarlierGraphs:
     needs = ()
     limits = (
         Limit(
-            "iterations", 10, "Windows that overlap, or two models that take turns, go back over a few; a judgement."
+            "iterations",
+            10,
+            "Windows that overlap, or two models that take turns, go back over a few; a judgement.",
+            within=COUNT,
         ),
     )
     reference = "torch.Tensor.detach; Williams & Peng 1990 (truncated backpropagation through time)"

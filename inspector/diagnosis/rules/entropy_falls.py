@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from inspector.analysis.loss_trend import LEAST, Trend, has_risen, trend_of
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import Array, Floats, Table, listed, one_a_run, table_of
 from inspector.records import Finding
 
@@ -48,9 +48,16 @@ class EntropyFalls:
     reads = ("series",)
     needs = ()
     limits = (
-        Limit("left", 0.05, "Of a head's entropy at its highest block; the source has no number, so a judgement."),
-        Limit("p", 0.05, "As for diverged: a rank test over twenty blocks."),
-        Limit("kept", 0.8, "A loss that keeps so much of its first block has learned little; a judgement."),
+        Limit(
+            "left",
+            0.05,
+            "Of a head's entropy at its highest block; the source has no number, so a judgement.",
+            within=PART,
+        ),
+        Limit("p", 0.05, "As for diverged: a rank test over twenty blocks.", within=PART),
+        Limit(
+            "kept", 0.8, "A loss that keeps so much of its first block has learned little; a judgement.", within=PART
+        ),
         Limit("rise", 0.5, "As for diverged: half of what had been gained is lost again."),
     )
     reference = "Zhai et al. 2023, arXiv 2303.06296 (entropy collapse)"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from inspector.analysis.clipping import percent
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import listed, table_of
 from inspector.records import Finding, counted
 
@@ -43,7 +43,9 @@ class EvaluationMode:
     scope: Scope = "training"
     reads = ("series",)
     needs = ()
-    limits = (Limit("share", 0.05, "Of the recorded iterations: a step of an evaluation by itself is rare."),)
+    limits = (
+        Limit("share", 0.05, "Of the recorded iterations: a step of an evaluation by itself is rare.", within=PART),
+    )
     reference = "torch.nn.Module.eval: dropout is off, batch normalisation uses its running statistics"
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:

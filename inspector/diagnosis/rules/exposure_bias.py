@@ -9,7 +9,7 @@ import numpy as np
 
 from inspector.analysis.clipping import percent
 from inspector.analysis.rank_correlation import Spread, spread
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import COUNT, PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import Floats
 from inspector.records import Finding, counted
 
@@ -47,12 +47,32 @@ class ExposureBias:
     reads = ("decoding",)
     needs = ()
     limits = (
-        Limit("after", 0.5, "A wrong token is followed by wrong ones more often than by right ones; a judgement."),
-        Limit("forced", 0.5, "Wrong as often after the right beginning: it has not learned yet, whatever it is given."),
-        Limit("sequences", 8, "With a wrong token, or continued: of fewer, the spread over sequences is not known."),
+        Limit(
+            "after",
+            0.5,
+            "A wrong token is followed by wrong ones more often than by right ones; a judgement.",
+            within=PART,
+        ),
+        Limit(
+            "forced",
+            0.5,
+            "Wrong as often after the right beginning: it has not learned yet, whatever it is given.",
+            within=PART,
+        ),
+        Limit(
+            "sequences",
+            8,
+            "With a wrong token, or continued: of fewer, the spread over sequences is not known.",
+            within=COUNT,
+        ),
         Limit("lost", 0.5, "Entropy after its own tokens above that after the data's, as a share of it; a judgement."),
         Limit("nats", 0.1, "By which it is above at least: next to nothing may be doubled by chance."),
-        Limit("loops", 0.25, "Share of tokens that repeat what was said, above that of the data; a judgement."),
+        Limit(
+            "loops",
+            0.25,
+            "Share of tokens that repeat what was said, above that of the data; a judgement.",
+            within=PART,
+        ),
     )
     reference = "Bengio et al. 2015, arXiv 1506.03099; Ranzato et al. 2016, arXiv 1511.06732"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import COUNT, PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.units import gate_rows
 from inspector.records import Channel, Finding
 
@@ -28,8 +28,8 @@ class FrozenGates:
     reads = ("gate",)
     needs = ("gates",)
     limits = (
-        Limit("range", 0.001, "Largest less smallest value of the unit that changes most."),
-        Limit("steps", 20, "Steps that have to be seen.", "step"),
+        Limit("range", 0.001, "Largest less smallest value of the unit that changes most.", within=PART),
+        Limit("steps", 20, "Steps that have to be seen.", "step", within=COUNT),
     )
     reference = "a gate is a function of input and state: Hochreiter & Schmidhuber 1997"
 

@@ -11,7 +11,7 @@ import numpy as np
 from inspector.analysis.before_training.trial import trials
 from inspector.analysis.before_training.verdicts import Tested
 from inspector.analysis.clipping import percent
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust, scalar
+from inspector.diagnosis.rule import COUNT, PART, RULES, Limit, Run, Scope, Trust, scalar
 from inspector.diagnosis.series import Floats, Table, table_of
 from inspector.records import Finding
 
@@ -59,13 +59,31 @@ class InputIgnored:
     reads = ("trial", "series")
     needs = ("trial/input",)
     limits = (
-        Limit("looks", 24, "Batches; the second half is judged, since before any training nothing depends on inputs."),
-        Limit("differ", 0.05, "Share of targets that differ from those of other sequences: else there is no choice."),
         Limit(
-            "same", 2e-6, "Of the largest output: some 16 units of rounding in float32; of large means less is left."
+            "looks",
+            24,
+            "Batches; the second half is judged, since before any training nothing depends on inputs.",
+            within=COUNT,
+        ),
+        Limit(
+            "differ",
+            0.05,
+            "Share of targets that differ from those of other sequences: else there is no choice.",
+            within=PART,
+        ),
+        Limit(
+            "same",
+            2e-6,
+            "Of the largest output: some 16 units of rounding in float32; of large means less is left.",
+            within=PART,
         ),
         Limit("errors", 3.0, "Standard errors within which both losses are equal."),
-        Limit("share", 0.01, "Of the loss, to which a difference has to be excluded: few batches show nothing."),
+        Limit(
+            "share",
+            0.01,
+            "Of the loss, to which a difference has to be excluded: few batches show nothing.",
+            within=PART,
+        ),
     )
     reference = "Karpathy 2019, A recipe for training neural networks: an input-independent baseline"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from inspector.analysis.clipping import percent
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import COUNT, PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import GRADIENT_NORM, table_of
 from inspector.records import Finding
 
@@ -30,8 +30,13 @@ class KeptGradient:
     reads = ("series",)
     needs = ()
     limits = (
-        Limit("iterations", 10, "The first step has no earlier one; a few may be a part of the loop."),
-        Limit("share", 0.2, "Of the recorded iterations: a step after each pass, and zeros after every fourth, say."),
+        Limit("iterations", 10, "The first step has no earlier one; a few may be a part of the loop.", within=COUNT),
+        Limit(
+            "share",
+            0.2,
+            "Of the recorded iterations: a step after each pass, and zeros after every fourth, say.",
+            within=PART,
+        ),
     )
     reference = "torch.optim.Optimizer.zero_grad: backward adds to the gradients that are there"
 

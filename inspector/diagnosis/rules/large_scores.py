@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from inspector.diagnosis.heads import Array, Heads, head_tables, listed
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import PART, RULES, Limit, Run, Scope, Trust
 from inspector.records import Finding
 
 LOGIT, ENTROPY = "attention/largest_logit", "attention/entropy_normalised"
@@ -31,7 +31,9 @@ class LargeScores:
         Limit(
             "score", 100.0, "Kimi K2's QK-clip, in Megatron-LM too; in float32 a lead of 16 leaves other keys nothing."
         ),
-        Limit("entropy", 0.05, "Mean normalised entropy of a head up to which its rows count as collapsed."),
+        Limit(
+            "entropy", 0.05, "Mean normalised entropy of a head up to which its rows count as collapsed.", within=PART
+        ),
         Limit("times", 4.0, "Growth over the least of the earlier frames."),
     )
     reference = (

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from inspector.analysis.before_training.given import SAID
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import COUNT, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import table_of
 from inspector.records import Finding
 
@@ -49,7 +49,11 @@ class LossInput:
     scope: Scope = "training"
     reads = ("structure", "series")
     needs = ("structure/loss_input",)
-    limits = (Limit("batches", 3, "The same in so many, and in all: a rare branch is no fault of the training."),)
+    limits = (
+        Limit(
+            "batches", 3, "The same in so many, and in all: a rare branch is no fault of the training.", within=COUNT
+        ),
+    )
     reference = "torch.nn.CrossEntropyLoss: the input is expected to contain unnormalised logits"
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:

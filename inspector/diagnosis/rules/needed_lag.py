@@ -1,7 +1,7 @@
 """Data that depend on inputs further back than the gradient of the untrained model reaches."""
 
 from inspector.analysis.before_training.reach import FEWEST_SEQUENCES, SHARE, STANDS_OUT
-from inspector.diagnosis.rule import RULES, Limit
+from inspector.diagnosis.rule import COUNT, PART, RULES, Limit
 from inspector.diagnosis.trial_rule import TrialRule
 
 RULES.register("needed-lag")(
@@ -14,11 +14,21 @@ RULES.register("needed-lag")(
         test="reach",
         sure="counted in the data against a null in which sequences are exchanged; the gradient is that of one run",
         limits=(
-            Limit("share", SHARE, "Of what the newest input leaves unknown: from here on influence counts, too."),
+            Limit(
+                "share",
+                SHARE,
+                "Of what the newest input leaves unknown: from here on influence counts, too.",
+                within=PART,
+            ),
             Limit(
                 "times", STANDS_OUT, "Times what any input within reach tells; of less, nearer ones may tell the same."
             ),
-            Limit("sequences", FEWEST_SEQUENCES, "Of fewer, what repeats in one by chance is taken for a need."),
+            Limit(
+                "sequences",
+                FEWEST_SEQUENCES,
+                "Of fewer, what repeats in one by chance is taken for a need.",
+                within=COUNT,
+            ),
         ),
         remedy=(
             "Gates that stay open (a forget bias of 1 or more), an orthogonal recurrent matrix, skip connections "

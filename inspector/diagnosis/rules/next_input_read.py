@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import table_of
 from inspector.records import Finding, counted
 
@@ -28,7 +28,9 @@ class NextInputRead:
     scope: Scope = "training"
     reads = ("series",)
     needs = ()
-    limits = (Limit("change", 1e-3, "Of the largest output; rounding of sums in another order moves 1e-6."),)
+    limits = (
+        Limit("change", 1e-3, "Of the largest output; rounding of sums in another order moves 1e-6.", within=PART),
+    )
     reference = "huggingface/transformers#48745: loss near zero on random tokens, by a mask that was lost"
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from inspector.diagnosis.heads import crosses, head_tables
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import COUNT, PART, RULES, Limit, Run, Scope, Trust
 from inspector.records import Finding
 
 
@@ -25,8 +25,8 @@ class NoAlignment:
     reads = ("attention_statistic",)
     needs = ("attention/entropy_normalised", "attention/maps")
     limits = (
-        Limit("entropy", 0.95, "Of the entropy of an even spread, at every query."),
-        Limit("queries", 4, "Steps of the answer that have to be seen."),
+        Limit("entropy", 0.95, "Of the entropy of an even spread, at every query.", within=PART),
+        Limit("queries", 4, "Steps of the answer that have to be seen.", within=COUNT),
     )
     reference = (
         "Bahdanau, Cho & Bengio 2015, arXiv 1409.0473; guided attention: Tachibana et al. 2018, arXiv 1710.08969"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import COUNT, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import Table, listed, one_a_run, table_of, the_only
 from inspector.records import Finding, Severity
 
@@ -45,7 +45,7 @@ class NoGradient:
     scope: Scope = "training"
     reads = ("series",)
     needs = ()
-    limits = (Limit("iterations", 10, "Fewer may be a beginning, or batches that do not use the part."),)
+    limits = (Limit("iterations", 10, "Fewer may be a beginning, or batches that do not use the part.", within=COUNT),)
     reference = "TrainCheck, arXiv 2506.14813: parameters that a step leaves as they are"
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:

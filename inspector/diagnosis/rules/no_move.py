@@ -1,7 +1,7 @@
 """Parameters that a step would not move."""
 
 from inspector.analysis.before_training.trial import LOST
-from inspector.diagnosis.rule import RULES, Limit
+from inspector.diagnosis.rule import PART, RULES, Limit
 from inspector.diagnosis.trial_rule import TrialRule
 
 RULES.register("would-not-move")(
@@ -13,7 +13,7 @@ RULES.register("would-not-move")(
         reference="TrainCheck, arXiv 2506.14813: parameters that a step leaves as they are",
         test="first step",
         trust="exact",
-        limits=(Limit("lost", LOST, "As for updates-lost: half of the entries of a parameter."),),
+        limits=(Limit("lost", LOST, "As for updates-lost: half of the entries of a parameter.", within=PART),),
         remedy=(
             "Look for a detach(), a branch that this input does not take, a ReLU that is 0 before it, a softmax or "
             "gate so saturated that its gradient is below the ε of Adam, or a dtype in which the update is smaller "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspector.analysis.before_training.scored import LAYERS, USUAL, skipless
-from inspector.diagnosis.rule import RULES, Limit
+from inspector.diagnosis.rule import COUNT, RULES, Limit
 from inspector.diagnosis.score_rule import ScoreRule
 
 RULES.register("no-way-round")(
@@ -20,12 +20,14 @@ RULES.register("no-way-round")(
                 LAYERS,
                 "Without residual connections rank falls doubly exponentially with depth (Dong et "
                 "al.); a stack of two or three trains without; a judgement. Layers that share weights are one.",
+                within=COUNT,
             ),
             Limit(
                 "usual",
                 USUAL,
                 "Matrix products between the uppermost and the lowest that residual connections do "
                 "not go round: weights by values, the values' layer, and the layer behind the lowest.",
+                within=COUNT,
             ),
         ),
         says=lambda facts, limits: skipless(facts, limits["layers"], limits["usual"]),

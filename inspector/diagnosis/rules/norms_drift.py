@@ -9,7 +9,7 @@ import numpy as np
 
 from inspector.analysis.loss_trend import BLOCKS, LEAST, Trend, has_risen, trend_of
 from inspector.analysis.rank_correlation import ordered_by_chance
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import Floats, Line, one_a_run, table_of
 from inspector.records import Finding, counted
 
@@ -57,10 +57,15 @@ class NormsDrift:
     reads = ("series",)
     needs = ()
     limits = (
-        Limit("p", 0.05, "As for diverged: a rank test over blocks; divided by the number of layers (Bonferroni)."),
+        Limit(
+            "p",
+            0.05,
+            "As for diverged: a rank test over blocks; divided by the number of layers (Bonferroni).",
+            within=PART,
+        ),
         Limit("factor", 1.5, "The step of weights before a normalisation then counts 2.25 times less (van Laarhoven)."),
         Limit("distance", 4.0, "Times the layer's own spread within a block, as for the room of a loss that stays."),
-        Limit("share", 0.02, "As for plateau: a loss that falls by less in the second half stands still."),
+        Limit("share", 0.02, "As for plateau: a loss that falls by less in the second half stands still.", within=PART),
         Limit("rise", 0.5, "As for diverged: half of what had been gained is lost again."),
         Limit("began", 1.1, "Times the first loss, as for plasticity: beyond it a training diverges."),
     )

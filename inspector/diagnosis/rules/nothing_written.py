@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import COUNT, PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.units import Array, gate_rows
 from inspector.records import Finding
 
@@ -37,9 +37,12 @@ class NothingWritten:
     needs = ("gates", "memory")
     limits = (
         Limit(
-            "written", 0.05, "A twentieth of the range of tanh, over the whole sequence, in the unit that writes most."
+            "written",
+            0.05,
+            "A twentieth of the range of tanh, over the whole sequence, in the unit that writes most.",
+            within=PART,
         ),
-        Limit("steps", 5, "Steps that have to be seen.", "step"),
+        Limit("steps", 5, "Steps that have to be seen.", "step", within=COUNT),
     )
     reference = "c_t = f c_(t−1) + i g, |g| ≤ 1: Hochreiter & Schmidhuber 1997, Gers et al. 2000"
 

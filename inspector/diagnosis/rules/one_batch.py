@@ -1,7 +1,7 @@
 """A copy of the model that cannot learn one batch by heart."""
 
 from inspector.analysis.before_training.trial import KNOWN, LEARNED
-from inspector.diagnosis.rule import RULES, Limit
+from inspector.diagnosis.rule import PART, RULES, Limit
 from inspector.diagnosis.trial_rule import TrialRule
 
 RULES.register("one-batch")(
@@ -13,7 +13,12 @@ RULES.register("one-batch")(
         reference="Karpathy 2019, A recipe for training neural networks: overfit one batch",
         test="one batch",
         limits=(
-            Limit("learned", LEARNED, "Of the first loss; Karpathy has 0. Accuses a batch that is learned slowly."),
+            Limit(
+                "learned",
+                LEARNED,
+                "Of the first loss; Karpathy has 0. Accuses a batch that is learned slowly.",
+                within=PART,
+            ),
             Limit(
                 "known",
                 KNOWN,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from inspector.analysis.loss_trend import LEAST, Trend, has_risen, trend_of
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import GRADIENT_NORM, listed, one_a_run, table_of
 from inspector.records import Finding
 
@@ -46,11 +46,19 @@ class Plasticity:
     reads = ("series",)
     needs = ()
     limits = (
-        Limit("p", 0.05, "As for diverged: a rank test over medians of twenty blocks."),
+        Limit("p", 0.05, "As for diverged: a rank test over medians of twenty blocks.", within=PART),
         Limit("rise", 0.5, "As for diverged: half of what had been gained is lost again."),
-        Limit("zeros", 0.1, "By so much the share of zeros rises: Sokar et al. see 0.1 to 0.5 where learning suffers."),
         Limit(
-            "rank", 0.5, "Of the effective rank at the beginning; the source has falls and no number, so a judgement."
+            "zeros",
+            0.1,
+            "By so much the share of zeros rises: Sokar et al. see 0.1 to 0.5 where learning suffers.",
+            within=PART,
+        ),
+        Limit(
+            "rank",
+            0.5,
+            "Of the effective rank at the beginning; the source has falls and no number, so a judgement.",
+            within=PART,
         ),
         Limit("began", 1.1, "Times the first loss: a net that only lost its plasticity is no worse than untrained."),
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from inspector.analysis.loss_trend import LEAST, Trend, fell_at_once, is_a_surrogate, is_flat, trend_of
 from inspector.diagnosis.causes import cause_of, forgets_at_once
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import Line, called, one_a_run
 from inspector.records import Finding
 
@@ -40,10 +40,20 @@ class Plateau:
     reads = ("series", "training")
     needs = ()
     limits = (
-        Limit("share", 0.02, "Two per cent of its size: what trainspotter calls a plateau."),
-        Limit("p", 0.05, "A rank test over twenty blocks, or over the last ten, sees no trend: the usual level."),
+        Limit("share", 0.02, "Two per cent of its size: what trainspotter calls a plateau.", within=PART),
+        Limit(
+            "p",
+            0.05,
+            "A rank test over twenty blocks, or over the last ten, sees no trend: the usual level.",
+            within=PART,
+        ),
         Limit("ratio", 1e-6, "An update of less than a millionth of the weight a step: 1e-3 is usual (Karpathy)."),
-        Limit("once", 0.2, "Of the first loss: a fall by more within the first block may be all there is to learn."),
+        Limit(
+            "once",
+            0.2,
+            "Of the first loss: a fall by more within the first block may be all there is to learn.",
+            within=PART,
+        ),
     )
     reference = "Mann 1945; Kendall 1975 (rank test of a trend)"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from inspector.analysis.clipping import percent
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import COUNT, PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import listed, table_of, the_only
 from inspector.records import Finding, counted
 
@@ -34,11 +34,16 @@ class PrecisionHeadroom:
     reads = ("series",)
     needs = ()
     limits = (
-        Limit("near", 0.25, "Of 65504: two doublings are left; a judgement, as no source has a number."),
-        Limit("subnormal", 0.9, "Of entries that are not 0, below 2⁻¹⁴, where bits are lost one by one; a judgement."),
-        Limit("zero", 0.1, "Of all entries: from here on it is told; a warning from `lost` on."),
-        Limit("lost", 0.5, "Of all entries: more than half of a gradient is not there."),
-        Limit("looks", 3, "Of which the median is taken: one batch is none."),
+        Limit("near", 0.25, "Of 65504: two doublings are left; a judgement, as no source has a number.", within=PART),
+        Limit(
+            "subnormal",
+            0.9,
+            "Of entries that are not 0, below 2⁻¹⁴, where bits are lost one by one; a judgement.",
+            within=PART,
+        ),
+        Limit("zero", 0.1, "Of all entries: from here on it is told; a warning from `lost` on.", within=PART),
+        Limit("lost", 0.5, "Of all entries: more than half of a gradient is not there.", within=PART),
+        Limit("looks", 3, "Of which the median is taken: one batch is none.", within=COUNT),
     )
     reference = "Micikevicius et al. 2018, arXiv 1710.03740 (mixed precision training, loss scaling)"
 

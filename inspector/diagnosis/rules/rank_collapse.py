@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import COUNT, PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import Floats
 from inspector.records import Finding
 
@@ -32,10 +32,25 @@ class RankCollapse:
     reads = ("residual",)
     needs = ("residual",)
     limits = (
-        Limit("left", 0.01, "Distance from one vector, of the norm; trained stacks with skips kept 0.2 and more."),
-        Limit("began", 0.1, "Distance before the first layer from which inputs can be told apart; ten times as much."),
-        Limit("steps", 4, "Steps of a sequence; fewer may be alike by chance."),
-        Limit("same", 0.01, "By how much probabilities differ from step to step at most where all say the same."),
+        Limit(
+            "left",
+            0.01,
+            "Distance from one vector, of the norm; trained stacks with skips kept 0.2 and more.",
+            within=PART,
+        ),
+        Limit(
+            "began",
+            0.1,
+            "Distance before the first layer from which inputs can be told apart; ten times as much.",
+            within=PART,
+        ),
+        Limit("steps", 4, "Steps of a sequence; fewer may be alike by chance.", within=COUNT),
+        Limit(
+            "same",
+            0.01,
+            "By how much probabilities differ from step to step at most where all say the same.",
+            within=PART,
+        ),
         Limit("known", 0.1, "Nats up to which a loss is small: then all steps may rightly say the same."),
     )
     reference = "Dong, Cordonnier & Loukas 2021, arXiv 2103.03404 (attention without skips loses rank)"

@@ -11,7 +11,7 @@ from inspector.analysis.clipping import percent
 from inspector.analysis.lag_norms import centre_of
 from inspector.analysis.loss_trend import Trend, fell_at_once, hardly_falls, is_flat, trend_of
 from inspector.diagnosis.causes import Cause, cause_of
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import GRADIENT_NORM, Floats, clips, norms_beside_clipping, one_a_run
 from inspector.records import Finding, counted
 
@@ -55,12 +55,14 @@ class ReachThroughTime:
     reads = ("lag",)
     needs = ("jacobian/lag",)
     limits = (
-        Limit("small", 1e-3, "A thousandth of a change is left: the app's horizon."),
+        Limit("small", 1e-3, "A thousandth of a change is left: the app's horizon.", within=PART),
         Limit("large", 1e3, "A change is a thousand times as large: the app's horizon."),
-        Limit("most", 0.5, "A state that reaches over half of the probe or more: information. A judgement."),
-        Limit("share", 0.02, "As for plateau: less of a fall is none."),
-        Limit("p", 0.05, "As for plateau."),
-        Limit("once", 0.2, "As for plateau: a fall by more within the first block is one."),
+        Limit(
+            "most", 0.5, "A state that reaches over half of the probe or more: information. A judgement.", within=PART
+        ),
+        Limit("share", 0.02, "As for plateau: less of a fall is none.", within=PART),
+        Limit("p", 0.05, "As for plateau.", within=PART),
+        Limit("once", 0.2, "As for plateau: a fall by more within the first block is one.", within=PART),
     )
     reference = (
         "Bengio, Simard & Frasconi 1994; Pascanu, Mikolov & Bengio 2013, arXiv 1211.5063; "

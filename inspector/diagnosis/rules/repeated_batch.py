@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import COUNT, PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import table_of
 from inspector.records import Finding
 
@@ -29,8 +29,13 @@ class RepeatedBatch:
     reads = ("series",)
     needs = ()
     limits = (
-        Limit("iterations", 10, "Fewer may be a beginning."),
-        Limit("share", 0.1, "Share of neighbours that are equal: a shuffled set of 100 batches has about 0.01."),
+        Limit("iterations", 10, "Fewer may be a beginning.", within=COUNT),
+        Limit(
+            "share",
+            0.1,
+            "Share of neighbours that are equal: a shuffled set of 100 batches has about 0.01.",
+            within=PART,
+        ),
     )
     reference = "Karpathy 2019, A recipe for training neural networks (look at the data)"
     untried = "which batches come is up to your loader: a trial draws its own"

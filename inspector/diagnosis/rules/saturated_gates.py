@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from inspector.analysis.clipping import percent
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust, scalar
+from inspector.diagnosis.rule import COUNT, PART, RULES, Limit, Run, Scope, Trust, scalar
 from inspector.diagnosis.units import UnitTable, unit_tables
 from inspector.records import Finding
 
@@ -28,8 +28,13 @@ class SaturatedGates:
     reads = ("unit",)
     needs = ("saturation",)
     limits = (
-        Limit("share", 0.9, "Nine tenths of all steps and units; gates of trained language models stay far below."),
-        Limit("steps", 20, "Steps that have to be seen.", "step"),
+        Limit(
+            "share",
+            0.9,
+            "Nine tenths of all steps and units; gates of trained language models stay far below.",
+            within=PART,
+        ),
+        Limit("steps", 20, "Steps that have to be seen.", "step", within=COUNT),
     )
     reference = "Karpathy, Johnson & Fei-Fei 2015, arXiv 1506.02078 (0.1 and 0.9)"
 

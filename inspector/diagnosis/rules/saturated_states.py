@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from inspector.analysis.clipping import percent
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import COUNT, PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.units import unit_tables
 from inspector.records import Finding
 
@@ -26,8 +26,8 @@ class SaturatedStates:
     reads = ("unit",)
     needs = ("saturation",)
     limits = (
-        Limit("share", 0.5, "Half of all steps and units (torchmortem)."),
-        Limit("steps", 20, "Steps that have to be seen.", "step"),
+        Limit("share", 0.5, "Half of all steps and units (torchmortem).", within=PART),
+        Limit("steps", 20, "Steps that have to be seen.", "step", within=COUNT),
     )
     reference = "|tanh| > 0.97: Karpathy's makemore; the derivative there is below 0.06"
 

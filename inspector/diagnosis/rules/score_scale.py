@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspector.analysis.before_training.scored import LEAST_WIDTH, NEAR, scaled
-from inspector.diagnosis.rule import RULES, Limit
+from inspector.diagnosis.rule import PART, RULES, Limit
 from inspector.diagnosis.score_rule import ScoreRule
 
 RULES.register("score-scale")(
@@ -21,6 +21,7 @@ RULES.register("score-scale")(
                 NEAR,
                 "Of √d from which on it counts as that: rounding of half precision. Queries and keys "
                 "that are normalised, or have a learned temperature, are left alone, as is a factor of 1.",
+                within=PART,
             ),
         ),
         says=lambda facts, limits: scaled(facts, limits["width"], limits["near"]),

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import COUNT, PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import table_of
 from inspector.records import Finding, counted
 
@@ -30,8 +30,10 @@ class ShiftedTargets:
     reads = ("series",)
     needs = ()
     limits = (
-        Limit("batches", 3, "The same in so many, and in all."),
-        Limit("others", 0.9, "A share from which another shift fits as well, as in sequences of one symbol."),
+        Limit("batches", 3, "The same in so many, and in all.", within=COUNT),
+        Limit(
+            "others", 0.9, "A share from which another shift fits as well, as in sequences of one symbol.", within=PART
+        ),
     )
     reference = "huggingface/transformers: labels are shifted inside the model"
 

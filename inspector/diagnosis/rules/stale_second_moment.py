@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.analysis.loss_trend import WINDOW, Jump, jumps_of
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import COUNT, PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import Floats, listed, one_a_run, table_of
 from inspector.records import Finding
 
@@ -23,7 +23,8 @@ class StaleSecondMoment:
     warning where the loss jumped within a few iterations after one, which is what the limit was found by, by much of
     what had been gained, and where the estimate was too small in most of the iterations before: a rare batch is one
     iteration, and harms no later one. It is information where the loss jumped by less, and where the estimate is too
-    small in most of all iterations.
+    small in most of all iterations. A jump counts as much as the loss is higher over the next iterations (their median):
+    a batch of one sequence is hard or easy by itself, and a hard one harms none of those after it.
 
     Counter-example: the first iterations, where v is young; they are left out.
     """
@@ -42,7 +43,18 @@ class StaleSecondMoment:
         Limit("follows", 8, "Wortsman et al. 2023: loss spikes follow 1 to 8 iterations after.", "iterations"),
         Limit("distance", 6, "Median absolute deviations that make a jump of the loss: trainspotter's."),
         Limit("share", 0.1, "A jump by a tenth of what had been gained, and of the loss; below it a loss is restless."),
-        Limit("often", 0.5, "Of the recorded iterations before the jump, or of all: a rare batch is one of them."),
+        Limit(
+            "stays",
+            8,
+            "Iterations from a jump on, whose median counts: a hard batch is one; a judgement.",
+            within=COUNT,
+        ),
+        Limit(
+            "often",
+            0.5,
+            "Of the recorded iterations before the jump, or of all: a rare batch is one of them.",
+            within=PART,
+        ),
     )
     reference = "Wortsman et al. 2023, arXiv 2304.13013, section 3.4"
 
@@ -98,7 +110,8 @@ class StaleSecondMoment:
 
     def _counts(self, run: Run, jump: Jump, loss: Floats) -> bool:
         gained = float(np.nanmedian(loss[:WINDOW])) - jump.before
-        return jump.value - jump.before > run.limit("share") * max(gained, abs(jump.before))
+        after = float(np.nanmedian(loss[jump.index : jump.index + max(1, round(run.limit("stays")))]))
+        return after - jump.before > run.limit("share") * max(gained, abs(jump.before))
 
     def _follows(self, run: Run, x: float, at: Floats, high: Hits) -> bool:
         before = high[(at < x) & (at >= x - run.limit("follows"))]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust, scalar
+from inspector.diagnosis.rule import COUNT, RULES, Limit, Run, Scope, Trust, scalar
 from inspector.diagnosis.series import listed, table_of, the_only
 from inspector.records import Finding
 
@@ -32,8 +32,8 @@ class StateSetBack:
     reads = ("structure", "series")
     needs = ("structure/causal",)
     limits = (
-        Limit("looks", 2, "Calls of the model, in all of which it is so."),
-        Limit("steps", 3, "Steps before the last one whose input is replaced: fewer show no loop."),
+        Limit("looks", 2, "Calls of the model, in all of which it is so.", within=COUNT),
+        Limit("steps", 3, "Steps before the last one whose input is replaced: fewer show no loop.", within=COUNT),
     )
     reference = "Elman 1990, Finding structure in time: the state of a step is an input of the next one"
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from inspector.diagnosis.causes import ALIVE, dead_modules
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import COUNT, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import Table, listed, medians_of_weights, table_of, the_only
 from inspector.records import Finding
 
@@ -41,7 +41,7 @@ class StepSize:
         Limit("small", 1e-5, "torchmortem's range; Karpathy takes about 1e-3 for healthy."),
         Limit("large", 1e-1, "The same range."),
         Limit("first", 0.5, "A first step that is half of what is left after it has replaced the initial weights."),
-        Limit("iterations", 20, "Warm-up and young moments are no steady state."),
+        Limit("iterations", 20, "Warm-up and young moments are no steady state.", within=COUNT),
     )
     reference = "Karpathy 2022, makemore part 3 (update to data ratio)"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from inspector.analysis.clipping import percent
 from inspector.analysis.loss_trend import hardly_falls, is_flat, trend_of
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import listed, one_a_run, the_only
 from inspector.records import Finding
 from inspector.records.run import Severity
@@ -32,9 +32,19 @@ class StrongDropout:
     reads = ("series",)
     needs = ()
     limits = (
-        Limit("share", 0.8, "UMLAUT (CHI 2021) tells from 0.5 on, which is usual in wide layers; a judgement."),
-        Limit("strong", 0.9, "From here on it is a warning where the loss hardly falls; a judgement."),
-        Limit("kept", 0.5, "A loss that falls below so much of its first block is learned all the same; a judgement."),
+        Limit(
+            "share",
+            0.8,
+            "UMLAUT (CHI 2021) tells from 0.5 on, which is usual in wide layers; a judgement.",
+            within=PART,
+        ),
+        Limit("strong", 0.9, "From here on it is a warning where the loss hardly falls; a judgement.", within=PART),
+        Limit(
+            "kept",
+            0.5,
+            "A loss that falls below so much of its first block is learned all the same; a judgement.",
+            within=PART,
+        ),
     )
     reference = "Srivastava et al. 2014, section 7.3: hidden units are best kept with p of 0.4 to 0.8"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import COUNT, PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import Floats, Table, table_of
 from inspector.records import Finding
 
@@ -51,11 +51,16 @@ class TargetScale:
     reads = ("series",)
     needs = ()
     limits = (
-        Limit("looks", 32, "Batches; of fewer the end is not told from the beginning."),
+        Limit("looks", 32, "Batches; of fewer the end is not told from the beginning.", within=COUNT),
         Limit("large", 10.0, "Root mean square of targets: a model begins with outputs near 1 or below; a judgement."),
         Limit("small", 0.1, "The same downwards: outputs as the model begins are noise beside the targets."),
         Limit("times", 2.0, "The loss beside that of the same predictions, scaled and shifted."),
-        Limit("unlearned", 0.1, "Loss beside the variance of the targets; below it most is learned all the same."),
+        Limit(
+            "unlearned",
+            0.1,
+            "Loss beside the variance of the targets; below it most is learned all the same.",
+            within=PART,
+        ),
     )
     reference = "LeCun et al. 1998, Efficient BackProp, sections 4.3 and 4.5"
 

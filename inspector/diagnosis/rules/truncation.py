@@ -9,7 +9,7 @@ import numpy as np
 
 from inspector.analysis.before_training.reach import FEWEST_SEQUENCES, depends, furthest_beyond, needed_lags
 from inspector.analysis.loss_trend import hardly_falls, is_flat, trend_of
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust, scalar
+from inspector.diagnosis.rule import PART, RULES, Limit, Run, Scope, Trust, scalar
 from inspector.diagnosis.series import Floats, listed, one_a_run, table_of, the_only
 from inspector.records import Finding
 from inspector.records.run import Severity
@@ -44,7 +44,12 @@ class Truncation:
     reads = ("trial", "series")
     needs = ("trial/reach",)
     limits = (
-        Limit("kept", 0.5, "A loss that falls below so much of its first block learns it all the same; a judgement."),
+        Limit(
+            "kept",
+            0.5,
+            "A loss that falls below so much of its first block learns it all the same; a judgement.",
+            within=PART,
+        ),
         Limit("times", 8.0, "Times the furthest lag that is needed: from here on shorter pieces cost far less."),
     )
     reference = "Williams & Peng 1990; Tallec & Ollivier 2017, arXiv 1705.08209 (the bias of truncation)"

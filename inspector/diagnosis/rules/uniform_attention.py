@@ -2,35 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
-from inspector.diagnosis.heads import crosses, head_tables, listed
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.heads import Layer, crosses, head_tables, in_layers, listed, the_place
+from inspector.diagnosis.rule import COUNT, PART, RULES, Limit, Run, Scope, Trust
 from inspector.records import Finding
-
-NAMED = 6
-"""Layers that are named; of more, their number."""
-
-
-@dataclass(frozen=True, slots=True)
-class Even:
-    """The even heads of one attention: its place and channel, their numbers, of how many, and the least entropy."""
-
-    place: str
-    channel: str
-    heads: npt.NDArray[Any]
-    count: int
-    least: float
-
-    @property
-    def said(self) -> str:
-        """ "head 1 of 4"."""
-        return f"{listed(self.heads)} of {self.count}"
 
 
 class UniformAttention:
@@ -47,18 +25,26 @@ class UniformAttention:
     reads = ("attention_statistic",)
     needs = ("attention/entropy_normalised",)
     limits = (
-        Limit("entropy", 0.99, "Of the entropy of an even spread, at every query; trained heads stay below at some."),
-        Limit("queries", 8, "Queries with two keys or more that have to be seen."),
+        Limit(
+            "entropy",
+            0.99,
+            "Of the entropy of an even spread, at every query; trained heads stay below at some.",
+            within=PART,
+        ),
+        Limit("queries", 8, "Queries with two keys or more that have to be seen.", within=COUNT),
     )
     reference = "Zhai et al. 2023, arXiv 2303.06296; rank collapse: Dong, Cordonnier & Loukas 2021, arXiv 2103.03404"
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """At most one, with the layers that have such a head."""
-        found = list(self._even(run, frame))
-        if found:
+        even = list(self._even(run, frame))
+        if even:
+            found = [layer for layer, _least in even]
             yield Finding(
-                rule="uniform-attention", severity="info", place=found[0].place if len(found) == 1 else "",
-                places=tuple(one.place for one in found), message=_message(found),
+                rule="uniform-attention", severity="info", place=the_place(found),
+                places=tuple(one.place for one in found),
+                message=f"even attention at every query in {in_layers(found)}{': ' if len(found) == 1 else '; '}"
+                f"the entropy is at least {min(least for _layer, least in even):.3f} of that of an even spread",
                 evidence=tuple(one.channel for one in found),
                 sure="exact for the sequence that is shown, one alone",
                 unless="the model is not trained yet, or the head averages on purpose",
@@ -68,7 +54,8 @@ class UniformAttention:
                 code="nn.init.xavier_uniform_(query.weight); nn.init.xavier_uniform_(key.weight)",
             )  # fmt: skip
 
-    def _even(self, run: Run, frame: int) -> Iterable[Even]:
+    def _even(self, run: Run, frame: int) -> Iterable[tuple[Layer, float]]:
+        """Each layer that has such heads, with their least entropy."""
         for table in head_tables(run, frame, "attention/entropy_normalised"):
             seen = np.isfinite(table.values).sum(axis=1).max(initial=0)
             if run.too_few(int(seen), run.limit("queries")):
@@ -77,17 +64,8 @@ class UniformAttention:
             even = np.flatnonzero(table.known(int(run.limit("queries"))) & (least >= run.limit("entropy")))
             if len(even) and not (len(even) == len(least) and crosses(run, table.channel.place)):  # IN416 says it
                 channel = table.channel
-                yield Even(channel.place, channel.name, even, len(least), float(least[even].min()))
-
-
-def _message(found: Sequence[Even]) -> str:
-    least = min(one.least for one in found)
-    entropy = f"the entropy is at least {least:.3f} of that of an even spread"
-    if len(found) == 1:
-        return f"even attention at every query in {found[0].said}: {entropy}"
-    named = ", ".join(f"{one.place} ({one.said})" for one in found[:NAMED])
-    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
-    return f"even attention at every query in {len(found)} layers: {named}{more}; {entropy}"
+                said = f"{listed(even)} of {len(least)}"
+                yield Layer(channel.place, channel.name, said), float(least[even].min())
 
 
 RULES.register("uniform-attention")(UniformAttention())

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import COUNT, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import Table, listed, rates_of, table_of, the_only
 from inspector.records import Finding
 
@@ -28,7 +28,7 @@ class Unmoved:
     scope: Scope = "training"
     reads = ("series",)
     needs = ()
-    limits = (Limit("iterations", 10, "A warm-up may begin with a learning rate of 0."),)
+    limits = (Limit("iterations", 10, "A warm-up may begin with a learning rate of 0.", within=COUNT),)
     reference = "TrainCheck, arXiv 2506.14813: a step without effect"
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:

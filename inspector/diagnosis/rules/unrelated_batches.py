@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from inspector.analysis.clipping import percent
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import COUNT, PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import Floats, table_of
 from inspector.records import Finding
 
@@ -44,11 +44,18 @@ class UnrelatedBatches:
     reads = ("series",)
     needs = ()
     limits = (
-        Limit("comparisons", 8, "Pairs of batches; fewer have no spread to be judged by."),
+        Limit("comparisons", 8, "Pairs of batches; fewer have no spread to be judged by.", within=COUNT),
         Limit("errors", 5.0, "Standard errors by which rows follow worse than neighbours do; judged once, so strict."),
         Limit("gap", 3.0, "Standard errors, at lags above 1: rows that go on after a gap are to be seen too."),
-        Limit("share", 0.25, "Of what neighbours have beyond exchanged rows: rows that go on have nearly all of it."),
-        Limit("rows", 0.5, "Share of the rows that were given a state; below it most sequences begin anew."),
+        Limit(
+            "share",
+            0.25,
+            "Of what neighbours have beyond exchanged rows: rows that go on have nearly all of it.",
+            within=PART,
+        ),
+        Limit(
+            "rows", 0.5, "Share of the rows that were given a state; below it most sequences begin anew.", within=PART
+        ),
     )
     reference = "pytorch/examples word_language_model: batchify, by which each row goes on in the next batch"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import COUNT, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import listed, table_of, the_only
 from inspector.records import Finding
 
@@ -31,7 +31,9 @@ class UnusedGate:
     scope: Scope = "training"
     reads = ("series",)
     needs = ()
-    limits = (Limit("looks", 8, "Recorded iterations, in all of which it is so: a factor may begin at 0."),)
+    limits = (
+        Limit("looks", 8, "Recorded iterations, in all of which it is so: a factor may begin at 0.", within=COUNT),
+    )
     reference = "TrainCheck, arXiv 2506.14813: parameters that a step leaves as they are"
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from inspector.analysis.clipping import percent
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import listed, table_of, the_only
 from inspector.records import Finding
 
@@ -28,7 +28,12 @@ class UpdatesLost:
     reads = ("series",)
     needs = ()
     limits = (
-        Limit("share", 0.5, "Half of the entries: AdamW in bfloat16 loses 4 % at 1e-3, 76 % at 1e-4, 97 % at 1e-5."),
+        Limit(
+            "share",
+            0.5,
+            "Half of the entries: AdamW in bfloat16 loses 4 % at 1e-3, 76 % at 1e-4, 97 % at 1e-5.",
+            within=PART,
+        ),
     )
     reference = "Zamirai et al. 2020, arXiv 2010.06192; pytorch/ao PR 1124"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from inspector.analysis.clipping import percent
-from inspector.diagnosis.rule import RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.rule import COUNT, PART, RULES, Limit, Run, Scope, Trust
 from inspector.diagnosis.series import Floats, table_of
 from inspector.records import Finding
 
@@ -31,8 +31,8 @@ class WeightsPutBack:
     reads = ("series",)
     needs = ()
     limits = (
-        Limit("steps", 10, "Steps that changed weights; fewer may be a trial before the training."),
-        Limit("share", 0.9, "Of these, after which weights are what they were: then nothing is learned."),
+        Limit("steps", 10, "Steps that changed weights; fewer may be a trial before the training.", within=COUNT),
+        Limit("share", 0.9, "Of these, after which weights are what they were: then nothing is learned.", within=PART),
         Limit("times", 5, "Comebacks that are told as information."),
     )
     reference = "TrainCheck, arXiv 2506.14813: a step without effect"

@@ -20,6 +20,7 @@ class SmallerRate:
         "IN306",
         "IN307",
         "IN308",
+        "IN309",
         "IN401",
         "IN402",
         "IN403",

@@ -14,7 +14,7 @@ class WarmUp:
 
     title = "Warm the learning rate up"
     summary = f"The learning rate rises in equal parts over the first {100 * SHARE:g} % of the steps."
-    rules = ("IN301", "IN302", "IN307", "IN404", "IN413", "IN417")
+    rules = ("IN301", "IN302", "IN307", "IN309", "IN404", "IN413", "IN417")
 
     def apply(self, copy: Copy) -> str:
         """Set it."""

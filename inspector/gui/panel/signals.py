@@ -55,6 +55,8 @@ class PanelSignals(DrawnWhenSeen):
     """The user wants the script that shows what a Finding is about on its own."""
     trying = Signal(object, str)
     """The user wants to try a cure for a Finding: the cure's key."""
+    muting = Signal(object, bool)
+    """The user wants findings to be muted in the project's file, or no longer: a Mute, and which."""
     picturing = Signal(str)
     """The user wants to "copy" or "save" the picture, or to save the "numbers"."""
     explaining = Signal(str, str)

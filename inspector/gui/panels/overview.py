@@ -83,6 +83,7 @@ class Overview(Panel):
         self.page.findings.chosen.connect(self._to_finding)
         self.page.findings.reproducing.connect(self.reproducing)
         self.page.findings.trying.connect(self.trying)
+        self.page.findings.muting.connect(self.muting)
         self.page.notes.chosen.connect(self._to_note)
         self.page.notes.written.connect(self.write_note)
         self.page.notes.changed.connect(self.change_note)
@@ -92,6 +93,11 @@ class Overview(Panel):
         """Findings offer the cures that may be tried for them."""
         super().know(entries, cures)
         self.page.findings.know(cures)
+
+    def read_project(self) -> None:
+        """The project's file has changed."""
+        self.look.read_project()
+        self.redraw()
 
     # -- what is shown
 
@@ -156,7 +162,10 @@ class Overview(Panel):
         labels = {frame.index: frame.label or f"frame {frame.index}" for frame in view.frames}
         few = "" if self.look.busy else scarce(view, said)
         self.page.show_summary(" ".join(filter(None, [f"{in_a_sentence(said, lacking)}.", few, self.look.problem])))
-        self.page.findings.show_findings(told_once(said.findings), labels if len(labels) > 1 else {}, _tried(view))
+        self.page.findings.mutes = self.look.mutes
+        self.page.findings.show_findings(
+            told_once(said.findings), labels if len(labels) > 1 else {}, _tried(view), told_once(said.muted)
+        )
         titles = [RULES[key].title for key in said.asked]
         lines = [f"Looked for ({len(titles)}): {'; '.join(titles)}."] if titles else []
         for why, names in by_reason(sorted(lacking, key=lambda one: not one.pending)):

@@ -66,6 +66,7 @@ class Docking:
         self._arranged = False
         """Whether the docks have their places: while they get them each is visible for a moment."""
         self.tabs = PanelTabs(window)
+        self.tabs.clicked = lambda key: QTimer.singleShot(0, window, lambda: self._hold(key))  # when Qt has turned
         self._pager = QTimer(window, interval=0, singleShot=True)
         self._pager.timeout.connect(self._settle_page)
         self._widener = QTimer(window, interval=0, singleShot=True)
@@ -259,6 +260,13 @@ class Docking:
             self.enlarge(PAGE)
         elif not in_front and self.enlarged == PAGE:
             self.restore()
+
+    def _hold(self, key: str) -> None:
+        """Give a panel whose tab was clicked the keyboard: Qt leaves it where it was, or to any other panel where that
+        one has gone behind, and keys (F9 …) would be about that."""
+        focus = QApplication.focusWidget()
+        if key in self.seen and (focus is None or not self.docks[key].isAncestorOf(focus)):
+            self._places[key].setFocus(Qt.FocusReason.MouseFocusReason)
 
     def enlarge_front(self) -> None:
         """Enlarge the panel (or the comparison) with the keyboard focus, else the first visible one; or show all."""

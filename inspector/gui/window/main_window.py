@@ -17,6 +17,7 @@ from inspector.gui.state.settings import Settings
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.window.asking import Asking
 from inspector.gui.window.menus import add_panel_menus, make_menus
+from inspector.gui.window.muting import change_mute
 from inspector.gui.window.panel_asks import answer, remember_colours
 from inspector.gui.window.saving import save_script
 from inspector.gui.window.tour import Tour
@@ -121,6 +122,7 @@ class Window(Asking):
             panel.note_written.connect(self.show_notes)
             panel.reproducing.connect(lambda finding: save_script(self, finding))
             panel.trying.connect(lambda finding, cure: try_cure(self, finding, cure))
+            panel.muting.connect(lambda mute, on: change_mute(self, mute, on=on))
             panel.drawn.connect(self.read_soon)
             answer(self, key, panel)
             if key == "overview":

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QMainWindow, QTabBar
@@ -11,12 +14,17 @@ from inspector.gui.widgets.theme import LIGHT, Theme
 from inspector.gui.window.panels_on_demand import Panels
 from inspector.gui.window.tab_tips import TabTips
 
+HEARD = "heard"
+"""The property of a bar whose clicks are heard already."""
+
 
 class PanelTabs:
     """The bars of tabs that Qt makes for docks of `window` that share a place."""
 
     def __init__(self, window: QMainWindow) -> None:
         self.panels: Panels | None = None
+        self.clicked: Callable[[str], None] = lambda _key: None
+        """What is done when somebody clicks at the tab of a panel."""
         self._window = window
         self._theme = LIGHT
         self._pale: set[str] = set()
@@ -34,11 +42,19 @@ class PanelTabs:
         for bar, place, key in tabbed:
             assert panels is not None
             bar.installEventFilter(self._tips)  # of one that has it already nothing changes
+            if not bar.property(HEARD):
+                bar.setProperty(HEARD, True)
+                bar.tabBarClicked.connect(partial(self._clicked, bar))
             bar.setTabToolTip(place, tooltip(panels.kinds[key].hint))
             nothing = panels.source is not None and not panels.has_data(key) and not panels.expects(key)
             (self._pale.add if nothing else self._pale.discard)(key)
         self.colour(self._theme)
         return {key for _, _, key in tabbed}
+
+    def _clicked(self, bar: QTabBar, place: int) -> None:
+        for one, number, key in self._tabs():
+            if one is bar and number == place:
+                self.clicked(key)
 
     def colour(self, theme: Theme) -> None:
         """The colours of a theme for the names of tabs."""

@@ -16,7 +16,7 @@ def attempt(data: bytes, scratch: Path) -> None:
     path.write_bytes(data)
     settings = read_settings(path)
     finding = Finding(rule="no-gradient", id="IN403", place="a.b", severity="warning", message="x")
-    settings.mute_of(finding)
+    settings.parted(finding)
 
 
 TARGET = Target("inspector.toml", ("inspector.diagnosis.settings",), attempt, (SettingsError,))

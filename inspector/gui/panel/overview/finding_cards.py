@@ -12,6 +12,7 @@ from inspector.analysis.cures import Tried
 from inspector.analysis.iterations_in_view import iterations_around
 from inspector.capture import CaptureError
 from inspector.diagnosis import is_trend
+from inspector.diagnosis.settings import Mute
 from inspector.diagnosis.words import WORDS, Repeated, in_frames
 from inspector.gui.panel.overview.finding_menu import FindingMenu, cures_for
 from inspector.gui.panel.signals import Lead
@@ -28,15 +29,22 @@ MOST = 60
 
 class FindingCards(QWidget):
     """`chosen(finding)` when a card is clicked, `reproducing(finding)` when its script is wanted,
-    `trying(finding, key)` when a cure is."""
+    `trying(finding, key)` when a cure is, `muting(mute, on)` when the project is to mute it, or no longer.
+
+    Findings that it mutes are shown below the others when they are asked for."""
 
     chosen = Signal(object)
     reproducing = Signal(object)
     trying = Signal(object, str)
+    muting = Signal(object, bool)
 
     def __init__(self) -> None:
         super().__init__()
         self.theme = LIGHT
+        self.mutes: Sequence[Mute] = ()
+        """Those of the project."""
+        self._muted: list[Repeated] = []
+        self._with_muted = False
         self.cards: list[TextCard] = []
         self.menus: list[FindingMenu] = []
         """One in the corner of each card."""
@@ -50,25 +58,32 @@ class FindingCards(QWidget):
         self.more.setFlat(True)
         self.more.setAccessibleName("Show all findings")
         self.more.clicked.connect(self._show_all)
+        self.quiet = QPushButton()
+        self.quiet.setFlat(True)
+        self.quiet.setAccessibleName("Show findings that the project mutes, or hide them")
+        self.quiet.clicked.connect(self._show_muted)
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.setSpacing(6)
         self._layout.addWidget(self.more)
+        self._layout.addWidget(self.quiet)
         self.more.hide()
+        self.quiet.hide()
 
     def forget(self) -> None:
         """Another capture."""
-        self._all = False
+        self._all = self._with_muted = False
         self.show_findings([], {})
 
     def show_findings(
-        self, found: Sequence[Repeated], labels: dict[int, str], tried: Mapping[int, Sequence[Tried]] | None = None
-    ) -> None:
-        """These findings; `labels` are the names of frames, where there are several, and `tried` the cures that were
-        tried, by frame (-1: the newest)."""
-        tried = tried or {}
-        if (list(found), labels, tried) != (self._shown, self._labels, self._tried):
-            self._shown, self._labels, self._tried = list(found), labels, tried
+        self, found: Sequence[Repeated], labels: dict[int, str], tried: Mapping[int, Sequence[Tried]] | None = None,
+        muted: Sequence[Repeated] = (),
+    ) -> None:  # fmt: skip
+        """These findings, and those that are muted; `labels` are the names of frames, where there are several, and
+        `tried` the cures that were tried, by frame (-1: the newest)."""
+        new = list(found), labels, tried or {}, list(muted)
+        if new != (self._shown, self._labels, self._tried, self._muted):
+            self._shown, self._labels, self._tried, self._muted = new
             self._fill()
 
     def know(self, cures: Sequence[Entry]) -> None:
@@ -93,7 +108,12 @@ class FindingCards(QWidget):
 
     def _visible(self) -> list[Repeated]:
         grave = sum(one.finding.severity != "info" for one in self._shown)
-        return self._shown[: MOST if self._all else min(MOST, max(FIRST, grave))]
+        shown = self._shown[: MOST if self._all else min(MOST, max(FIRST, grave))]
+        return shown + self._muted[: MOST - len(shown)] if self._with_muted else shown
+
+    def _show_muted(self) -> None:
+        self._with_muted = not self._with_muted
+        self._fill()
 
     def _show_all(self) -> None:
         self._all = True
@@ -101,14 +121,19 @@ class FindingCards(QWidget):
 
     def _fill(self) -> None:
         visible = self._visible()
+        shown_muted = sum(any(one is quiet for quiet in self._muted) for one in visible)
         while len(self.cards) < len(visible):
             self._add()
         for number, card in enumerate(self.cards):
             card.setVisible(number < len(visible))
             if number < len(visible):
-                _fill(card, visible[number], self._labels, self.said_of(visible[number].finding))
-        self.setVisible(bool(visible))
-        left = len(self._shown) - len(visible)
+                one, quiet = visible[number], number >= len(visible) - shown_muted
+                _fill(card, one, self._labels, self.said_of(one.finding), muted=quiet)
+        self.setVisible(bool(visible or self._muted))
+        self.quiet.setVisible(bool(self._muted))
+        word = "Hide" if self._with_muted else "Show"
+        self.quiet.setText(f"{word} {counted(len(self._muted), 'muted finding')}")
+        left = len(self._shown) - (len(visible) - shown_muted)
         self.more.setVisible(left > 0)
         self.more.setText(counted(left, "more finding"))
         self.more.setEnabled(not self._all)
@@ -117,9 +142,10 @@ class FindingCards(QWidget):
         card, number = TextCard(), len(self.cards)
         card.set_theme(self.theme)
         card.clicked.connect(lambda _checked=False: self.chosen.emit(self._visible()[number].finding))
-        menu = FindingMenu(lambda: self._visible()[number].finding, lambda: self.cures)
+        menu = FindingMenu(lambda: self._visible()[number].finding, lambda: self.cures, lambda: self.mutes)
         menu.reproducing.connect(self.reproducing)
         menu.trying.connect(self.trying)
+        menu.muting.connect(self.muting)
         card.asked.connect(menu.open_at)
         self.cards.append(card)
         self.menus.append(menu)
@@ -127,9 +153,15 @@ class FindingCards(QWidget):
         self._layout.insertWidget(number, card)
 
 
-def _fill(card: TextCard, one: Repeated, labels: dict[int, str], tried: Sequence[str]) -> None:
+def _fill(card: TextCard, one: Repeated, labels: dict[int, str], tried: Sequence[str], *, muted: bool) -> None:
     finding = one.finding
-    parts = [WORDS[finding.severity], finding.place, _when(one, labels), f"{finding.id} {finding.rule}".strip()]
+    parts = [
+        "Muted" if muted else "",
+        WORDS[finding.severity],
+        finding.place,
+        _when(one, labels),
+        f"{finding.id} {finding.rule}".strip(),
+    ]
     details = [
         f"{word}: {text}"
         for word in ("sure", "unless", "remedy", "code", "reference")
@@ -138,7 +170,8 @@ def _fill(card: TextCard, one: Repeated, labels: dict[int, str], tried: Sequence
     whole = "\n".join([finding.message, *details, f"evidence: {', '.join(finding.evidence) or 'none'}"])
     small = "\n".join(text for text in (finding.remedy, *(f"Tried: {said}" for said in tried)) if text)
     heading = "  ·  ".join(part for part in parts if part)
-    card.show_text(heading, finding.message, small, COLOURS[finding.severity], whole)
+    colour = "muted" if muted else COLOURS[finding.severity]
+    card.show_text(heading, finding.message, small, colour, whole)
 
 
 def _when(one: Repeated, labels: dict[int, str]) -> str:

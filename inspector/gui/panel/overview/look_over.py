@@ -23,6 +23,7 @@ from inspector.diagnosis import (
     project_file,
     read_settings,
 )
+from inspector.diagnosis.settings import Mute
 from inspector.gui.panel.overview.pictures import PICTURES, SmallPicture, pictures_in_order
 from inspector.gui.state.aside import Aside
 from inspector.gui.widgets.sketch import Sketch
@@ -139,15 +140,24 @@ class LookOver:
         """(channel, frame) of all from which the pictures were made."""
         return {one for picture in self.pictures.values() for one in picture.read}
 
+    @property
+    def mutes(self) -> tuple[Mute, ...]:
+        """What the project mutes."""
+        return self._settings.muted
+
     # -- looking
 
-    def _begin(self) -> None:
-        self._stale, self._began, self._next = False, time.monotonic(), []
+    def read_project(self) -> None:
+        """The project's file as it is now: what it mutes counts at once, its limits from the next look on."""
         try:
             path = project_file(Path.cwd())
             self._settings = Settings() if path is None else read_settings(path)
         except (SettingsError, OSError) as problem:
             self.problem = str(problem)
+
+    def _begin(self) -> None:
+        self._stale, self._began, self._next = False, time.monotonic(), []
+        self.read_project()
         frame, settings, known = self.frame, self._settings, dict(self._known)
 
         def work(view: Any) -> Iterator[Any]:
