@@ -69,6 +69,7 @@ def test_many_sequences_decide_where_they_were_looked_at(tmp_path: Path, numbers
     found = of_rule(judged(tmp_path / "a.inspect", [measured], scalars), RULE)
     assert len(found) == bool(said)
     for one in found:
+        assert one.severity == ("warning" if said == "posterior collapse" else "info")
         assert said in one.message and one.sure == "computed from 50 sequences" and one.place == "model"
 
 

@@ -44,8 +44,8 @@ def use_verdict(
     if kl < limits[0]:
         return Verdict("collapsed", f"posterior collapse: q(z | x) is the prior, whatever x is. {told}", numbers)
     if information < limits[0] < most and not rise >= limits[1]:  # false where one of them is not known
-        said = "posterior collapse: q(z | x) is not the prior, but much the same whatever x is"
-        return Verdict("collapsed", f"{said}. {told}", numbers)
+        said = "z tells nothing of x: q(z | x) is not the prior, but much the same whatever x is"
+        return Verdict("idle", f"{said}. {told}", numbers)
     if math.isfinite(rise) and rise < limits[1]:
         said = f"z tells x, but nothing is made of it: a wrong z costs {rise:.2g} nats a step"
         return Verdict("unused", f"{said}. {told}", numbers)

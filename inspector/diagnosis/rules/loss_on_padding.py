@@ -9,7 +9,7 @@ import numpy as np
 from inspector.analysis.clipping import percent
 from inspector.diagnosis.rule import RULES, Run, Scope, Trust
 from inspector.diagnosis.series import table_of
-from inspector.records import Finding, counted
+from inspector.records import Finding
 
 STEPS, GRADIENT = "training:padding/steps", "training:padding/gradient"
 ROUNDING = 1e-6
@@ -48,8 +48,8 @@ class LossOnPadding:
             message=f"the loss counts padding: {percent(float(np.median(shares[known])))} of its gradient at the "
             f"outputs is at steps whose input is padding, which are {percent(padded)} of the steps",
             evidence=(GRADIENT, STEPS), iterations=(int(gradient.iterations[known][0]),),
-            sure=f"exact, in {counted(int((shares > ROUNDING).sum()), 'batch')} of {int(known.sum())} that were looked "
-            "at, for the id that the model declares as padding",
+            sure=f"exact, in {int((shares > ROUNDING).sum())} of {int(known.sum())} batches that were looked at, "
+            "for the id that the model declares as padding",
             unless="the model is to say something at padding on purpose",
             remedy="Leave targets of padding out of the loss and of the number that it is divided by: ignore_index, or "
             "the mask of real steps.",

@@ -24,6 +24,16 @@ DIVERGED = (
     "It grew until no number could hold it: lower the learning rate, warm it up, clip the gradient by its norm, or "
     "begin with smaller recurrent weights; go back to a checkpoint before the rise."
 )
+MADE = "training:loss/broken_by"
+FUSED = "loss = nn.functional.binary_cross_entropy_with_logits(scores, targets)  # or cross_entropy"
+OPERATIONS = {
+    "logarithm": "Compute the logarithm together with what makes its number: cross_entropy or log_softmax of scores, "
+    "logsigmoid or binary_cross_entropy_with_logits; or clamp(min=1e-8) before the logarithm. Clipping does not help.",
+    "division": "Add a small number to what is divided by, or leave out the rows for which it is 0 (an empty mask, a "
+    "length of 0, a deviation of one value).",
+    "root": "Keep what the root is taken of at 0 or above: clamp(min=1e-8).",
+}
+"""What to write in the place of an operation, by a word of it."""
 ROSE, BEGINNING = 100.0, 10
 """Times the median of the first so many losses that the last finite one is, where the loss rose before it broke. A
 logarithm of 0 or a division by it breaks a loss that has not. A judgement."""
@@ -72,17 +82,42 @@ class NonFiniteTraining:
         that was not finite before it or with it; what comes after is a consequence, and is not told."""
         entries, broken = _entries(run), _curves(run)
         told = set[str]()
+        made = _made_by(run)
         for one in (one for one in broken if not one.norm):
             before = [other for other in entries + broken if (other.norm or other.names) and other.run == one.run]
             cause = min(before, key=lambda other: other.first, default=None)  # entries first: they name parameters
             new = cause is not None and one.run not in told and cause.first <= one.first
-            yield _together(one, cause if new else None)
+            found = _together(one, cause if new else None)
+            yield _of_operations(found, made) if one.loss and made and made[0] <= one.first else found
             if one.loss or new:
                 told.add(one.run)
         alone = {one.run: one for one in reversed(entries + broken) if (one.norm or one.names) and one.run not in told}
         for one in alone.values():
             severity: Severity = "error" if one.names else "warning"
             yield _finding(severity, one.what, one.first, one.names, (one.channel,), one.count)
+
+
+def _made_by(run: Run) -> tuple[float, tuple[str, ...]] | None:
+    """The iteration of the first loss that is not finite, and the operations that made it so; None where not known."""
+    table = table_of(run, MADE)
+    hit = np.zeros((0, 0), bool) if table is None else table.values > 0
+    if table is None or not hit.any():
+        return None
+    row = int(hit.any(1).argmax())
+    return float(table.iterations[row]), tuple(name for name, one in zip(table.names, hit[row], strict=False) if one)
+
+
+def _of_operations(found: Finding, made: tuple[float, tuple[str, ...]]) -> Finding:
+    """Names the operation and what is written in its place."""
+    said = f"{found.message}; in iteration {made[0]:g} the loss computes {' and '.join(made[1])}"
+    remedy = next((OPERATIONS[word] for word in OPERATIONS if any(word in one for one in made[1])), found.remedy)
+    return replace(
+        found,
+        message=said,
+        remedy=remedy,
+        code=FUSED if remedy is OPERATIONS["logarithm"] else found.code,
+        evidence=(*found.evidence, MADE),
+    )
 
 
 def _together(one: Broken, cause: Broken | None) -> Finding:

@@ -22,6 +22,8 @@ CODE = "loss = reconstruction + divergence.clamp(min=0.5).sum(-1)"
 class PosteriorCollapse:
     """Reads the divergence of posteriors from their prior, and where it was computed what a wrong z costs.
 
+    Only a posterior that is the prior is a warning: the divergence then has nothing to gain from being used. One that
+    is paid for and not used may be on its way, as in the first hundred iterations of *numerals-vae-annealed*.
     Counter-example: a training that has just begun, before which q(z | x) hardly depends on x; and data that need none.
     """
 
@@ -64,12 +66,12 @@ class PosteriorCollapse:
         own, others, even = (scalar(run, f"{base}/loss/{name}", frame) for name in ("own", "others", "even"))
         units = run.array(channel.name, frame).shape[0]
         verdict = use_verdict(kl, information, most, active, units, others - own, limits)
-        if verdict.word in ("collapsed", "unused"):
+        if verdict.word in ("collapsed", "idle", "unused"):
             said, sure = verdict.sentence, f"computed from {count:.0f} sequences"
             if own > LEARNED * even:  # false where one of them is not known
                 yield self._finding(channel, f"{said}; {NOTHING.format(own, even)}", sure, "info")
             else:
-                yield self._finding(channel, said, sure)
+                yield self._finding(channel, said, sure, "warning" if verdict.word == "collapsed" else "info")
 
     def _of_one(self, run: Run, frame: int, channel: Channel) -> Iterator[Finding]:
         values = np.ma.filled(run.array(channel.name, frame).astype(np.float64), np.nan)

@@ -172,6 +172,18 @@ class Core:
             self._passes.begins(self.moment)
             for measure in self.measures:
                 measure.backward_begins(self.moment, roots)
+            return
+        for measure in self.measures:
+            if measure.always and measure.must_look(roots):
+                moment = Moment(self.iteration + 1)
+                measure.backward_begins(moment, roots)
+                self._apart(moment)
+
+    def _apart(self, moment: Moment) -> None:
+        """Write at once what was found outside of a recorded iteration."""
+        if moment.cells and self.sink is not None:
+            self.settle()
+            self.tables.rows(moment.iteration, self.pace.seconds, moment.cells, main=False)
 
     def _follow(self) -> None:
         """Watch parameters, too, that an optimizer was given since. Processes that train together keep those that they
@@ -208,9 +220,7 @@ class Core:
         moment = Moment(self.iteration + 1)
         for measure in self.measures:
             measure.backward_failed(moment, roots, fault)
-        if moment.cells and self.sink is not None:
-            self.settle()
-            self.tables.rows(moment.iteration, self.pace.seconds, moment.cells, main=False)
+        self._apart(moment)
 
     def columns(self, optimizer: Optimizer) -> list[int]:
         """The parameters of an optimizer; others may take their place while it runs."""

@@ -25,6 +25,8 @@ GRAPH, KEPT, FAILED = f"{PLACE}:graph/nodes", f"{PLACE}:graph/kept_in", f"{PLACE
 COLUMNS = ("all", "of earlier iterations", "iterations that they are of")
 EVERY = 4
 """Recorded iterations from one time to the next."""
+RARELY = 16
+"""The same, once so many looks as FIRST have found nothing of earlier iterations: what a loop keeps, it keeps early."""
 MOST_NODES = 10_000
 MOST_ENDS = 4096
 """Iterations whose end is kept; older ones count as one."""
@@ -59,8 +61,8 @@ class EarlierGraphs(Measure):
                 name=GRAPH, title="nodes of the backward graph", unit="nodes", column=("part", "graph"),
                 formula="nodes that are reached from the loss; those made before the last step of the first optimizer; "
                 "how many iterations made these",
-                method=f"by autograd's numbers of nodes; every {EVERY}th recorded iteration, at most {MOST_NODES:,} "
-                "nodes, the oldest first",
+                method=f"by autograd's numbers of nodes; every {EVERY}th recorded iteration, every {RARELY}th once "
+                f"{FIRST} looks found nothing older; at most {MOST_NODES:,} nodes, the oldest first",
             ),
             About(
                 name=KEPT, title="what holds the graph of an earlier iteration", column=("holder", "graph holder"),
@@ -77,12 +79,13 @@ class EarlierGraphs(Measure):
     def __init__(self, parameters: Parameters, model: nn.Module) -> None:
         super().__init__(parameters)
         self._model, self._seen = model, 0
+        self._looks, self._found = 0, False
         self._held: dict[str, Any] = {}
         self._ends: deque[int] = deque([_next_number()], maxlen=MOST_ENDS)
 
     def forward_begins(self, moment: Moment, model: nn.Module, args: Any, kwargs: Any) -> None:
         """What the model holds, and is given, of a graph: before the call replaces it."""
-        if self._seen < FIRST or self._seen % EVERY == 0:
+        if self._seen < FIRST or self._due():
             self._held.update(holders(self._model, args, kwargs))
 
     def each(self, iteration: int) -> None:
@@ -93,10 +96,16 @@ class EarlierGraphs(Measure):
     def backward_begins(self, moment: Moment, roots: Sequence[Tensor]) -> None:
         """Look; whether the pass is one of the model's is known when it has ended."""
         if GRAPH not in moment.extra:
-            moment.extra[GRAPH] = [] if self._seen % EVERY == 0 else None
+            due = self._due()
+            moment.extra[GRAPH] = [] if due else None
             self._seen += 1
+            self._looks += due
         if moment.extra[GRAPH] is not None:
             moment.extra[GRAPH].append(reached(roots, self._ends))
+
+    def _due(self) -> bool:
+        rarely = self._looks >= FIRST and not self._found
+        return self._seen % (RARELY if rarely else EVERY) == 0
 
     def backward_ended(self, moment: Moment, roots: Sequence[Tensor], scaled: Scaled | None) -> None:
         """It was: of several passes the one that goes back furthest counts."""
@@ -116,6 +125,7 @@ class EarlierGraphs(Measure):
     def _put(self, moment: Moment, found: Reached) -> None:
         before = moment.cells.get(GRAPH, {})
         numbers = (len(found.nodes), found.old, found.iterations)
+        self._found |= found.old > 0
         known = [before.get(self.column("graph", name), -1.0) for name in COLUMNS]
         if (numbers[2], numbers[0]) < (known[2], known[0]):
             return
@@ -133,6 +143,33 @@ def _next_number() -> int:
 
 def reached(roots: Sequence[Tensor], ends: Sequence[int]) -> Reached:
     """What a backward pass from `roots` would go through; `ends`: the number that was next as each iteration ended."""
+    return _all_reached(roots, ends) or _oldest_reached(roots, ends)
+
+
+def _all_reached(roots: Sequence[Tensor], ends: Sequence[int]) -> Reached | None:
+    """All of it, in any order, which takes half of the time; None beyond MOST_NODES."""
+    last, nodes, leaves, older = ends[-1], set[Any](), set[int](), []
+    waiting = [one.grad_fn for one in roots if isinstance(one, Tensor) and one.grad_fn is not None]
+    while waiting:
+        node = waiting.pop()
+        if node in nodes:
+            continue
+        number = _number(node)
+        if number >= _LEAF:
+            leaves.add(id(getattr(node, "variable", None)))
+            continue
+        if len(nodes) == MOST_NODES:
+            return None
+        nodes.add(node)
+        if number < last:
+            older.append(number)
+        waiting += [below for below, _ in node.next_functions if below is not None and below not in nodes]
+    known = list(ends) if older else []
+    return Reached(frozenset(nodes), len(older), len({bisect_right(known, one) for one in older}), frozenset(leaves))
+
+
+def _oldest_reached(roots: Sequence[Tensor], ends: Sequence[int]) -> Reached:
+    """MOST_NODES of it, the oldest first."""
     first = [one.grad_fn for one in roots if isinstance(one, Tensor) and one.grad_fn is not None]
     waiting = [(_number(node), n, node) for n, node in enumerate(first)]
     heapq.heapify(waiting)

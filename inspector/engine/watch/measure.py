@@ -64,6 +64,9 @@ class Measure:
     reads_gradients = False
     """Whether `step_begins` reads gradients: where the step gets a closure, it is called when the step has ended."""
 
+    always = False
+    """Whether `must_look` is asked where a backward pass begins of an iteration that is not recorded."""
+
     guard: Callable[..., None]
     """guard(function, *arguments) from within the user's program (see Core.guarded); set by the core."""
     say: Callable[[str], None]
@@ -86,6 +89,10 @@ class Measure:
 
     def backward_begins(self, moment: Moment, roots: Sequence[Tensor]) -> None:
         """A backward pass begins at `roots`; it need not be one that changes gradients of the model's."""
+
+    def must_look(self, roots: Sequence[Tensor]) -> bool:
+        """Whether a backward pass of an iteration that is not recorded is looked at all the same."""
+        return False
 
     def backward_ended(self, moment: Moment, roots: Sequence[Tensor], scaled: Scaled | None) -> None:
         """A backward pass ended that changed gradients of the model's."""

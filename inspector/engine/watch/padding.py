@@ -6,6 +6,7 @@ it (`padding_idx` of an embedding, `pad_token_id` of a configuration), and stand
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 from weakref import ref
@@ -29,7 +30,11 @@ _METHOD = f"of the first call of the model, every {EVERY}th recorded iteration w
 
 
 class Padding(Measure):
-    """Of a model that reads ids (b, t) and gives numbers for each step (b, t, …)."""
+    """Of a model that reads ids (b, t) and gives numbers for each step (b, t, …).
+
+    Of several inputs of ids those count that have the steps of the output, a decoder's and not its source's; where more
+    than one has, steps that are padding in each.
+    """
 
     tables = (
         About(
@@ -46,31 +51,30 @@ class Padding(Measure):
         super().__init__(parameters)
         self._ids = padding_ids(model)
         self._seen = self._made = 0
-        self._padding: Tensor | None = None
+        self._padding: list[Tensor] = []
 
     def forward_begins(self, moment: Moment, model: nn.Module, args: Any, kwargs: Any) -> None:
         """Find the padding in what is read."""
-        self._padding = None
+        self._padding = []
         if not self._ids or self._made >= TIMES or STEPS in moment.extra:
             return
-        ids = next((one for one in tensors_within((*args, *kwargs.values())) if one.dim() == 2 and _whole(one)), None)
-        found = None if ids is None else at_ends(ids, self._ids)
-        if found is not None and bool(found.any()):
+        ids = [one for one in tensors_within((*args, *kwargs.values())) if one.dim() == 2 and _whole(one)]
+        found = [at_ends(one, self._ids) for n, one in enumerate(ids) if not n or _tokens(one)]
+        if any(bool(one.any()) for one in found):
             moment.extra[STEPS] = True
             self._seen += 1
-            self._padding = found if self._seen % EVERY == 1 else None
+            self._padding = found if self._seen % EVERY == 1 else []
 
     def forward_ended(self, moment: Moment, model: nn.Module, output: Any) -> None:
         """Read the gradient where it arrives."""
-        padding, self._padding = self._padding, None
-        if padding is None:
-            return
-        for one in tensors_within(output):
-            if one.requires_grad and one.dim() == 3 and one.shape[:2] in (padding.shape, padding.T.shape):
-                lies = padding if one.shape[:2] == padding.shape else padding.T
-                self._made += 1
-                one.register_hook(Passing(partial(_arrived, ref(self), moment, lies)))
-                return
+        padding, self._padding = self._padding, []
+        for one in tensors_within(output) if padding else ():
+            if one.requires_grad and one.dim() == 3:
+                lies = _of_shape(padding, one.shape[:2])
+                if lies is not None and bool(lies.any()):
+                    self._made += 1
+                    one.register_hook(Passing(partial(_arrived, ref(self), moment, lies)))
+                    return
 
     def take_gradient(self, moment: Moment, padding: Tensor, gradient: Tensor) -> None:
         """Which part of the gradient at the outputs is at padding."""
@@ -101,6 +105,20 @@ def at_ends(ids: Tensor, padding: set[int]) -> Tensor:
     marked = torch.isin(ids, torch.tensor(sorted(padding), device=ids.device))
     behind = marked.flip(1).long().cumprod(1).flip(1).bool()
     return (behind | marked.long().cumprod(1).bool()) & ~marked.all(1, keepdim=True)
+
+
+def _of_shape(padding: Sequence[Tensor], shape: Sequence[int]) -> Tensor | None:
+    """What is padding in every input of that shape, as it is or turned; None where no input has it."""
+    for lies in (list(padding), [one.T for one in padding]):
+        fits = [one for one in lies if one.shape == shape]
+        if fits:
+            return torch.stack(fits).all(0)
+    return None
+
+
+def _tokens(one: Tensor) -> bool:
+    """Whether a further input may be ids of tokens: a mask and segments are 0 and 1, positions rise by 1."""
+    return int(one.max()) > 1 and not bool((one.diff() == 1).all())
 
 
 def _whole(one: Tensor) -> bool:

@@ -10,6 +10,7 @@ from torch import nn
 from inspector.engine.watch.activations import Activations, States
 from inspector.engine.watch.adam import AdamState
 from inspector.engine.watch.attending import Attending
+from inspector.engine.watch.broken_loss import BrokenLoss
 from inspector.engine.watch.carried import CarriedSteps
 from inspector.engine.watch.checksums import Checksums
 from inspector.engine.watch.continuing import Continuing
@@ -88,7 +89,7 @@ def measures_of(settings: Settings, parameters: Parameters, model: nn.Module) ->
 def _preset(settings: Settings, parameters: Parameters, model: nn.Module) -> list[Measure]:
     light: list[Measure] = [
         GradientNorms(parameters), KeptGradients(parameters), Modes(parameters, model),
-        EarlierGraphs(parameters, model),
+        EarlierGraphs(parameters, model), BrokenLoss(parameters),
     ]  # fmt: skip
     if settings.cost == "light":
         return light

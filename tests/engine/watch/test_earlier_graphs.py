@@ -295,3 +295,21 @@ def test_a_loop_without_an_optimizer_says_when_a_step_ends(tmp_path: Path) -> No
                 one.grad = None
             watcher.step(loss=loss)
     assert [one.severity for one in found_in(tmp_path / "a.inspect")] == ["warning"]
+
+
+def test_looks_become_rare_where_they_find_nothing_and_not_where_they_find_something(tmp_path: Path) -> None:
+    looked = {}
+    for name in ("detached", "kept"):
+        model = Net()
+        state: Any = None
+        with inspector.watch(model, optimizer := ByHand(model.parameters()), tmp_path / name, every=1):
+            for _ in range(70):
+                said, state = model(torch.randn(2, 3, 4), state)
+                said.square().mean().backward(retain_graph=name == "kept")
+                optimizer.step()
+                state = tuple(one.detach() for one in state) if name == "detached" else state
+        with inspector.open_capture(tmp_path / name) as capture:
+            table = table_of(capture, "training:graph/nodes")
+        assert table is not None
+        looked[name] = table.iterations.tolist()
+    assert looked == {"detached": [1, 5, 9, 13, 17, 21, 25, 29, 33, 49, 65], "kept": list(range(1, 70, 4))}

@@ -85,3 +85,47 @@ def test_a_loss_that_leaves_padding_out_and_a_model_that_declares_none(tmp_path:
     assert not trained(tmp_path / "b.inspect", Net(padding=None), -100, 6)[1]
     with inspector.open_capture(tmp_path / "b.inspect") as capture:
         assert "training:padding/gradient" not in capture.channels
+
+
+class Decoder(nn.Module):
+    """(source, answer) → scores for each step of the answer; a mask and positions may come between."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.read = nn.Embedding(5, 6, padding_idx=PAD), nn.Linear(6, 5)
+
+    def forward(self, source: Tensor, *more: Tensor) -> Tensor:
+        scores: Tensor = self.read(self.embed(more[-1]) + self.embed(source).mean(1, keepdim=True))
+        return scores
+
+
+SOURCE = torch.tensor([[1, 2, 3], [2, 0, 0], [3, 1, 0], [4, 0, 0]])
+SAME = torch.tensor([[1, 2, 3, 4, 1, 2, 3], [2, 3, 0, 0, 0, 0, 0], [1, 1, 0, 0, 0, 0, 0], [1, 2, 3, 4, 1, 2, 0]])
+
+
+@pytest.mark.parametrize("ignored", [-100, PAD])
+@pytest.mark.parametrize("between", [(), (torch.ones(4, 7, dtype=torch.long), torch.arange(7).expand(4, 7))])
+@pytest.mark.parametrize("source", [SOURCE, SAME])
+def test_padding_of_a_decoder_is_that_of_its_own_input(
+    tmp_path: Path, source: Tensor, between: tuple[Tensor, ...], ignored: int
+) -> None:
+    torch.manual_seed(0)
+    model, answer = Decoder(), IDS[:, :7]
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    padding = at_ends(answer, {PAD}) & (
+        at_ends(source, {PAD}) if source is SAME else torch.ones(4, 7, dtype=torch.bool)
+    )
+    with inspector.watch(model, optimizer, tmp_path / "a.inspect", every=1):
+        scores = model(source, *between, answer)
+        loss = nn.functional.cross_entropy(scores.transpose(1, 2), answer, ignore_index=ignored)
+        (gradient,) = torch.autograd.grad(loss, scores, retain_graph=True)
+        loss.backward()
+        optimizer.step()
+    sizes = gradient.double().norm(dim=-1)
+    with inspector.open_capture(tmp_path / "a.inspect") as capture:
+        shares = np.ma.filled(capture.array("training:padding/gradient"), np.nan)
+        steps = np.ma.filled(capture.array("training:padding/steps"), np.nan)
+    assert steps[0] == pytest.approx(padding.float().mean().item())
+    assert shares[0] == pytest.approx(float(sizes[padding].sum() / sizes.sum()), rel=1e-4)
+    found = [one for one in inspector.diagnose(tmp_path / "a.inspect").findings if one.id == "IN127"]
+    assert bool(found) == (ignored != PAD)
