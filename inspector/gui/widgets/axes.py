@@ -15,6 +15,7 @@ from inspector.gui.widgets.numbers import round_step
 from inspector.gui.widgets.plain_text import token
 from inspector.gui.widgets.quiet_axis import QuietAxis
 from inspector.gui.widgets.theme import Theme
+from inspector.gui.widgets.type_scale import title_points
 
 CLOSE = 0.7
 """The least part of a tick's usual space that two neighbours need."""
@@ -279,10 +280,13 @@ def _raised(exponent: int) -> str:
 
 def style_axis(axis: Any, theme: Theme, label: str = "") -> None:
     """The theme's colours, and a label that is never read as HTML; nothing is laid out again where both are there."""
-    if getattr(axis, "styled", None) == (theme, label):
+    points = title_points()
+    if getattr(axis, "styled", None) == (theme, label, points):
         return
-    axis.styled = (theme, label)
+    axis.styled = (theme, label, points)
     axis.setPen(pg.mkPen(theme.grid))
     axis.setTextPen(pg.mkPen(theme.muted))
     if label or axis.labelText:
-        axis.setLabel(label.replace("&", "&amp;").replace("<", "&lt;"), **{"color": theme.muted, "font-size": "9pt"})
+        axis.setLabel(
+            label.replace("&", "&amp;").replace("<", "&lt;"), **{"color": theme.muted, "font-size": f"{points:g}pt"}
+        )
