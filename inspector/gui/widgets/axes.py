@@ -15,12 +15,12 @@ from inspector.gui.widgets.numbers import round_step
 from inspector.gui.widgets.plain_text import token
 from inspector.gui.widgets.quiet_axis import QuietAxis
 from inspector.gui.widgets.theme import Theme
-from inspector.gui.widgets.type_scale import title_points
+from inspector.gui.widgets.type_scale import share_of_usual, title_points
 
 CLOSE = 0.7
 """The least part of a tick's usual space that two neighbours need."""
 LINE = 13.0
-"""Pixels that a line of numbers needs."""
+"""Pixels that a line of numbers needs in the usual size of texts."""
 NARROW = 0.35
 """Decades below which round numbers serve better than parts of a decade: from 0.86 to 1.16 those are 0.9 and 1."""
 
@@ -203,7 +203,9 @@ class ValueAxis(QuietAxis):
             values = [n * step for n in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
             if len(values) > 1:
                 break
-        fitting = max(2, int(size / (LINE if self.orientation == "left" else CLOSE * self.gap)) + 1)
+        fitting = max(
+            2, int(size / (LINE * max(1.0, share_of_usual()) if self.orientation == "left" else CLOSE * self.gap)) + 1
+        )
         every = -(-(len(values) - 1) // (fitting - 1)) if len(values) > fitting else 1
         return [(step * every, values[::every])]
 

@@ -11,6 +11,9 @@ from inspector.gui.widgets.theme import LIGHT, Theme
 from inspector.gui.window.panels_on_demand import Panels
 from inspector.gui.window.tab_tips import TabTips
 
+NOTHING = "nothing to show in this run"
+"""What a program that reads the screen says of a pale tab."""
+
 
 class PanelTabs:
     """The bars of tabs that Qt makes for docks of `window` that share a place."""
@@ -37,6 +40,7 @@ class PanelTabs:
             bar.setTabToolTip(place, tooltip(panels.kinds[key].hint))
             nothing = panels.source is not None and not panels.has_data(key) and not panels.expects(key)
             (self._pale.add if nothing else self._pale.discard)(key)
+            bar.setAccessibleTabName(place, f"{bar.tabText(place)}, {NOTHING}" if nothing else "")
         self.colour(self._theme)
         return {key for _, _, key in tabbed}
 
