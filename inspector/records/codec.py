@@ -12,7 +12,7 @@ import math
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from typing import Any
 
@@ -116,11 +116,18 @@ def _build(raw: Any) -> Any:
     try:
         return record(**{key: _value(raw[key], hints[key], f"{record.__name__}.{key}") for key in known})
     except (TypeError, RecursionError) as error:
-        raise BadRecordError(f"{record.__name__}: {error}") from None
+        lacking = [part.name for part in fields(record) if _is_needed(part) and part.name not in raw]
+        why = f"{record.__name__} has no {', '.join(lacking)}." if lacking else f"{record.__name__}: {error}"
+        raise BadRecordError(why) from None
     except BadRecordError:
         raise
     except ValueError as error:
         raise BadRecordError(str(error)) from None
+
+
+def _is_needed(part: Field[Any]) -> bool:
+    """Whether a record cannot be made without this field."""
+    return part.init and part.default is MISSING and part.default_factory is MISSING
 
 
 @cache

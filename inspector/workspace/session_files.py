@@ -68,6 +68,8 @@ def read_session(path: Path) -> tuple[SavedSession, bytes]:
         session = decode(content)
     except ValueError as problem:
         what = str(problem) if isinstance(problem, BadRecordError) else " ".join(str(problem).split())
+        if isinstance(problem, json.JSONDecodeError):
+            what = f"it is no JSON text (line {problem.lineno}, column {problem.colno})"
         raise SessionError(f"{path.name} is no session: {what[:200].rstrip('.')}.") from None
     if not isinstance(session, SavedSession):
         raise SessionError(f"{path.name} is no session: it holds a {type(session).__name__}.")

@@ -109,3 +109,20 @@ def test_the_read_out_is_one_stop(window: Window) -> None:
     window.readout.setCurrentItem(window.readout.item(0, 0) or QTableWidgetItem())
     assert press(Key.Key_Down) is window.readout and window.readout.currentRow() == 1
     assert press(Key.Key_Tab) is not window.readout
+
+
+def test_what_has_the_focus_in_a_panel_that_floats_is_framed_too(window: Window, qapp: QApplication) -> None:
+    window.docking.bars["states"].float()
+    qapp.processEvents()
+    dock = window.docks["states"]
+    assert dock.isFloating()
+    window.stops.show("states")
+    qapp.processEvents()
+    focus = QApplication.focusWidget()
+    assert focus is not None and focus.window() is dock
+    ring = window.focus_follower.ring
+    assert ring is not None and ring.parent() is focus and ring.isVisible()
+    dock.close()
+    window.sequence.strip.setFocus()
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert shiboken6.isValid(dock) and shiboken6.isValid(window)

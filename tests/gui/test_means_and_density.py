@@ -127,6 +127,10 @@ def test_what_cells_are_is_said_again_as_the_panel_becomes_wide(tmp_path: Path, 
         stage = Stage(capture, (360, 400))
         panel = stage.panel("states")
         assert "cells are means of steps" in panel.row.plot.titleLabel.lines[0] and panel.banded.dense
+        stage.steps.set(99.5, 149.5)  # fifty steps, which have pixels of their own
+        assert "cells" not in panel.row.plot.titleLabel.lines[0]
+        stage.steps.set(-0.5, 699.5)
+        assert "cells are means of steps" in panel.row.plot.titleLabel.lines[0]
         panel.resize(1200, 400)
         qtbot.waitUntil(lambda: "cells" not in panel.row.plot.titleLabel.lines[0], timeout=2000)
         assert not panel.banded.dense and "mean and extremes" not in panel.trace.titleLabel.lines[0]

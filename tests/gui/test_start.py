@@ -8,18 +8,22 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from PySide6.QtWidgets import QDialogButtonBox, QTableWidget
+from PySide6.QtWidgets import QDialogButtonBox, QTableWidget, QWidget
+from pytestqt.qtbot import QtBot
 
 from inspector.engine.pipeline.shares import part_of
 from inspector.gui.dialogs.beside import checkpoints_beside
 from inspector.gui.dialogs.callables import described, lone
 from inspector.gui.dialogs.dialogs import ReportDialog
 from inspector.gui.dialogs.model_dialog import OpenModelDialog
+from inspector.gui.state.offered import Offered
 from inspector.gui.state.remaining import Remaining
+from inspector.gui.state.settings import Settings
 from inspector.gui.window.main_window import Window
+from inspector.gui.window.model_opening import ModelOpening
 from inspector.gui.window.tour import STOPS
 from inspector.gui.window.what_is_shown import status_of, title_of
-from inspector.records import CheckpointReport, Frame, Mismatch, RunStart
+from inspector.records import Catalog, CheckpointReport, Entry, Frame, Mismatch, RunStart
 from inspector.records.report import to_meta
 from tests.support.opened import finish, opened
 
@@ -139,3 +143,29 @@ def test_the_tour_leads_through_states_lags_and_attention(window: Window, qtbot:
             window.tour.callout.go.click()
     window.tour.callout.end.click()
     assert window.tour.callout.isHidden() and window.tour.at == -1
+
+
+def test_a_dialog_that_is_open_before_torch_has_loaded_lists_checkpoints_and_devices_once_they_are_known(
+    qtbot: QtBot, tmp_path: Path
+) -> None:
+    (tmp_path / "m.py").write_text(MODEL)
+    (tmp_path / "new.pt").write_bytes(b"x")
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    models = ModelOpening(parent, lambda _load: None, Settings())
+    models.preferred = lambda: "cuda:1" if models.offered.catalog is not None else "cpu"
+    models.ask()
+    dialog = models.dialog
+    assert dialog is not None
+    dialog.subject.setText(str(tmp_path / "m.py"))
+    assert dialog.makers.count() == 3 and dialog.weights.count() == 0 and not dialog.device.isEnabled()
+    dialog.arguments.setText('{"hidden": 9}')
+    loader = Entry(key="torch", title="torch", suffixes=(".pt",))
+    catalog = Catalog(torch="2", threads=1, devices=("cpu", "cuda:0", "cuda:1"), loaders=(loader,))
+    models.know(Offered(catalog))
+    assert dialog.weights.count() == 1 and ".pt" in dialog.checkpoints and dialog.device.isEnabled()
+    assert dialog.device.currentText() == "cuda:1" and dialog.arguments.text() == '{"hidden": 9}'
+    dialog.device.setCurrentText("cuda:0")
+    models.know(Offered(catalog))  # another worker
+    assert dialog.device.currentText() == "cuda:0", "what was chosen stays"
+    dialog.reject()

@@ -86,10 +86,10 @@ def record(**fields: Any) -> str:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "is no session"),
+        ("", "it is no JSON text (line 1, column 1)"),
         ("[1, 2]", "Not a record"),
         (record(load={"record": "Run", "path": "/"}), "Load"),
-        (record(load={"record": "Load"}), "subject"),
+        (record(load={"record": "Load"}), "a.session.json is no session: Load has no subject."),
         (record(load={"record": "Load", "subject": 5}), "subject"),
         (record(also="x"), "should be a list"),
         (record(at={"record": "ViewAt", "step": "1"}), "step"),

@@ -178,6 +178,12 @@ class OpenModelDialog(QDialog):
         self.subject.setText(f"{where}:{found[0]}" if found else subject)
         self._offer(self.subject.text())
 
+    def offer_checkpoints(self, suffixes: tuple[str, ...]) -> None:
+        """Look for files of these suffixes beside the model; also for the one that is named already."""
+        if suffixes != self.suffixes:
+            self.suffixes, self._offered = suffixes, ""
+            self._offer(self.subject.text())
+
     @Slot(str)
     def _offer(self, text: str) -> None:
         """Complete the callables of the file that is named."""

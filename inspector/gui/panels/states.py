@@ -128,9 +128,11 @@ class States(Panel):
         self._draw_trace(channel)
 
     def _entitle(self) -> None:
-        """What the map is, and what its cells are where there are fewer of them than steps."""
+        """What the map is, and what its cells are where there are fewer of them than steps in view."""
         told, cells, steps = self._told
-        self.row.plot.set_title(told + (cells if steps > self.row.plot.vb.width() else ""))
+        low, high = self.steps.bounds
+        pixels = self.row.plot.vb.width() * self.devicePixelRatioF()
+        self.row.plot.set_title(told + (cells if min(steps, high - low) > pixels else ""))
 
     def _resized(self) -> None:
         """More or fewer steps share a pixel."""
@@ -234,6 +236,8 @@ class States(Panel):
 
     def _in_view(self, _low: float, _high: float) -> None:
         if self.state == "figure" and self._traced and not self.over.on and self.in_sight():
+            if not self.as_density:
+                self._entitle()
             self._show_traces()
 
     def follow(self, new: Position, old: Position) -> None:

@@ -15,11 +15,12 @@ from inspector.gui.widgets.numbers import round_step
 from inspector.gui.widgets.plain_text import token
 from inspector.gui.widgets.quiet_axis import QuietAxis
 from inspector.gui.widgets.theme import Theme
+from inspector.gui.widgets.type_scale import share_of_usual, title_points
 
 CLOSE = 0.7
 """The least part of a tick's usual space that two neighbours need."""
 LINE = 13.0
-"""Pixels that a line of numbers needs."""
+"""Pixels that a line of numbers needs in the usual size of texts."""
 NARROW = 0.35
 """Decades below which round numbers serve better than parts of a decade: from 0.86 to 1.16 those are 0.9 and 1."""
 
@@ -202,7 +203,9 @@ class ValueAxis(QuietAxis):
             values = [n * step for n in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
             if len(values) > 1:
                 break
-        fitting = max(2, int(size / (LINE if self.orientation == "left" else CLOSE * self.gap)) + 1)
+        fitting = max(
+            2, int(size / (LINE * max(1.0, share_of_usual()) if self.orientation == "left" else CLOSE * self.gap)) + 1
+        )
         every = -(-(len(values) - 1) // (fitting - 1)) if len(values) > fitting else 1
         return [(step * every, values[::every])]
 
@@ -279,10 +282,13 @@ def _raised(exponent: int) -> str:
 
 def style_axis(axis: Any, theme: Theme, label: str = "") -> None:
     """The theme's colours, and a label that is never read as HTML; nothing is laid out again where both are there."""
-    if getattr(axis, "styled", None) == (theme, label):
+    points = title_points()
+    if getattr(axis, "styled", None) == (theme, label, points):
         return
-    axis.styled = (theme, label)
+    axis.styled = (theme, label, points)
     axis.setPen(pg.mkPen(theme.grid))
     axis.setTextPen(pg.mkPen(theme.muted))
     if label or axis.labelText:
-        axis.setLabel(label.replace("&", "&amp;").replace("<", "&lt;"), **{"color": theme.muted, "font-size": "9pt"})
+        axis.setLabel(
+            label.replace("&", "&amp;").replace("<", "&lt;"), **{"color": theme.muted, "font-size": f"{points:g}pt"}
+        )

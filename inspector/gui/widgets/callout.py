@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, QPointF, QRect, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QFont, QKeyEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
@@ -41,6 +41,9 @@ class Callout(QWidget):
         for each in (self.title, self.words):
             layout.addWidget(each)
         layout.addLayout(row)
+        self._again = QTimer(self, interval=0, singleShot=True)
+        """Fits it once its labels have the font too."""
+        self._again.timeout.connect(self._fit)
         self.setFixedWidth(WIDTH)
         self.hide()
 
@@ -53,9 +56,16 @@ class Callout(QWidget):
         self.setAccessibleDescription(words)
         self._fit()
 
+    def changeEvent(self, event: QEvent) -> None:
+        """Texts of another size need another height."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange and self.layout() is not None:
+            self._again.start()
+
     def _fit(self) -> None:
         layout = self.layout()
         assert layout is not None
+        layout.invalidate()
         self.setFixedHeight(layout.heightForWidth(self.width()))
 
     def point_at(self, target: QRect, within: QRect) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
-from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt, QTimer
-from PySide6.QtGui import QColor, QImage, QPainter, QPolygonF
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSizeF, Qt, QTimer
+from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QStyleOptionGraphicsItem, QWidget
 
 from inspector.gui.widgets.colour_choice import DRAWN, ColourChoice, chosen
@@ -23,6 +23,7 @@ from inspector.gui.widgets.numbers import short
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.theme import BEYOND, INFINITE, LAST, LIGHT, NOT_A_NUMBER, Theme, colour_table
+from inspector.gui.widgets.type_scale import share_of_usual
 
 WIDTH, BAR, TIP = 98.0, 12.0, 7.0
 LEAST = 20.0
@@ -35,6 +36,11 @@ TIP_TEXT = "Drag an end, or both, to choose the range of the colours; double cli
 
 MOST_PLAIN = 99_950
 """Below this, numbers are written with all digits before the point."""
+
+
+def bar_width() -> float:
+    """Pixels of width of a bar with its numbers, in the present size of texts."""
+    return WIDTH * max(1.0, share_of_usual())
 
 
 class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
@@ -60,7 +66,6 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         """Whose height its gradient has, where it does not have all of its own."""
         self.setToolTip(TIP_TEXT)
         self.setCursor(Qt.CursorShape.SizeVerCursor)
-        self.setFixedWidth(WIDTH)
         self.setMinimumHeight(40)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
 
@@ -203,7 +208,22 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
 
     def sizeHint(self, which: Qt.SizeHint, constraint: QSizeF = QSizeF()) -> QSizeF:  # noqa: B008 - Qt's signature
         """Narrow, as high as there is room."""
-        return QSizeF(WIDTH, 16_000.0 if which == Qt.SizeHint.MaximumSize else 120.0)
+        return QSizeF(bar_width(), 16_000.0 if which == Qt.SizeHint.MaximumSize else 120.0)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Numbers of another size need another width."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self.updateGeometry()
+
+    def polishEvent(self) -> None:
+        """Before it is seen first: what is hidden until then is not told of another font."""
+        super().polishEvent()
+        self.updateGeometry()
+
+    def _line(self) -> float:
+        """Pixels from one note to the next."""
+        return max(15.0, QFontMetricsF(self.font()).height())
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """Gradient from the bottom (low) to the top (high), then the texts."""
@@ -222,7 +242,7 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         """Where the gradient is: beside what the plot draws, but for what the notes below need."""
         area: QRectF = self.boundingRect().adjusted(6, 8, -2, -8)
         notes = len(self._notes())
-        bottom = area.bottom() - 15 * notes - (6 if notes else 0)
+        bottom = area.bottom() - self._line() * notes - (6 if notes else 0)
         top = area.top()
         if self._plot is not None and self._plot.scene() is self.scene():
             drawn = self.mapRectFromScene(self._plot.vb.sceneBoundingRect())
@@ -241,24 +261,28 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
             if there:
                 self._paint_tip(painter, QPointF(bar.center().x(), end), tip, LAST if tip < 0 else 0)
         painter.setPen(QColor(self.theme.muted))
+        line = self._line() + 1
         for share, text in self._ticks():
             y = bar.bottom() - share * bar.height()
-            painter.drawText(QRectF(bar.right() + 5, y - 8, WIDTH, 16), Qt.AlignmentFlag.AlignVCenter, text)
+            painter.drawText(
+                QRectF(bar.right() + 5, y - line / 2, bar_width(), line), Qt.AlignmentFlag.AlignVCenter, text
+            )
 
     def _paint_notes(self, painter: QPainter, bar: QRectF, notes: list[tuple[QColor | None, str]]) -> None:
         """What else has a colour, below."""
         painter.setPen(QColor(self.theme.muted))
         painter.setBrush(Qt.BrushStyle.NoBrush)
+        line = self._line()
         for number, (colour, text) in enumerate(notes):
-            y = bar.bottom() + 8 + 15 * number
+            y = bar.bottom() + 8 + line * number
             if colour is not None:
-                box = QRectF(bar.left(), y + 2, BAR, 9)
+                box = QRectF(bar.left(), y + (line - 11) / 2, BAR, 9)
                 if text == DAMAGED:
                     paint_gaps(painter, self.theme, (), (box,))
                 else:
                     painter.fillRect(box, colour)
                 painter.drawRect(box)
-            painter.drawText(QRectF(bar.left() + (BAR + 5 if colour is not None else 0), y, WIDTH, 14), 0, text)
+            painter.drawText(QRectF(bar.left() + (BAR + 5 if colour is not None else 0), y, bar_width(), line), 0, text)
 
     def _paint_tip(self, painter: QPainter, at: QPointF, tip: float, index: int) -> None:
         """An arrow at an end beyond which there are numbers, in the colour that they have."""

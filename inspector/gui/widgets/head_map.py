@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
 from inspector.gui.widgets.axes import style_axis
 from inspector.gui.widgets.cell_map import Look
-from inspector.gui.widgets.colourbar import WIDTH, ColourBar
+from inspector.gui.widgets.colourbar import ColourBar, bar_width
 from inspector.gui.widgets.gaps import NONE, Gaps
 from inspector.gui.widgets.map_plot import MapPlot
 from inspector.gui.widgets.plain_text import clean, tooltip
@@ -86,7 +86,7 @@ class HeadMap(pg.GraphicsWidget):  # type: ignore[misc]
     @property
     def around(self) -> float:
         """Pixels of width that are not the map's."""
-        beside = (WIDTH if self.with_bar else 0.0) + (BESIDE if self.profiles else 0.0)
+        beside = (bar_width() if self.with_bar else 0.0) + (BESIDE if self.profiles else 0.0)
         return self.left + beside + 2
 
     def continues(self, other: HeadMap) -> bool:
@@ -234,8 +234,8 @@ class HeadMap(pg.GraphicsWidget):  # type: ignore[misc]
             self.below.setGeometry(QRectF(0, TITLE + down + bottom + SPACE, self.left + across + 2, PROFILE))
             left += BESIDE
         self.bar.setVisible(self.with_bar and self.plot.isVisible())
-        self.bar.setGeometry(QRectF(left, TITLE - 8, WIDTH, down + 16))
-        self.right_end = left + (WIDTH if self.with_bar else 0.0)
+        self.bar.setGeometry(QRectF(left, TITLE - 8, bar_width(), down + 16))
+        self.right_end = left + (bar_width() if self.with_bar else 0.0)
 
     def _size(self, across: float, height: float, *, square: bool) -> tuple[float, float, float]:
         """(width, height) of the map and the height of its lower axis, whose names are written downwards where that

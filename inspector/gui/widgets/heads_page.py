@@ -8,7 +8,7 @@ from typing import Any
 import pyqtgraph as pg
 from PySide6.QtCore import QRectF, Qt
 
-from inspector.gui.widgets.colourbar import WIDTH
+from inspector.gui.widgets.colourbar import bar_width
 from inspector.gui.widgets.head_map import LEAST, PROFILE, TITLE, HeadMap
 from inspector.gui.widgets.linesview import LinesView
 from inspector.gui.widgets.map_plot import LOWER
@@ -143,7 +143,7 @@ class HeadsPage(pg.GraphicsWidget):  # type: ignore[misc]
         return (
             self.shown[0].square
             and columns == rows
-            and room.width() - side - self.shown[0].axis_width - WIDTH > BESIDE_STRIP[room.height() >= LOW]
+            and room.width() - side - self.shown[0].axis_width - bar_width() > BESIDE_STRIP[room.height() >= LOW]
         )
 
     def _place_maps(self, area: QRectF, room: QRectF) -> None:

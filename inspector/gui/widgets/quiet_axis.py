@@ -9,7 +9,7 @@ import pyqtgraph as pg
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont, QFontMetricsF
 
-from inspector.gui.widgets.type_scale import TITLE_POINTS
+from inspector.gui.widgets.type_scale import title_points
 
 BEYOND = 24.0
 """Pixels that a label may be longer than its axis, half of them at each end: nothing else stands there."""
@@ -36,7 +36,7 @@ class QuietAxis(pg.AxisItem):  # type: ignore[misc]
         if not self.labelText or room <= BEYOND:
             return whole
         font = QFont()
-        font.setPointSizeF(TITLE_POINTS)
+        font.setPointSizeF(title_points())
         plain = html.unescape(self.labelText)
         cut = QFontMetricsF(font).elidedText(plain, Qt.TextElideMode.ElideRight, room)
         return whole if cut == plain else whole.replace(self.labelText, html.escape(cut, quote=False), 1)

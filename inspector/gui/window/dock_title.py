@@ -17,9 +17,9 @@ from PySide6.QtGui import (
     QPixmapCache,
     QShowEvent,
 )
-from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
-from inspector.gui.widgets.plain_text import plain_label
+from inspector.gui.widgets.plain_text import clean
 from inspector.gui.widgets.theme import LIGHT, Theme
 
 Do = Callable[[], object]
@@ -38,6 +38,19 @@ FLOAT, DOCK = "Float: a window of its own", "Back into the window"
 ENLARGE, RESTORE = "Enlarge this panel (F9)", "Show all panels again (F9)"
 
 
+class CutTitle(QLabel):
+    """A title that ends in … where it has no room."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """As much of it as there is room for."""
+        shown = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, self.width())
+        QPainter(self).drawText(self.rect(), int(Qt.AlignmentFlag.AlignVCenter), shown)
+
+
 class DockBar(QWidget):
     """One row: title, controls, then buttons to enlarge (panels only), to float and to close.
 
@@ -49,7 +62,7 @@ class DockBar(QWidget):
         super().__init__(dock)
         self.setObjectName("dockbar")
         self.dock, self.theme, self.enlarged = dock, theme, False
-        self.title = plain_label(dock.windowTitle())
+        self.title = CutTitle(clean(dock.windowTitle()))
         font = QFont(self.title.font())
         font.setBold(True)
         self.title.setFont(font)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,6 +39,8 @@ class ModelOpening(QObject):
         self.window, self.opened = parent, opened
         self.offered = Offered()
         self.dialog: OpenModelDialog | None = None
+        self._devices: Sequence[str] = ()
+        """Those that the dialog offers; () until they are known."""
         self._asked: Load | None = None
         self.preferred: Callable[[], str] = lambda: "cpu"
         """The device that is chosen until the user chooses another one."""
@@ -47,22 +49,34 @@ class ModelOpening(QObject):
 
     def ask(self, subject: str = "", checkpoint: str = "", then: InputSpec | None = None, why: str = "") -> None:
         """Show the dialog, with its last fields, and those that are given here; `then` is what the model is to run."""
-        self.then, first = then, self.dialog is None
+        self.then = then
         if self.dialog is None:
             self.dialog = OpenModelDialog(self.window)
             self.dialog.show_fields(self._kept_fields())
             self.dialog.accepted.connect(self._go)
             self.dialog.looked_at.connect(self.looked_at)
             self.dialog.finished.connect(lambda _: self._keep_fields())
-        self.dialog.suffixes = self.offered.checkpoints
-        self.dialog.checkpoints = name_filter("Checkpoints", self.offered.checkpoints)
-        if self.offered.catalog is not None:
-            self.dialog.offer_devices(self.offered.catalog.devices)
-            if first:
-                self.dialog.device.setCurrentText(self.preferred())
+            self._offer_in(self.dialog)
         self.dialog.fill(subject, checkpoint)
         self.dialog.say(why)
         self.dialog.open()
+
+    def know(self, offered: Offered) -> None:
+        """What the worker has reported: a dialog that was opened before that offers it from now on."""
+        self.offered = offered
+        if self.dialog is not None:
+            self._offer_in(self.dialog)
+
+    def _offer_in(self, dialog: OpenModelDialog) -> None:
+        """Which checkpoints are looked for, and the devices; the preferred one is chosen once they are known."""
+        dialog.checkpoints = name_filter("Checkpoints", self.offered.checkpoints)
+        dialog.offer_checkpoints(self.offered.checkpoints)
+        if self.offered.catalog is not None:
+            first = not self._devices
+            self._devices = self.offered.catalog.devices
+            dialog.offer_devices(self._devices)
+            if first:
+                dialog.device.setCurrentText(self.preferred())
 
     def for_checkpoint(self, path: str, subject: str) -> None:
         """Ask for which model a checkpoint is, `subject` or another one; where there is none, or that is a checkpoint

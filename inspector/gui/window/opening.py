@@ -74,7 +74,8 @@ class Opening(Showing):
 
     def offer(self, catalog: Catalog) -> None:
         """Fill every list of choices from the worker's catalogue; open the file that waited for it."""
-        self.offered = self.models.offered = Offered(catalog)
+        self.offered = Offered(catalog)
+        self.models.know(self.offered)
         self.input.set_offered(self.offered)
         self.menu_actions += self.compute_menu.offer(catalog)
         for panel in self.panels.made.values():

@@ -16,6 +16,8 @@ from inspector.gui.window.tab_tips import TabTips
 
 HEARD = "heard"
 """The property of a bar whose clicks are heard already."""
+NOTHING = "nothing to show in this run"
+"""What a program that reads the screen says of a pale tab."""
 
 
 class PanelTabs:
@@ -48,6 +50,7 @@ class PanelTabs:
             bar.setTabToolTip(place, tooltip(panels.kinds[key].hint))
             nothing = panels.source is not None and not panels.has_data(key) and not panels.expects(key)
             (self._pale.add if nothing else self._pale.discard)(key)
+            bar.setAccessibleTabName(place, f"{bar.tabText(place)}, {NOTHING}" if nothing else "")
         self.colour(self._theme)
         return {key for _, _, key in tabbed}
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 import shiboken6
 from PySide6.QtCore import QEvent, QObject, QRect, Qt, Slot
 from PySide6.QtGui import QColor, QGuiApplication, QPainter, QPaintEvent, QRegion
-from PySide6.QtWidgets import QAbstractItemView, QApplication, QLineEdit, QMainWindow, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QApplication,
+    QDockWidget,
+    QLineEdit,
+    QMainWindow,
+    QPlainTextEdit,
+    QWidget,
+)
 
 WIDTH = 2
 """Pixels of the frame."""
@@ -61,11 +69,15 @@ class FocusFollower(QObject):
     def follow(self, _old: QWidget | None, new: QWidget | None) -> None:
         """Another widget has the focus, or none."""
         self._take_away()
-        if new is None or new.window() is not self.window:
+        if new is None or not self._holds(new.window()):
             return
         let_tab_leave(new)
         if QGuiApplication.mouseButtons() == Qt.MouseButton.NoButton and not isinstance(new, QLineEdit):
             self.ring = FocusRing(new, new.palette().highlight().color())
+
+    def _holds(self, top: QWidget) -> bool:
+        """Whether a window is this one, or a dock of it that floats."""
+        return top is self.window or (isinstance(top, QDockWidget) and top.parentWidget() is self.window)
 
     def _take_away(self) -> None:
         ring, self.ring = self.ring, None
