@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from operator import add
 from typing import Any, Protocol
 from weakref import ref
 
@@ -155,7 +156,7 @@ class Assembly:
         before = self.extent
         self.pages.append(row)
         self.held += row.nbytes
-        self.extent = tuple(max(n, s + c) for n, s, c in zip(before, row.start, row.shape, strict=True))
+        self.extent = tuple(map(max, before, map(add, row.start, row.shape)))  # as many as dims: its row was checked
         self._coverage.add(row, before, self.extent)
 
     def forget(self) -> None:

@@ -16,7 +16,7 @@ from inspector.capture.damage import Box, Damage, where
 from inspector.capture.holes import Holes
 from inspector.capture.layout import CaptureError
 from inspector.capture.pages import PageFiles
-from inspector.capture.parsing import PageRow
+from inspector.capture.parsing import PageRow, page_of
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
@@ -114,9 +114,9 @@ class CheckedPages(Contents):
             self._news.add("")
         if not self._files.look():
             return
-        for (name, _frame), data in self._arrays.items():
+        for data in self._arrays.made:
             data.forget()
-            self._news.add(name)
+        self._news |= {name for name, _frame in self._arrays}
         self._passed, self._checking = 0, None
 
     def _index_replaced(self) -> bool:
@@ -127,21 +127,24 @@ class CheckedPages(Contents):
         """Check a piece of a page; False when every page has been checked."""
         if self._checking is None:
             stop = min(len(self._placed), self._passed + PAGES_A_LOOK)
-            while self._passed < stop and self._files.known(self._placed[self._passed][2]):
+            while self._passed < stop and self._files.known(self._placed[self._passed][0]):
                 self._passed += 1
             if self._passed == stop:
                 return stop < len(self._placed)
-            row = self._placed[self._passed][2]
+            row = page_of(self._placed[self._passed])
             self._checking = row, self._files.checking(row)
         _, rest = self._checking
         if next(rest, DONE) is DONE:
             self._checking = None
-            self._judge(*self._placed[self._passed])
+            self._judge(*self._place_of(self._placed[self._passed]))
         return True
 
     def _judge(self, name: str, frame: int, row: PageRow) -> None:
         """Note the result of checking a page."""
-        data, why = self._arrays[name, frame], self._files.damage(row)
+        why = self._files.damage(row)
+        if not why and not self._arrays.is_made((name, frame)):
+            return  # nothing was read of it, nor said
+        data = self._arrays[name, frame]
         if not data.judge(row, bad=bool(why)):
             return
         self._news.add(name)
@@ -157,9 +160,10 @@ class CheckedPages(Contents):
         returns a message for each damage."""
         self.look()
         left = most
-        for name, frame, row in self._placed:
-            if self._files.known(row):
+        for found in self._placed:
+            if self._files.known(found[0]):
                 continue
+            name, frame, row = self._place_of(found)
             if left is not None:
                 left -= row.nbytes
                 if left < 0:
@@ -172,7 +176,7 @@ class CheckedPages(Contents):
     @property
     def unchecked(self) -> int:
         """How many bytes of pages were not checked so far."""
-        return sum(row.nbytes for _, _, row in self._placed if not self._files.known(row))
+        return sum(row[5] for row in self._placed if not self._files.known(row[0]))
 
     def holes(self, name: str, frame: int = -1) -> Holes:
         """The cells of a channel that no page brought so far, and those whose page was found damaged."""
@@ -182,7 +186,7 @@ class CheckedPages(Contents):
         """True for every cell of a region that was captured and is undamaged; its pages are checked for that."""
         data, number = self._assembly(name, frame), self.frame_of(name, frame)
         for row in data.overlapping(region):
-            if not self._files.known(row):
+            if not self._files.known(row.id):
                 for _ in self._files.checking(row):
                     pass
             self._judge(name, number, row)

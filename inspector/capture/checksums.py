@@ -19,7 +19,8 @@ def record_checksum(run: str, table: str, number: int, text: str, kind: str = ""
 
     `run` is "" for the row that says how the run begins, whose text has the name.
     """
-    return _crc((run, table, str(number), kind, text))
+    rest = f"\0{number}\0{kind}\0{text}"
+    return zlib.crc32(rest.encode("utf-8", "surrogatepass"), _owner(run, table))
 
 
 def page_checksum(run: str, channel: Channel, *row: object) -> int:

@@ -32,6 +32,13 @@ from inspector.records import (
 from inspector.records.plain_text import plain_line
 
 
+_LISTS = {
+    Scalar: "scalars", Log: "logs", Finding: "findings", Refusal: "refusals", Labels: "_ahead", Event: "events",
+    Note: "notes",
+}  # fmt: skip
+"""Where records of notes are."""
+
+
 class Contents(Placing):
     """Filled row by row. What cannot be placed yet is stored and tried again whenever new rows arrive.
 
@@ -148,11 +155,12 @@ class Contents(Placing):
         """The record of a row, as it was written. Raises CaptureError."""
         number, text, *more, checksum = row
         noun = NOUNS[table][0].capitalize()
-        record = read_record(text, kind, f"{noun} {plain_line(repr(number), 40)}")
+        shown = number if type(number) is int else plain_line(repr(number), 40)
+        record = read_record(text, kind, f"{noun} {shown}")
         if not hasattr(self, "start") and not isinstance(record, RunStart):
             raise CaptureError("The index is damaged: it does not say how its run began.")
         run = "" if isinstance(record, RunStart) else self.start.run
-        if self._major > 1 and checksum != record_checksum(run, table, number, text, *map(str, more)):
+        if self._major > 1 and checksum != record_checksum(run, table, number, text, str(more[0]) if more else ""):
             raise CaptureError(f"{noun} {number} of the index has changed since it was written.")
         return record
 
@@ -190,14 +198,11 @@ class Contents(Placing):
         return "" if problem else str(channel.name)
 
     def _take_note(self, record: Any) -> None:
-        kinds: dict[type[Any], list[Any]] = {
-            Scalar: self.scalars, Log: self.logs, Finding: self.findings, Refusal: self.refusals, Labels: self._ahead,
-            Event: self.events, Note: self.notes,
-        }  # fmt: skip
-        if isinstance(record, Axis):
+        name = _LISTS.get(type(record))
+        if name is not None:
+            getattr(self, name).append(record)
+        elif isinstance(record, Axis):
             self._axes[record.name, record.frame] = record
-        elif type(record) in kinds:
-            kinds[type(record)].append(record)
 
     def _take_labels(self) -> None:
         """Names that continue the known ones; names that begin beyond wait for those before."""

@@ -115,16 +115,20 @@ class Coverage:
         self._followed = True
         self._any = False
 
-    def add(self, page: PageRow, before: Sequence[int], after: Sequence[int]) -> None:
+    def add(self, page: PageRow, before: tuple[int, ...], after: tuple[int, ...]) -> None:
         """One more page; the array's extent `before` and `after` it."""
-        widened = self._any and tuple(before[1:]) != tuple(after[1:])
+        widened = self._any and before[1:] != after[1:]
         self._any = True
         if not page.shape or not self._followed:
             return
-        if widened or page.shape[1:] != tuple(after[1:]) or any(page.start[1:]) or len(self._spans) > MOST_GAPS:
+        if widened or page.shape[1:] != after[1:] or any(page.start[1:]) or len(self._spans) > MOST_GAPS:
             self._followed = False
             return
-        self._spans = joined([*self._spans, (page.start[0], page.start[0] + page.shape[0])])
+        first, spans = page.start[0], self._spans
+        if spans and spans[-1][1] == first:  # as nearly all do
+            spans[-1] = (spans[-1][0], first + page.shape[0])
+        else:
+            self._spans = joined([*spans, (first, first + page.shape[0])])
 
     def is_whole(self, extent: Sequence[int]) -> bool:
         """True when the pages so far surely cover the extent."""

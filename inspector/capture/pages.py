@@ -44,9 +44,9 @@ class PageFiles:
         """Why a page cannot be read; "" if it can, or if it was not checked yet."""
         return self._bad.get(row.id, "")
 
-    def known(self, row: PageRow) -> bool:
-        """Whether a page has been checked."""
-        return row.id in self._good or row.id in self._bad
+    def known(self, number: int) -> bool:
+        """Whether the page of this number has been checked."""
+        return number in self._good or number in self._bad
 
     def checking(self, row: PageRow, room: memoryview | None = None) -> Iterator[None]:
         """Check a page, a bounded piece at a time, storing its bytes in `room` where that is given."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from operator import add
+from typing import Any, NamedTuple
 
 from inspector.capture.layout import MAX_ELEMENTS, MAX_JSON, CaptureError, elements
 from inspector.records import BadRecordError, decode
@@ -13,10 +13,12 @@ from inspector.records.plain_text import plain_sentence
 
 MOST_QUOTED = 240
 """Characters of a message about a row: the row may hold megabytes of anything."""
+MOST_LISTED = 200
+"""Characters of a list of whole numbers."""
+MOST = 2**62
 
 
-@dataclass(frozen=True, slots=True)
-class PageRow:
+class PageRow(NamedTuple):  # a frozen dataclass takes four times as long to make, and there are hundreds of thousands
     """One committed page: the position of its bytes and its place in the channel's array.
 
     `channel` is the number of the description that the page was written under.
@@ -46,29 +48,41 @@ def read_record(text: Any, kind: type[Any], where: str) -> Any:
     return record
 
 
-def read_page(row: tuple[Any, ...], itemsize: int, ndim: int) -> PageRow:
-    """A page row whose numbers are consistent with each other and with its channel. Raises CaptureError."""
-    numbers = (*row[:6], row[8])
-    if set(map(type, numbers)) != {int} or min(numbers) < 0 or max(numbers) >= 2**62:
-        raise CaptureError(f"Page {row[0]!r} has a damaged row.")
-    start, shape = _ints(row[6]), _ints(row[7])
-    count = elements(shape)
-    if len(shape) != ndim or len(start) != ndim or count * itemsize != row[5]:
-        raise CaptureError(f"Page {row[0]} has {row[5]} bytes, which does not fit its shape {shape}.")
-    if any(s + n > MAX_ELEMENTS for s, n in zip(start, shape, strict=True)) or count > MAX_ELEMENTS:
-        raise CaptureError(f"Page {row[0]} lies beyond any array.")
-    return PageRow(row[0], row[1], row[2], row[3], row[4], row[5], start, shape, row[8])
-
-
-def _ints(text: Any) -> tuple[int, ...]:
-    if not isinstance(text, str) or len(text) > 200:
+def require_page(row: tuple[Any, ...], itemsize: int, ndim: int) -> None:
+    """Raise CaptureError for a page row whose numbers are not consistent with each other and with its channel."""
+    number, channel, frame, file, offset, nbytes, begins, lengths, crc, _checksum = row
+    try:
+        together = number | channel | frame | file | offset | nbytes | crc  # negative, or as large, where one of them is
+    except TypeError:
+        together = -1
+    if not 0 <= together < MOST:
+        raise CaptureError(f"Page {number!r} has a damaged row.")
+    if type(begins) is not str or type(lengths) is not str or len(begins) > MOST_LISTED or len(lengths) > MOST_LISTED:
         raise CaptureError("A page has a damaged shape.")
-    return _ints_of(text)
+    start, shape, count, farthest = _placed(begins, lengths)
+    if len(shape) != ndim or len(start) != ndim or count * itemsize != nbytes:
+        raise CaptureError(f"Page {number} has {nbytes} bytes, which does not fit its shape {shape}.")
+    if count > MAX_ELEMENTS or farthest > MAX_ELEMENTS:
+        raise CaptureError(f"Page {number} lies beyond any array.")
+
+
+def page_of(row: tuple[Any, ...]) -> PageRow:
+    """The page of a row that was checked."""
+    number, channel, frame, file, offset, nbytes, begins, lengths, crc, _checksum = row
+    start, shape, _count, _farthest = _placed(begins, lengths)
+    return PageRow(number, channel, frame, file, offset, nbytes, start, shape, crc)
 
 
 @lru_cache(maxsize=1 << 16)
+def _placed(begins: str, lengths: str) -> tuple[tuple[int, ...], tuple[int, ...], int, int]:
+    """(where a page begins, its shape, how many cells that are, the farthest end along an axis). Pages of all channels
+    begin at the same steps, so that most texts come many times."""
+    start, shape = _ints_of(begins), _ints_of(lengths)
+    return start, shape, elements(shape), max(map(add, start, shape), default=0)
+
+
+@lru_cache(maxsize=1 << 10)
 def _ints_of(text: str) -> tuple[int, ...]:
-    """Pages of all channels begin at the same steps, so that most texts come many times."""
     try:
         values = read_json(text)
     except ValueError:

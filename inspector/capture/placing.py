@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from inspector.capture.arrays import Arrays
 from inspector.capture.assemble import Assembly, Spare, declared_fill
 from inspector.capture.checksums import page_checksum
 from inspector.capture.damage import Box, Damage, where
 from inspector.capture.layout import PAGE_BYTES, CaptureError
-from inspector.capture.parsing import PageRow, read_page
+from inspector.capture.parsing import PageRow, page_of, require_page
 from inspector.records import Channel, Frame, Refusal, RunStart
 
 Place = tuple[str, int, PageRow]
@@ -36,10 +38,11 @@ class Placing:
         self._ranks: dict[int, Rank] = {}
         self.channels: dict[str, Channel] = {}
         self.refusals: list[Refusal] = []
-        self._arrays: dict[tuple[str, int], Assembly] = {}
-        self._placed: list[Place] = []
+        self._placed: list[tuple[Any, ...]] = []
+        """Rows of pages as SQLite gave them, checked, in their order."""
         self._newest: dict[str, int] = {}
         self._numbers: dict[int, Channel] = {}
+        self._arrays = Arrays(self._numbers.__getitem__, self._empty)
         self._unreadable: dict[str, Damage] = {}
         self._waiting: dict[Any, tuple[Any, ...]] = {}
         self._spare = Spare()
@@ -52,8 +55,12 @@ class Placing:
         """Pages are lost, and gaps between the others may have been theirs: no fill value is assumed."""
         if not self._doubtful:
             self._doubtful = True
-            for data in self._arrays.values():
+            for data in self._arrays.made:
                 data.doubt_gaps()
+
+    def _empty(self, channel: Channel) -> Assembly:
+        """An array without pages."""
+        return Assembly(channel, self._spare, doubtful=self._doubtful)
 
     def _take_frame(self, frame: Frame | None) -> None:
         """A frame, or a later record of a known one."""
@@ -105,45 +112,43 @@ class Placing:
             self._waiting[row[0]] = row
             return ""
         try:
-            page = self._page(row, channel)
+            self._require_page(row, channel)
         except CaptureError as problem:
             self._waiting.pop(row[0], None)
             frame = row[2] if isinstance(row[2], int) and row[2] >= 0 else -1
             self._blame(f"{channel.name}: {problem}", channel.name, frame, anywhere=self._major > 1)
             self._doubt_gaps()
             return ""
-        if not self._has_frame(page.frame):
+        if not self._has_frame(row[2]):
             self._waiting[row[0]] = row
             return ""
-        self._waiting.pop(row[0], None)
-        self._place(channel, page)
+        if self._waiting:
+            self._waiting.pop(row[0], None)
+        self._place(channel, row)
         return channel.name
 
-    def _page(self, row: tuple[Any, ...], channel: Channel) -> PageRow:
-        """The page of a row, as it was written. Raises CaptureError."""
-        *columns, checksum = row
-        if self._major > 1 and checksum != page_checksum(self.start.run, channel, *columns):
+    def _require_page(self, row: tuple[Any, ...], channel: Channel) -> None:
+        """Raise CaptureError for a row that is not as it was written, or that no page has."""
+        if self._major > 1 and row[-1] != page_checksum(self.start.run, channel, *row[:-1]):
             raise CaptureError(f"page {row[0]} of the index has changed since it was written.")
-        page = read_page(row, np.dtype(channel.dtype).itemsize, len(channel.dims))
-        if self._major > 1 and page.nbytes > PAGE_BYTES:
-            raise CaptureError(f"page {page.id} has {page.nbytes:,} bytes, more than a page may have.")
-        return page
+        require_page(row, _itemsize(channel.dtype), len(channel.dims))
+        if self._major > 1 and row[5] > PAGE_BYTES:
+            raise CaptureError(f"page {row[0]} has {row[5]:,} bytes, more than a page may have.")
 
     def _has_frame(self, number: int) -> bool:
         """Whether a frame is known. Captures of format 1 without any frames are taken to have those of their pages."""
         return number in self._frames or (not self._frames and self._major < 2)
 
-    def _place(self, channel: Channel, page: PageRow) -> None:
-        key = (channel.name, page.frame)
-        data = self._arrays.get(key)
-        if data is None:
-            data = self._arrays[key] = Assembly(channel, self._spare, doubtful=self._doubtful)
-        elif data.channel is not channel:
-            data.describe(channel)
-        data.add(page)
-        self._placed.append((*key, page))
-        if self._is_newest(page.frame, channel.name):
-            self._newest[channel.name], self.channels[channel.name] = page.frame, channel
+    def _place(self, channel: Channel, row: tuple[Any, ...]) -> None:
+        name, frame = channel.name, row[2]
+        self._arrays.add((name, frame), row)
+        self._placed.append(row)
+        if self._is_newest(frame, name):
+            self._newest[name], self.channels[name] = frame, channel
+
+    def _place_of(self, row: tuple[Any, ...]) -> Place:
+        """Where the page of a row that was placed belongs."""
+        return self._numbers[row[1]].name, row[2], page_of(row)
 
     def _without_place(self) -> Iterator[Damage]:
         """A Damage for each page that still waits for its channel or its frame."""
@@ -179,6 +184,11 @@ class Placing:
             for axis, have, n in short if have < n
         ]  # fmt: skip
         return [*data.holes().missing, *beyond]
+
+
+@lru_cache(maxsize=64)
+def _itemsize(dtype: str) -> int:
+    return np.dtype(dtype).itemsize
 
 
 def contradiction(before: Channel | None, channel: Channel) -> str:

@@ -232,7 +232,7 @@ class Capture(ComputedPages, InACell):
         """Keep at most so many bytes of arrays in memory, the smallest ones; others are read again when they are asked
         for. Arrays that were returned stay valid. For who goes through many large arrays once."""
         held = 0
-        for data in sorted(self._arrays.values(), key=lambda one: one.assembled):
+        for data in sorted(self._arrays.made, key=lambda one: one.assembled):
             held += data.assembled
             if held > most:
                 data.release()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import queue
+import shutil
 import sqlite3
 import threading
 import time
@@ -27,6 +28,8 @@ COMMIT_SECONDS = 0.1
 FIRST_SECONDS = 0.02
 """Seconds until the first pages are committed: somebody waits for the first picture. Each time twice as long."""
 COMMIT_BYTES = 4 << 20
+ROOM_SECONDS, ROOM_BYTES = 60.0, 256 << 10
+"""How long a run that waits for the disk waits for room on it, and what the rows of its index need beside its pages."""
 QUEUE_BYTES = 256 << 20
 """Of pages that wait to be written, where the run never waits for the disk."""
 SHORT_QUEUE_BYTES = 12 << 20
@@ -50,15 +53,19 @@ class Writer:
     run has ended, which is written to `beside` until then, and takes its place when it is closed. `block=True` waits
     when the disk is slower than the run; `block=False` (inside a user's training loop) drops pages instead, counts them
     in `dropped` and notes the count in the log: never descriptions or findings. `again=True` adds to the capture of the
-    run `start`, which has ended: channels of existing frames. Raises CaptureError from the constructor, and from
-    `write`, `flush` and `close` once writing has failed; what was committed before stays readable.
+    run `start`, which has ended: channels of existing frames. `say` takes, from the writer's thread, one sentence where
+    the run pauses for room on a full disk, and one when there is some. Raises CaptureError from the constructor, and
+    from `write`, `flush` and `close` once writing has failed; what was committed before stays readable.
     """
 
     def __init__(
         self, path: Path | str, start: RunStart, *, overwrite: bool = False, block: bool = True, again: bool = False,
-        whole: bool = False,
+        whole: bool = False, say: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
         self.path = Path(path)
+        self._say = say or (lambda _: None)
+        self.patient = block
+        """Whether it waits for room on a full disk, ROOM_SECONDS at most: not once a run was ended by its user."""
         self.block = block
         self.dropped = 0
         self.error: CaptureError | None = None
@@ -170,6 +177,7 @@ class Writer:
         """Append the pages of a batch; its rows follow. A capture that is replaced begins here, as a whole."""
         records = [item for item in batch if not _is_mark(item)]
         marks = [item for item in batch if isinstance(item, threading.Event)]
+        self._wait_for_room(sum(item.array.nbytes for item in records if isinstance(item, Page)))
         if self._store.begun and self.error is None:
             group = self._store.append(records)
             group.marks = marks
@@ -184,6 +192,27 @@ class Writer:
         self._taken(records)
         for mark in marks:
             mark.set()
+
+    def _wait_for_room(self, size: int) -> None:
+        """Where the disk has none for so many bytes the run pauses, so that nothing of it is lost: somebody may make
+        some. Where nobody does it ends as at any other failed write."""
+        end, paused = time.monotonic() + ROOM_SECONDS, False
+        while size and self.patient and self.error is None and not self._has_room(size):
+            if time.monotonic() >= end:
+                self.patient = False
+                return
+            if not paused:
+                self._say(f"The disk is full ({self.path}): the run pauses for up to {ROOM_SECONDS:.0f} s; free some space.")
+            paused = True
+            time.sleep(0.1)
+        if paused and self.patient and self.error is None:
+            self._say("There is room on the disk again; the run goes on.")
+
+    def _has_room(self, size: int) -> bool:
+        try:
+            return shutil.disk_usage(self._store.path).free >= size + ROOM_BYTES
+        except OSError:  # it was removed: writing says so
+            return True
 
     def _taken(self, records: list[Any]) -> None:
         """Their bytes are the system's now: there is room for more."""

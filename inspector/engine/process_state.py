@@ -39,6 +39,8 @@ _SYS = ("stdin", "stdout", "stderr", "excepthook", "unraisablehook", "displayhoo
 _LISTS: tuple[list[Any], ...] = (sys.path, sys.meta_path, sys.path_hooks)
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _limited = sorted({value for name, value in vars(resource or os).items() if name.startswith("RLIMIT_")})
+_needed = ("RLIMIT_AS", "RLIMIT_DATA", "RLIMIT_STACK", "RLIMIT_FSIZE", "RLIMIT_NOFILE", "RLIMIT_NPROC", "RLIMIT_CPU")
+"""Limits without which a worker cannot work, as far as the system has them."""
 _pid = 0
 _exit, _getpid, _write = os._exit, os.getpid, os.write
 
@@ -158,7 +160,8 @@ def _settings_put_back(before: Settings) -> list[str]:
         if now != value:
             with suppress(Exception):
                 write(value)
-                changed.append(name)
+                if SETTINGS[name][0]() == value:
+                    changed.append(name)
     for key, text in _environment.items():
         os.environ.setdefault(key, text)
     return changed
@@ -194,6 +197,21 @@ def _set_limits(limits: list[tuple[int, int]]) -> None:
     for number, one in zip(_limited, limits, strict=True):
         with suppress(ValueError, OSError):
             resource.setrlimit(number, one)
+
+
+def most_allowed() -> dict[str, int]:
+    """Hard limits of this process, which can be lowered and never lifted again; {} where the system has none."""
+    found = {name: getattr(resource, name) for name in _needed if hasattr(resource, name)}
+    return {name: resource.getrlimit(number)[1] for name, number in found.items()}
+
+
+def is_spent(before: dict[str, int]) -> bool:
+    """Whether less is allowed now than before: what runs here next would fail for want of it."""
+    unlimited = getattr(resource, "RLIM_INFINITY", -1)
+    now = most_allowed()
+    return any(
+        now[name] != unlimited and (most == unlimited or now[name] < most) for name, most in before.items()
+    )  # fmt: skip
 
 
 def _handlers() -> list[Any]:

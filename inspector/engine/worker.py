@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inspector.transport.parent_link import ParentLink
+from inspector.transport.process import SPENT_CODE
 from inspector.transport.supervisor import stay_above
 
 if TYPE_CHECKING:
@@ -33,10 +34,10 @@ def main() -> int:
     link = ParentLink()
     from inspector.engine.opening.checked_imports import check_imports
     from inspector.engine.opening.user_code import UserCode
-    from inspector.engine.process_state import keep
+    from inspector.engine.process_state import is_spent, keep, most_allowed
     from inspector.engine.session.catalogue import catalog
     from inspector.engine.session.service import Service
-    from inspector.records import Quit
+    from inspector.records import Analyse, Quit, Run
 
     def say(record: Any) -> None:
         _heartbeat(True)
@@ -50,7 +51,10 @@ def main() -> int:
     service = Service(say, code)
     threading.Thread(target=_listen, args=(link, service, requests), name="requests", daemon=True).start()
     while not isinstance(request := requests.get(), Quit):
+        allowed = most_allowed()
         _serve(link, service, request)
+        if isinstance(request, (Run, Analyse)) and is_spent(allowed):
+            os._exit(SPENT_CODE)  # at once: there may be no memory for anything more
     service.close()
     return 0
 

@@ -111,10 +111,17 @@ def _build(raw: Any) -> Any:
     if not isinstance(raw, dict) or not isinstance(raw.get("record"), str) or raw["record"] not in RECORDS:
         raise BadRecordError(f"Not a record; known are {', '.join(sorted(RECORDS))}.")
     record = RECORDS[raw["record"]]
-    hints = _hints(raw["record"])
-    known = [key for key in raw if key in hints]  # a newer minor version may have written more fields
+    fields_of = _checks(raw["record"])
     try:
-        return record(**{key: _value(raw[key], hints[key], f"{record.__name__}.{key}") for key in known})
+        given = {}
+        for key, value in raw.items():
+            check = fields_of.get(key)
+            if check is not None:  # a newer minor version may have written more fields
+                kinds, words, hint = check
+                kind = type(value)
+                passes = kind in kinds or (kind is str and value in words)
+                given[key] = value if passes else _value(value, hint, f"{record.__name__}.{key}")
+        return record(**given)
     except (TypeError, RecursionError) as error:
         lacking = [part.name for part in fields(record) if _is_needed(part) and part.name not in raw]
         why = f"{record.__name__} has no {', '.join(lacking)}." if lacking else f"{record.__name__}: {error}"
@@ -128,6 +135,20 @@ def _build(raw: Any) -> Any:
 def _is_needed(part: Field[Any]) -> bool:
     """Whether a record cannot be made without this field."""
     return part.init and part.default is MISSING and part.default_factory is MISSING
+
+
+@cache
+def _checks(name: str) -> dict[str, tuple[frozenset[type[Any]], frozenset[str], Any]]:
+    """By field of a record: the types of values that may stay as they are, the texts that may, and its type as it is
+    declared, by which any other value is checked. An index has hundreds of thousands of records, nearly all plain."""
+    found = {}
+    for field, hint in _hints(name).items():
+        origin, arguments = _parts(hint)
+        union = arguments if origin in (types.UnionType, typing.Union) else (hint,)
+        kinds = frozenset(one for one in union if one in (str, bool, type(None)))
+        words = frozenset(one for one in arguments if type(one) is str) if origin is typing.Literal else frozenset()
+        found[field] = (kinds, words, hint)
+    return found
 
 
 @cache

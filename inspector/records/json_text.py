@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 DEEPEST = 100
@@ -17,12 +18,21 @@ DEEPEST = 100
 def read_json(text: str | bytes, *, parse_constant: Callable[[str], Any] | None = None) -> Any:
     """The value in a text. Raises ValueError for anything that is no JSON, and for what is nested too deeply."""
     try:
-        value = json.loads(text, parse_constant=parse_constant)
+        if isinstance(text, str):
+            value = _decoder(parse_constant).decode(text)
+        else:
+            value = json.loads(text, parse_constant=parse_constant)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    if _brackets(text) > DEEPEST:
+    if len(text) > DEEPEST and _brackets(text) > DEEPEST:
         _require_shallow(value)
     return value
+
+
+@lru_cache(maxsize=16)
+def _decoder(parse_constant: Callable[[str], Any] | None) -> json.JSONDecoder:
+    """One for all texts that are read so: `json.loads` makes another for each, which takes as long as a short text."""
+    return json.JSONDecoder(parse_constant=parse_constant)
 
 
 def no_constant(word: str) -> None:

@@ -48,6 +48,8 @@ CUT_OFF_CODE = 86
 """With which a worker ends that finds it gone."""
 MEMORY_CODE, TOOK = 87, "The model took"
 """With which a worker ends that took more memory than it may, and how the last line says so (supervisor.py)."""
+SPENT_CODE = 88
+"""With which a worker ends, its request answered, whose model has lowered limits of the process for good."""
 KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 34)}
 """glibc keeps freed memory: taking new pages from the system for every large tensor cost up to a third of a run."""
 HIDDEN_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY")
@@ -57,6 +59,9 @@ CUT_OFF = (
     "The worker lost its connection: the model closed or replaced file descriptors that are not its own; what was "
     "captured so far is stored."
 )
+
+
+SPENT = "The model lowered limits of its process that cannot be lifted again, so the worker is replaced by another."
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,6 +327,8 @@ class WorkerProcess:
         lines = list(self._errors)
         if self._cut_off or code == CUT_OFF_CODE:
             return Exit(code, False, CUT_OFF)
+        if code == SPENT_CODE and not self._closing:
+            return Exit(code, False, SPENT)
         if code == MEMORY_CODE and lines and lines[-1].startswith(TOOK):
             return Exit(code, False, lines[-1])
         if not self._heard and not self._closing and code > 0:  # its first message is the catalogue

@@ -90,3 +90,26 @@ def test_a_forked_child_that_returns_ends_there() -> None:
 
 def test_a_program_of_the_users_own_is_not_touched() -> None:
     assert told("torch.set_default_dtype(torch.float64)", keep="")["dtype"] == "torch.float64"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
+@pytest.mark.parametrize(
+    ("harm", "spent"),
+    [
+        ("pass", False),
+        ("resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))", False),
+        ("resource.setrlimit(resource.RLIMIT_CORE, (0, 0))", False),
+        ("resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))", True),
+        ("resource.setrlimit(resource.RLIMIT_AS, (1 << 36, 1 << 36))", True),
+    ],
+)
+def test_a_worker_is_spent_where_a_limit_that_it_needs_is_lowered_for_good(harm: str, spent: bool) -> None:
+    program = (
+        "import resource\nfrom inspector.engine import process_state\nlimits = 'limits of the process'\n"
+        "process_state.SETTINGS[limits] = process_state.SETTINGS[limits][0], lambda _: None  # as for who may not lift them\n"
+        f"process_state.keep()\nbefore = process_state.most_allowed()\nwith process_state.put_back():\n    {harm}\n"
+        "print(process_state.is_spent(before))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=200)
+    assert done.stdout.strip() == str(spent), done.stderr
+    assert "put back" not in done.stderr, "what could not be put back is not said to be"

@@ -56,6 +56,8 @@ class Section:
     prepare: Callable[[Path], Any]
     attempt: Callable[[Any, Any, Path], Outcome]
     seconds: float = 30.0
+    kinds: int = 0
+    """How many different faults it has by name; 0 where a seed makes them."""
 
 
 @dataclass(slots=True)

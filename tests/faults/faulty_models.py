@@ -224,5 +224,5 @@ def left_behind(scratch: Path, *, end: bool) -> list[str]:
 
 
 SECTIONS = [
-    Section("models", "faulty models", 4, 60, cases, lambda _folder: None, attempt, seconds=90.0),
+    Section("models", "faulty models", 4, 60, cases, lambda _folder: None, attempt, seconds=90.0, kinds=len(FAULTS)),
 ]

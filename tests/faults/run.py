@@ -41,6 +41,14 @@ def table(tallies: list[Tally]) -> str:
     return "\n".join(lines)
 
 
+def listing() -> str:
+    """What there is to try, as Markdown: what docs/faults.md says of it is this."""
+    lines = ["| section | faults | kinds | in short | in long form |", "|---|---|---:|---:|---:|"]
+    for name, (_, one) in every().items():
+        lines.append(f"| `{name}` | {one.faults} | {one.kinds or 'made'} | {one.short:,} | {one.full:,} |")
+    return "\n".join(lines)
+
+
 def again(section: Section, case: Any) -> int:
     """Try one case where a debugger and a traceback reach it."""
     with tempfile.TemporaryDirectory() as folder:
@@ -62,7 +70,11 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=0, help="so many of each section")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--case", help="one case, as it was printed, in this process")
+    parser.add_argument("--list", action="store_true", help="what there is to try")
     asked = parser.parse_args()
+    if asked.list:
+        sys.stdout.write(listing() + "\n")
+        return 0
     if unknown := [name for name in asked.names if name not in known]:
         parser.error(f"no section {unknown[0]}; there are {', '.join(known)}")
     if asked.case:

@@ -11,7 +11,7 @@ import pytest
 
 RUN = Path(__file__).with_name("run.py")
 CASES = {"captures": 29, "kills": 3, "io_errors": 16, "checkpoints": 33, "texts": 10, "models": 2,
-         "windows": 3, "soak": 3, "workers": 1}  # fmt: skip
+         "windows": 3, "soak": 3, "workers": 4}  # fmt: skip
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="named pipes, signals and /proc")
@@ -23,3 +23,10 @@ def test_nothing_is_lost(section: str) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert f"| {CASES[section]} |" in done.stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sections import what only Linux has")
+def test_the_page_says_how_much_there_is_to_try() -> None:
+    told = subprocess.run([sys.executable, RUN, "--list"], capture_output=True, text=True, timeout=240, check=True).stdout
+    page = (RUN.parents[2] / "docs" / "faults.md").read_text("utf-8")
+    assert told.strip() in page, f"docs/faults.md is not what `python tests/faults/run.py --list` prints:\n{told}"

@@ -8,7 +8,7 @@ stays open between frames; forward and backward passes are the caller's.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -113,6 +113,8 @@ class Recording:
         self, kind: type[BaseException] | None, fault: BaseException | None, where: TracebackType | None
     ) -> None:
         seconds = time.monotonic() - self._began
+        if isinstance(self.writer, Writer) and isinstance(fault, (CancelledError, KeyboardInterrupt)):
+            self.writer.patient = False
         try:
             if not isinstance(fault, CaptureError):
                 self._end(_stop_of(fault, seconds), getattr(fault, "details", ""))
@@ -134,16 +136,16 @@ class Recording:
 
 def record(
     path: Path | str, start: RunStart | Any, *, overwrite: bool = False, block: bool = True, title: str = "",
-    whole: bool = False,
+    whole: bool = False, say: Callable[[str], None] | None = None,
 ) -> Recording:  # fmt: skip
     """Begin a capture at `path`, of the run that `start` describes, or of a model.
 
-    `overwrite`, `whole` and `block` are the writer's: with `whole` a capture that is replaced stays until this run has
+    `overwrite`, `whole`, `say` and `block` are the writer's: with `whole` a capture that is replaced stays until this run has
     ended, and with `block=False` a slow disk never stops a training loop, and pages that
     are dropped for lack of time are counted. Raises CaptureError.
     """
     known = start if isinstance(start, RunStart) else start_of(start, title)
-    return Recording(Writer(path, known, overwrite=overwrite, block=block, whole=whole))
+    return Recording(Writer(path, known, overwrite=overwrite, block=block, whole=whole, say=say))
 
 
 def _stop_of(fault: BaseException | None, seconds: float) -> RunStop:

@@ -208,7 +208,9 @@ class Service:
 
     def _record(self, request: Run, start: RunStart) -> Recording:
         """Begin a capture; one that it replaces stays until it has ended."""
-        return record(request.path, start, overwrite=request.overwrite, whole=True)
+        return record(
+            request.path, start, overwrite=request.overwrite, whole=True, say=lambda text: self._note(request, text)
+        )
 
     def _options(self, request: Run, frames: list[KeptTrace]) -> RunOptions:
         return RunOptions(

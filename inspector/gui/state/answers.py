@@ -21,7 +21,7 @@ from inspector.records import (
     ParameterChanges,
     Progress,
 )
-from inspector.transport.process import Exit
+from inspector.transport.process import SPENT_CODE, Exit
 
 OF_CHECKPOINTS = "CompareCheckpoints"
 """What a Failure says of the request for the parameters of two checkpoints."""
@@ -160,11 +160,30 @@ class Answers:
     def _worker_ended(self, ended: Exit, changes: Changes) -> None:
         if ended.expected:
             return
+        if ended.code == SPENT_CODE:
+            self._replaced(ended, changes)
+            return
         self.work.connection.state, self.models.loaded = "ended", None
         self.work.background.lost()
         changes.not_opened = self.work.not_opened(ended.sentence)
         changes.failure = Failure(message=ended.sentence, kind="worker")
         changes.lines.append(Log(ended.sentence, "error"))
+
+    def _replaced(self, ended: Exit, changes: Changes) -> None:
+        """A worker that can run nothing more has answered, and another takes its place: it opens what was open, or does
+        what was asked for since."""
+        load, then = self.waiting() if self.work.busy else (None, None)
+        said = self.work.sentence
+        self.work.connection.state, self.models.loaded = "ended", None
+        self.work.background.lost()
+        changes.lines.append(Log(ended.sentence, "warning"))
+        if load is None:
+            self.work.start_again(said)
+            return
+        self.work.start_worker()
+        self.work.interrupt()
+        self.work.finish("")
+        self.work.begin_opening(load, then)
 
 
 def _waits(asked: NeedsTrust) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import Signal, Slot
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QPushButton, QWidget
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, Qt, Signal, Slot
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QListView, QPushButton, QWidget
 
 from inspector.capture import Capture
 from inspector.gui.widgets.plain_text import clean, plain_label
@@ -14,6 +14,35 @@ if TYPE_CHECKING:
     from inspector.records import Frame
 
 NEWEST, DIFFERENCE = -1, -2
+Index = QModelIndex | QPersistentModelIndex
+NOWHERE = QModelIndex()
+
+
+class FrameLines(QAbstractListModel):
+    """A line for each frame, and one for the difference of two; its words are made when it is drawn."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._frames: tuple[Frame, ...] = ()
+
+    def show_frames(self, frames: tuple[Frame, ...]) -> None:
+        """Other frames."""
+        self.beginResetModel()
+        self._frames = frames
+        self.endResetModel()
+
+    def rowCount(self, parent: Index = NOWHERE) -> int:
+        """Lines."""
+        return 0 if parent.isValid() else len(self._frames) + (len(self._frames) == 2)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """The words of a line."""
+        if role not in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole) or not index.isValid():
+            return None
+        if index.row() >= len(self._frames):
+            return "difference of the two"
+        frame = self._frames[index.row()]
+        return clean(f"{frame.index}: {frame.label}")
 
 
 class FrameBar(QWidget):
@@ -25,6 +54,13 @@ class FrameBar(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.frames = QComboBox()
+        self._lines = FrameLines(self)
+        self.frames.setModel(self._lines)
+        self.frames.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.frames.setStyleSheet("QComboBox { combobox-popup: 0; }")  # a list that scrolls: no line out of view is read
+        popup = QListView()
+        popup.setUniformItemSizes(True)  # so that opening it does not measure 50,000 lines
+        self.frames.setView(popup)
         self.frames.setAccessibleName("Which frame is shown")
         self.frames.activated.connect(self._choose)
         self.plain = QPushButton("Run without edits")
@@ -49,12 +85,8 @@ class FrameBar(QWidget):
         self._shown = frames
         self.setVisible(len(frames) > 1)
         self.plain.setVisible(len(frames) == 2 and frames[0].step == frames[1].step)  # else moments of a training
-        self.frames.clear()
-        self.frames.addItems([clean(f"{frame.index}: {frame.label}") for frame in frames])  # 50,000 at once
-        self._places = [frame.index for frame in frames]
-        if len(frames) == 2:
-            self.frames.addItem("difference of the two")
-            self._places.append(DIFFERENCE)
+        self._lines.show_frames(frames)
+        self._places = [frame.index for frame in frames] + [DIFFERENCE] * (len(frames) == 2)
         at = -1 if self.following else self._place_of(before)
         self.frames.setCurrentIndex(at if at >= 0 else len(frames) - 1)
 
@@ -87,6 +119,8 @@ class FrameBar(QWidget):
 
     def _place_of(self, frame: int) -> int:
         """The line of a frame; -1 for one that is not listed."""
+        if 0 <= frame < len(self._places) and self._places[frame] == frame:  # mostly: 50,000 are not looked through
+            return frame
         return self._places.index(frame) if frame in self._places else -1
 
     @Slot(int)

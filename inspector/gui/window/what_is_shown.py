@@ -73,12 +73,15 @@ def least_to_largest(capture: Any) -> str:
 
 def _shown(frames: Sequence[Frame], frame: int) -> Frame | None:
     """The frame of an index; the newest for one below 0."""
-    return frames[_place(frames, frame)] if frames else None
+    place = place_of(frames, frame)
+    return frames[-1 if place is None else place] if frames else None
 
 
-def _place(frames: Sequence[Frame], frame: int) -> int:
-    """Where the frame of an index stands, the last for one that there is not. Mostly they are numbered as they stand:
-    of 50,000 not all are looked at for each title."""
-    if 0 <= frame < len(frames) and frames[frame].index == frame:
+def place_of(frames: Sequence[Frame], frame: int) -> int | None:
+    """Where the frame of an index stands; None for one that there is not, as for one below 0. Mostly they are numbered
+    as they stand: of 50,000 not all are looked at for each title."""
+    if frame < 0:
+        return None
+    if frame < len(frames) and frames[frame].index == frame:
         return frame
-    return next((place for place, one in enumerate(frames) if one.index == frame), len(frames) - 1)
+    return next((place for place, one in enumerate(frames) if one.index == frame), None)

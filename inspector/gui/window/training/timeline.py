@@ -16,6 +16,7 @@ from inspector.gui.widgets.plain_text import clean, tooltip
 from inspector.gui.widgets.theme import LIGHT, Theme
 from inspector.gui.widgets.type_scale import small_points
 from inspector.gui.window.training.timeline_data import Columns, Floats, TimelineData, columns
+from inspector.gui.window.what_is_shown import place_of
 from inspector.records import Event, Frame, counted
 
 NAMES, RIGHT, LANE, STRIP, AXIS = 132, 14, 20, 18, 16
@@ -283,7 +284,7 @@ class TimelineView(InWords, QWidget):
     def _frames(self, painter: QPainter, top: float) -> None:
         """A tick for each frame; the one that is shown is thick and goes through the lanes."""
         every = self.frame_pixels()
-        shown = next((n for n, (frame, _) in enumerate(self.data.frames) if frame.index == self.current), None)
+        shown = place_of(self.data.source, self.current)
         painter.setPen(QPen(QColor(self.theme.text), 1))
         for x in one_a_pixel(every).tolist():
             painter.drawLine(QPointF(x, top + 4), QPointF(x, top + STRIP - 2))

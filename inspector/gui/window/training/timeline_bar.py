@@ -13,7 +13,7 @@ from inspector.gui.widgets.plain_text import clean, tooltip
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.window.training.timeline import TimelineView
 from inspector.gui.window.training.timeline_data import MOST_LANES, TimelineData, first_lanes, read
-from inspector.gui.window.what_is_shown import least_to_largest
+from inspector.gui.window.what_is_shown import least_to_largest, place_of
 
 PLAY_MS = 400
 """Time between two frames while they are played."""
@@ -122,11 +122,12 @@ class TimelineBar(QWidget):
 
     def _say(self) -> None:
         """Which frame is shown."""
-        frames = [frame for frame, _ in self.view.data.frames]
-        here = next((frame for frame in frames if frame.index == self.view.current), None)
-        if here is None or len(frames) < 2 or self._capture is None:
+        frames = self.view.data.source
+        place = place_of(frames, self.view.current)
+        if place is None or len(frames) < 2 or self._capture is None:
             self.shown.show_text("")
             return
+        here = frames[place]
         label = f": {here.label}" if here.label else ""
         self.shown.show_text(f"frame {here.index} of {least_to_largest(self._capture)}{label}")
 
@@ -188,8 +189,8 @@ class TimelineBar(QWidget):
 
     @Slot()
     def _on(self) -> None:
-        indices = [frame.index for frame, _ in self.view.data.frames]
-        if self._at_end() or self.view.current not in indices:
+        place = place_of(self.view.data.source, self.view.current)
+        if self._at_end() or place is None:
             self.play.setChecked(False)
         else:
-            self._go(indices.index(self.view.current) + 1)
+            self._go(place + 1)

@@ -49,6 +49,8 @@ class TimelineData:
     source: tuple[Frame, ...] = ()
     """The frames as the capture has them: while it has no other, their places are those of the last time."""
     by_iteration: bool = False
+    at: Floats = field(default_factory=lambda: np.zeros(0))
+    """The places of the frames."""
 
     def places(self, room: float) -> list[float]:
         """Round numbers along the axis, at most about `room` of them; whole ones where frames or iterations are
@@ -71,31 +73,30 @@ def read(
     wanted = [c for c in curves if c.key in chosen] if chosen is not None else first_lanes(curves)
     places: dict[str, Floats] = {}
     lanes = tuple(_lane(capture, curve, places) for curve in wanted[:MOST_LANES])
-    frames, by_iteration = _placed(capture.frames, bool(curves), before)
-    at = [place for _, place in frames]
+    frames, at, by_iteration = _placed(capture.frames, bool(curves), before)
     events = tuple(one for one in capture.events if np.isfinite(one.iteration)) if by_iteration else ()
     events += tuple(noted_events(capture, at))
-    ends = [lane.x for lane in lanes] + [np.array(at), np.array([one.iteration for one in events])]
+    ends = [lane.x for lane in lanes] + [at, np.array([one.iteration for one in events])]
     known = np.concatenate([x[np.isfinite(x)] for x in ends])
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
     word = capture.axis(wanted[0].axis).title if wanted else "iteration" if by_iteration else "frame"
     return TimelineData(
         frames, events, lanes, word, low, max(high, low + 1e-9),
-        tuple((curve.key, _named(curve)) for curve in curves), capture.frames, by_iteration,
+        tuple((curve.key, _named(curve)) for curve in curves), capture.frames, by_iteration, at,
     )  # fmt: skip
 
 
 def _placed(
     frames: tuple[Frame, ...], has_curves: bool, before: TimelineData | None
-) -> tuple[tuple[tuple[Frame, float], ...], bool]:
-    """Each frame with its place, and whether that is its iteration; of the last time where there is no other frame:
+) -> tuple[tuple[tuple[Frame, float], ...], Floats, bool]:
+    """Each frame with its place, the places, and whether that is its iteration; of the last time where there is no other frame:
     50,000 of them take a tenth of a second."""
     if before is not None and before.source is frames and frames and (before.by_iteration or not has_curves):
-        return before.frames, before.by_iteration
+        return before.frames, before.at, before.by_iteration
     steps = [frame.step for frame in frames]
     by_iteration = has_curves or (len(steps) > 0 and None not in steps and len(set(steps)) > 1)
-    at = (float(n if not by_iteration else step if step is not None else 0) for n, step in enumerate(steps))
-    return tuple(zip(frames, at, strict=True)), by_iteration
+    at = [float(step or 0) for step in steps] if by_iteration else list(map(float, range(len(steps))))
+    return tuple(zip(frames, at, strict=True)), np.array(at, np.float64), by_iteration
 
 
 def first_lanes(curves: Sequence[Curve]) -> list[Curve]:
@@ -183,11 +184,11 @@ def _decades(y: Floats) -> float:
     return float(np.log10(finite.max() / finite.min())) if len(finite) and finite.min() > 0 else 0.0
 
 
-def noted_events(capture: Capture, places: Sequence[float]) -> Iterator[Event]:
+def noted_events(capture: Capture, places: Floats) -> Iterator[Event]:
     """Notes on iterations, and on frames, where those lie along the timeline, as events of the kind "note"."""
     found = notes(capture)
     of_frames = any(note.where.iteration < 0 for note in found)
-    at = {one.index: place for one, place in zip(capture.frames, places, strict=True)} if of_frames else {}
+    at = {one.index: place for one, place in zip(capture.frames, places.tolist(), strict=True)} if of_frames else {}
     for note in found:
         place = float(note.where.iteration) if note.where.iteration >= 0 else at.get(note.where.frame)
         if place is not None:

@@ -1,0 +1,100 @@
+"""A disk that is full for a while: an ordinary run pauses, says so, and goes on; nothing of it is lost."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from inspector.capture import CaptureError, Writer, open_capture
+from inspector.capture import writer as module
+from inspector.capture.store import Store
+from inspector.records import Channel, Frame, Page, RunStart, RunStop
+
+PAGE = np.arange(64, dtype=np.float32).reshape(8, 8)
+
+
+class Disk:
+    """Says how much is free, and refuses pages while that is nothing."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.full, self.refused = False, 0
+        places = Store._places
+
+        def placing(own: Store, records: Any) -> Any:
+            if self.full and any(isinstance(one, Page) for one in records):
+                self.refused += 1
+                raise OSError(28, "No space left on device")
+            return places(own, records)
+
+        monkeypatch.setattr(Store, "_places", placing)
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0 if self.full else 1 << 40))
+
+
+def begin(path: Path, said: list[str], **how: Any) -> Writer:
+    writer = Writer(path, RunStart(run="r", title="t"), say=said.append, **how)
+    writer.write(Channel(name="a:h", kind="state", dims=("step", "unit"), shape=(None, 8)))
+    writer.write(Frame(index=0))
+    writer.write(Page("a:h", 0, (0, 0), PAGE))
+    writer.flush()
+    return writer
+
+
+def until(done: Any) -> None:
+    end = time.monotonic() + 60
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_it_pauses_says_so_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk, said = Disk(monkeypatch), list[str]()
+    with begin(tmp_path / "a.inspect", said) as writer:
+        disk.full = True
+        writer.write(Page("a:h", 0, (8, 0), 2 * PAGE))
+        until(lambda: said)
+        assert "full" in said[0] and str(tmp_path) in said[0] and writer.error is None
+        threading.Timer(0.3, lambda: setattr(disk, "full", False)).start()
+        writer.write(Page("a:h", 0, (16, 0), 3 * PAGE))
+        writer.write(RunStop("done"))
+    assert len(said) == 2 and "goes on" in said[1] and not disk.refused
+    with open_capture(tmp_path / "a.inspect") as capture:
+        assert capture.status == "done" and not capture.verify()
+        np.testing.assert_array_equal(capture.array("a:h"), np.concatenate([PAGE, 2 * PAGE, 3 * PAGE]))
+
+
+def test_where_nobody_makes_room_it_ends_and_keeps_what_was_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ROOM_SECONDS", 0.2)
+    disk, said = Disk(monkeypatch), list[str]()
+    writer = begin(tmp_path / "a.inspect", said)
+    disk.full = True
+    writer.write(Page("a:h", 0, (8, 0), 2 * PAGE))
+    with pytest.raises(CaptureError, match="The disk is full"):
+        writer.close()
+    assert len(said) == 1 and disk.refused
+    with open_capture(tmp_path / "a.inspect") as capture:
+        assert not capture.verify()
+        np.testing.assert_array_equal(capture.array("a:h"), PAGE)
+
+
+@pytest.mark.parametrize("how", [{"block": False}, {"hurried": True}])
+def test_a_training_and_a_cancelled_run_do_not_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
+) -> None:
+    disk, said = Disk(monkeypatch), list[str]()
+    hurried = how.pop("hurried", False)
+    writer = begin(tmp_path / "a.inspect", said, **how)
+    writer.patient = writer.patient and not hurried
+    disk.full = True
+    writer.write(Page("a:h", 0, (8, 0), 2 * PAGE))
+    with pytest.raises(CaptureError, match="The disk is full"):
+        writer.close()
+    assert not said and disk.refused
