@@ -107,8 +107,7 @@ class MapSource:
             for *heads, rows, columns in (*holes.missing, *holes.damaged):
                 if not heads or heads[0][0] <= head < heads[0][1]:
                     missing[at, slice(*rows)] += columns[1] - columns[0]
-        known: npt.NDArray[np.bool_] = (missing < keys).all(axis=0)
-        return known
+        return np.asarray((missing < keys).all(axis=0), np.bool_)
 
     def _causal(self, name: str, head: int) -> bool:
         known = self.__dict__.setdefault("_looked", {})

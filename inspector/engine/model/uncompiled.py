@@ -13,9 +13,11 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
+from inspector.engine.model.late_imports import FLEX, bring_in
+
 ORIGINAL = "_orig_mod"
 CALL = "_compiled_call_impl"
-COMPILING = ("torch._dynamo", "torch.nn.attention.flex_attention")
+COMPILING = ("torch._dynamo", FLEX)
 """Modules without which nothing is compiled; flex_attention compiles itself at its first call."""
 
 
@@ -33,6 +35,7 @@ def uncompiled(model: nn.Module) -> Iterator[list[str]]:
     Parts are named as without torch.compile ("encoder.rnn", not "encoder._orig_mod.rnn"). Afterwards everything is as
     it was before. Where nothing can have been compiled, nothing is done.
     """
+    bring_in(original(model))
     if not any(name in sys.modules for name in COMPILING):
         yield []
         return

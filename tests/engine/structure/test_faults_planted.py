@@ -44,6 +44,24 @@ def test_a_planted_fault_is_found_and_its_twin_is_not_accused(test: str, ill: Ma
     assert all(verdict.word != "fault" for verdict in other.values()), other
 
 
+@pytest.mark.parametrize(("late", "turned", "word"), [(0, False, "holds"), (1, False, "fault"), (0, True, "")])
+def test_a_subject_that_calls_its_model_itself_is_tested_where_ids_alone_give_the_same(
+    late: int, turned: bool, word: str
+) -> None:
+    """As folders are called, with a mask beside the ids; a call that turns the ids is not one of the ids alone."""
+    from inspector.engine.model.subject import Subject
+
+    torch.manual_seed(0)
+
+    def forward(model: nn.Module, ids: torch.Tensor, _lengths: torch.Tensor) -> torch.Tensor:
+        returned: torch.Tensor = model(ids.flip(1) if turned else ids)[0]
+        return returned
+
+    subject = Subject(model=Remembering(late=late), forward=forward)
+    told = {one.test: one.word for one in inspector.preflight(subject, IDS)}
+    assert told.get("cache", "") == word
+
+
 class OneWay(nn.Module):
     """Adds to each sequence those behind it in the batch, or those before it: the last, or the first, is alone."""
 

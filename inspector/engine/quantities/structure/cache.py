@@ -46,10 +46,11 @@ Step = Callable[[Tensor, Any], tuple[Any, Any]]
 def cache(trace: Trace, emit: Emitter) -> None:
     """Write (step,) changes at the steps that were given one at a time, NaN at the steps before them.
 
-    Only where the model's forward has a parameter for a cache or a state, and returns one.
+    Only where the model's forward has a parameter for a cache or a state, and returns one; of a subject that calls its
+    model in a way of its own (masks, types of tokens), where the model gives the same for the inputs alone.
     """
     step = _step_of(trace.subject.model)
-    if step is None or trace.subject.forward is not None or len(trace.batch.named) != 1:
+    if step is None or len(trace.batch.named) != 1:
         return
     try:
         calls, one = Calls(trace), alone(trace.batch)
@@ -58,6 +59,8 @@ def cache(trace: Trace, emit: Emitter) -> None:
             raise Unsupported("The model's output has no step axis, so steps given one at a time cannot be compared.")
         begin = max(1, one.length // 2, one.length - FURTHER)
         with calls.ready():
+            if trace.subject.forward is not None and not _of_inputs_alone(calls, step, one, first):
+                return
             values = _one_at_a_time(calls, step, one, begin, first)
     except NotApplicable:
         return
@@ -65,6 +68,18 @@ def cache(trace: Trace, emit: Emitter) -> None:
         emit.refuse(f"{PLACE}:structure/cache", str(reason))
         return
     write(Found("cache", ABOUT, ("step",), values.numpy(), ROUNDING * first.rounding), emit)
+
+
+def _of_inputs_alone(calls: Calls, step: Step, one: Batch, first: Answer) -> bool:
+    """Whether the model, called with the inputs and nothing beside them, gives what the subject's own call gives."""
+    try:
+        output, _ = step(calls.subject.placed(one).inputs, None)
+        found = calls.laid_out(output, one)
+    except Exception:  # noqa: BLE001 - the user's code may raise anything
+        return False
+    if found.values.shape != first.values.shape:
+        return False
+    return bool((first.change(found)[0] <= ROUNDING * first.rounding).all())
 
 
 def _one_at_a_time(calls: Calls, step: Step, one: Batch, begin: int, first: Answer) -> Tensor:
