@@ -55,7 +55,7 @@ class Tried:
 def tried(run: Tested, frame: int = -1) -> list[Tried]:
     """Every cure that was tried in a frame, by name. Raises CaptureError."""
     every = [one for one in run.channels.values() if one.kind == KIND and one.dims == AFTER]
-    found = [one for one in every if run.revision(one.name, frame)]
+    found = [one for one in every if 0 not in one.shape and run.revision(one.name, frame)]  # 0: it was taken out again
     return [_judged(one, losses_of(run, one.name, frame), run, frame) for one in found]
 
 

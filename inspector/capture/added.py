@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,41 @@ def add_trials(target: Capture, source: Capture) -> None:
         raise CaptureError(OTHER_MODEL.format(target.path.name, why))
     names = [one for one in source.channels if TRIALS in one]
     add_channels(target, source, names, [one for one in source.refusals if TRIALS in one.channel])
+
+
+def forget_trials(target: Capture, cures: Collection[str] = ()) -> list[str]:
+    """Take the trials of some cures, or of all, out of a capture: the keys of those that were.
+
+    Their channels are described as empty and their numbers overlaid by NaN, so that nothing reads them; the bytes stay
+    in the file, as all that is replaced does. Raises CaptureError where nothing can be written, or nothing was tried.
+    """
+    if why := why_not_added(target):
+        raise CaptureError(why)
+    there = tried_in(target)
+    for key in cures:
+        if key not in there:
+            known = f"; there are {', '.join(sorted(there))}" if there else ""
+            raise CaptureError(f"{target.path.name} has no trial of {key!r}{known}.")
+    gone = {key: names for key, names in there.items() if not cures or key in cures}
+    frames = (-1, *(frame.index for frame in target.frames))
+    with Writer(target.path, target.start, again=True) as writer:
+        for name in (name for names in gone.values() for name in names):
+            known_ = {target.frame_of(name, frame) for frame in frames if target.revision(name, frame)}
+            about = target.channel(name)
+            writer.write(replace(about, shape=(0,) * len(about.dims)))
+            for frame in sorted(known_):
+                had = target.extent(name, frame)
+                writer.write(Page(name, max(frame, 0), (0,) * len(had), np.full(had, np.nan, about.dtype)))
+    return sorted(gone)
+
+
+def tried_in(target: Capture) -> dict[str, list[str]]:
+    """{key of a cure: names of the channels of its trials}, of those that are still there."""
+    found: dict[str, list[str]] = {}
+    for name, channel in target.channels.items():
+        if TRIALS in name and 0 not in channel.shape:
+            found.setdefault(name.partition(TRIALS)[2].removesuffix("/after"), []).append(name)
+    return found
 
 
 def _other_model(own: RunStart, other: RunStart) -> str:

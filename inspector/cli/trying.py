@@ -14,7 +14,7 @@ import click
 
 from inspector.analysis.cures import Tried, not_tried, plain, request_for, tried
 from inspector.capture import SUFFIX, Capture, check_target, open_capture
-from inspector.capture.added import add_trials
+from inspector.capture.added import add_trials, forget_trials
 from inspector.capture.noted import why_not_added
 from inspector.cli.columns import width_of
 from inspector.cli.fault import Fault
@@ -56,16 +56,23 @@ SCHEMA = "inspector-trials-1"
 @click.option("--overwrite", is_flag=True, help="Replace an existing capture.")
 @click.option("--python", default=None, help="Interpreter, or environment folder, that runs the model.")
 @memory_option
+@click.option(
+    "--forget", is_flag=True, help="Try nothing: take trials out of the CAPTURE again, those of --cure or all."
+)
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @click.option("--debug", is_flag=True, help="Show tracebacks and the worker's output.")
 def try_(
-    target: str, cures: tuple[str, ...], options: tuple[str, ...], out: str | None, as_json: bool, **given: Any
-) -> None:
+    target: str, cures: tuple[str, ...], options: tuple[str, ...], out: str | None, forget: bool, as_json: bool,
+    **given: Any,
+) -> None:  # fmt: skip
     """Train copies of a model as it is and with a cure, from the same weights on the same batches, and compare them.
 
     Of a CAPTURE the cures for its findings are tried, and the capture keeps the result; of a SUBJECT all of them.
     """
     held = captured_at(target)
+    if forget:
+        _forget(held, target, cures)
+        return
     load = _load(held, target, given)
     if held is not None and out is None:
         with open_capture(held) as capture:
@@ -91,6 +98,15 @@ def try_(
             _tell(result, str(made if out is not None else held or ""), as_json=as_json)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _forget(held: Path | None, target: str, cures: Sequence[str]) -> None:
+    """Take trials out of a capture again. Raises Fault where it is none."""
+    if held is None:
+        raise Fault(f"--forget takes trials out of a capture; {target} is none.")
+    with open_capture(held) as capture:
+        gone = forget_trials(capture, cures)
+    say(f"{held}: {', '.join(gone)} forgotten." if gone else f"{held} has no trials; nothing has changed.")
 
 
 def _load(held: Path | None, target: str, given: dict[str, Any]) -> Load:

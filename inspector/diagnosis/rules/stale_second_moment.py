@@ -23,7 +23,7 @@ class StaleSecondMoment:
     warning where the loss jumped within a few iterations after one, which is what the limit was found by, by much of
     what had been gained, and where the estimate was too small in most of the iterations before: a rare batch is one
     iteration, and harms no later one. It is information where the loss jumped by less, and where the estimate is too
-    small in most of all iterations. A jump counts as much as the loss is higher over the next iterations (their median):
+    small in most of all iterations. A jump counts as much as the loss is higher over the next iterations, their median:
     a batch of one sequence is hard or easy by itself, and a hard one harms none of those after it.
 
     Counter-example: the first iterations, where v is young; they are left out.
@@ -45,8 +45,8 @@ class StaleSecondMoment:
         Limit("share", 0.1, "A jump by a tenth of what had been gained, and of the loss; below it a loss is restless."),
         Limit(
             "stays",
-            8,
-            "Iterations from a jump on, whose median counts: a hard batch is one; a judgement.",
+            5,
+            "Iterations from a jump on whose median counts: a hard batch is one. A judgement.",
             within=COUNT,
         ),
         Limit(

@@ -189,7 +189,11 @@ class Cures(Panel):
     def data(self) -> dict[str, Array]:
         """The losses of every cure, while the copies were trained and after that."""
         assert self.capture is not None
-        return {channel.name: losses_of(self.capture, channel.name, self.frame) for channel in self.channels()}
+        return {
+            channel.name: losses_of(self.capture, channel.name, self.frame)
+            for channel in self.channels()
+            if 0 not in channel.shape
+        }
 
 
 class Band:

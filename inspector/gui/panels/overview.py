@@ -17,6 +17,7 @@ from PySide6.QtWidgets import QWidget
 from inspector.analysis.about import model_lines, run_lines
 from inspector.analysis.cures import KIND, Tried, tried
 from inspector.capture import Capture, CaptureError, Pair, Side, add_note, change_note, notes, open_capture
+from inspector.capture.added import forget_trials
 from inspector.capture.noted import is_being_written, is_written_at, why_read_only
 from inspector.diagnosis import RULES
 from inspector.diagnosis.scarce import scarce
@@ -84,6 +85,7 @@ class Overview(Panel):
         self.page.findings.reproducing.connect(self.reproducing)
         self.page.findings.trying.connect(self.trying)
         self.page.findings.muting.connect(self.muting)
+        self.page.findings.forgetting.connect(self.forget_trial)
         self.page.notes.chosen.connect(self._to_note)
         self.page.notes.written.connect(self.write_note)
         self.page.notes.changed.connect(self.change_note)
@@ -93,6 +95,17 @@ class Overview(Panel):
         """Findings offer the cures that may be tried for them."""
         super().know(entries, cures)
         self.page.findings.know(cures)
+
+    def forget_trial(self, cure: str) -> None:
+        """Take what came of trying a cure out of the capture again; the page says why where that cannot be."""
+        view: Any = self.capture
+        try:
+            forget_trials(view, [cure])
+        except CaptureError as problem:
+            self.page.notes.say(str(problem))
+            return
+        self._show_written(view.path)
+        self.redraw()
 
     def read_project(self) -> None:
         """The project's file has changed."""

@@ -37,6 +37,8 @@ class FindingCards(QWidget):
     reproducing = Signal(object)
     trying = Signal(object, str)
     muting = Signal(object, bool)
+    forgetting = Signal(str)
+    """The key of a cure whose result is to go."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -93,8 +95,12 @@ class FindingCards(QWidget):
 
     def said_of(self, finding: Finding) -> list[str]:
         """What the trials of its cures say."""
+        return [one.sentence for one in self.tried_of(finding)]
+
+    def tried_of(self, finding: Finding) -> list[Tried]:
+        """The trials of its cures."""
         own = {cure.key for cure in cures_for(finding, self.cures)}
-        return [one.sentence for one in self._tried.get(finding.frame, ()) if one.cure in own]
+        return [one for one in self._tried.get(finding.frame, ()) if one.cure in own]
 
     def findings(self) -> list[Finding]:
         """Those that have cards, in their order."""
@@ -142,10 +148,14 @@ class FindingCards(QWidget):
         card, number = TextCard(), len(self.cards)
         card.set_theme(self.theme)
         card.clicked.connect(lambda _checked=False: self.chosen.emit(self._visible()[number].finding))
-        menu = FindingMenu(lambda: self._visible()[number].finding, lambda: self.cures, lambda: self.mutes)
+        menu = FindingMenu(
+            lambda: self._visible()[number].finding, lambda: self.cures, lambda: self.mutes,
+            lambda: {one.cure: one.title for one in self.tried_of(self._visible()[number].finding)},
+        )  # fmt: skip
         menu.reproducing.connect(self.reproducing)
         menu.trying.connect(self.trying)
         menu.muting.connect(self.muting)
+        menu.forgetting.connect(self.forgetting)
         card.asked.connect(menu.open_at)
         self.cards.append(card)
         self.menus.append(menu)

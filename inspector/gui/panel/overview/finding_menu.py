@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from PySide6.QtCore import QPoint, Signal
 from PySide6.QtWidgets import QMenu, QToolButton
@@ -24,6 +24,8 @@ HOW = (
 CANNOT = "Cannot be tried: {}"
 UNNAMED = "no cure names this rule; see its remedy"
 QUIET, QUIET_AT, ALL = "Mute this rule ({})", "Mute at {}", "Mute at"
+FORGET = "Forget what was tried: {}"
+HOW_FORGET = "The result is taken out of the capture again"
 LOUD = "No longer mute {}"
 HOW_QUIET = "It is not shown any more in this project: an entry in inspector.toml, which says where"
 MOST_PLACES = 20
@@ -32,7 +34,8 @@ LATER = "What can be tried is known as soon as the worker is ready"
 
 class FindingMenu(QToolButton):
     """`reproducing(finding)` when its script is wanted, `trying(finding, key of the cure)` when a cure is,
-    `muting(mute, on)` when it is to be muted, or no longer; `mutes` are those that the project has.
+    `muting(mute, on)` when it is to be muted, or no longer, and `forgetting(key)` when the result of a cure is to go;
+    `mutes` are those that the project has, `tried` {key: title} of cures with a result.
 
     The menu is made anew each time it opens, for the finding that the card has then.
     """
@@ -40,13 +43,14 @@ class FindingMenu(QToolButton):
     reproducing = Signal(object)
     trying = Signal(object, str)
     muting = Signal(object, bool)
+    forgetting = Signal(str)
 
     def __init__(
         self, finding: Callable[[], Finding], cures: Callable[[], Sequence[Entry]],
-        mutes: Callable[[], Sequence[Mute]] = tuple,
+        mutes: Callable[[], Sequence[Mute]] = tuple, tried: Callable[[], Mapping[str, str]] = dict,
     ) -> None:  # fmt: skip
         super().__init__()
-        self._finding, self._cures, self._mutes = finding, cures, mutes
+        self._finding, self._cures, self._mutes, self._tried = finding, cures, mutes, tried
         self.setText("⋯")
         self.setStyleSheet("QToolButton::menu-indicator { image: none; }")  # Qt's own lies over the text
         self.setAutoRaise(True)
@@ -72,6 +76,10 @@ class FindingMenu(QToolButton):
             action = menu.addAction(NOTHING)
             action.setEnabled(False)
             action.setToolTip(tooltip(why_not(finding, self._cures())))
+        for key, title in self._tried().items():
+            action = menu.addAction(FORGET.format(clean(title)).replace("&", "&&"))
+            action.setToolTip(tooltip(HOW_FORGET))
+            action.triggered.connect(lambda _checked=False, key=key: self.forgetting.emit(key))
         menu.addSeparator()
         script, known = menu.addAction(SCRIPT), has_case(finding.id or finding.rule)
         script.setEnabled(known)
