@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -46,9 +47,21 @@ class Checksums(Measure):
 def checksum(tensors: Sequence[Tensor]) -> Tensor:
     """(1,) float64 of evenly spaced entries, on the device of the first (float32 where there is no float64)."""
     device = tensors[0].device
-    real = [torch.view_as_real(one) if one.is_complex() else one for one in tensors]
-    parts = [one.reshape(-1)[:: max(1, one.numel() // ENTRIES)][:ENTRIES].to(device) for one in real]
-    flat = torch.cat([one.to(torch.float32) for one in parts])
+    flat = torch.cat([_some(one).to(device, torch.float32) for one in tensors])
     wide = flat if device.type == "mps" else flat.double()
-    factors = torch.arange(1, len(wide) + 1, device=device, dtype=wide.dtype).sqrt()
-    return (wide * factors).sum().reshape(1)
+    return (wide * _factors(len(wide), device, wide.dtype)).sum().reshape(1)
+
+
+def _some(tensor: Tensor) -> Tensor:
+    """(≤ ENTRIES,) evenly spaced entries: of what is contiguous by one operation, as each has its cost."""
+    real = torch.view_as_real(tensor) if tensor.is_complex() else tensor
+    count = real.numel()
+    apart = max(1, count // ENTRIES)
+    if real.is_contiguous() and not real.is_conj() and not real.is_neg():
+        return real.as_strided((min(ENTRIES, -(-count // apart)),), (apart,))
+    return real.reshape(-1)[::apart][:ENTRIES]
+
+
+@lru_cache(maxsize=4)
+def _factors(count: int, device: torch.device, dtype: torch.dtype) -> Tensor:
+    return torch.arange(1, count + 1, device=device, dtype=dtype).sqrt()
