@@ -18,6 +18,10 @@ Key = tuple[str, int]
 Row = tuple[Any, ...]
 """Of a page, which was checked (`parsing.require_page`)."""
 
+MOST_ROWS = 16
+"""With so many pages an array is made at once, where the capture is opened: 10,000 pages of each of 30 channels would
+hold up whoever asks for the extents of all, and there are few such arrays."""
+
 
 class Arrays:
     """By (channel, frame), in the order of their first pages. `described` gives the channel that a row was written
@@ -40,6 +44,8 @@ class Arrays:
             self._rows[key] = row
         elif isinstance(before, list):
             before.append(row)
+            if len(before) >= MOST_ROWS:
+                self.get(key)
         else:
             self._rows[key] = [before, row]
 

@@ -31,7 +31,6 @@ from inspector.records import (
 )  # fmt: skip
 from inspector.records.plain_text import plain_line
 
-
 _LISTS = {
     Scalar: "scalars", Log: "logs", Finding: "findings", Refusal: "refusals", Labels: "_ahead", Event: "events",
     Note: "notes",

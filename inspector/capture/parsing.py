@@ -52,7 +52,9 @@ def require_page(row: tuple[Any, ...], itemsize: int, ndim: int) -> None:
     """Raise CaptureError for a page row whose numbers are not consistent with each other and with its channel."""
     number, channel, frame, file, offset, nbytes, begins, lengths, crc, _checksum = row
     try:
-        together = number | channel | frame | file | offset | nbytes | crc  # negative, or as large, where one of them is
+        together = (
+            number | channel | frame | file | offset | nbytes | crc
+        )  # negative, or as large, where one of them is
     except TypeError:
         together = -1
     if not 0 <= together < MOST:

@@ -202,7 +202,9 @@ class Writer:
                 self.patient = False
                 return
             if not paused:
-                self._say(f"The disk is full ({self.path}): the run pauses for up to {ROOM_SECONDS:.0f} s; free some space.")
+                self._say(
+                    f"The disk is full ({self.path}): the run pauses for up to {ROOM_SECONDS:.0f} s; free some space."
+                )
             paused = True
             time.sleep(0.1)
         if paused and self.patient and self.error is None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from inspector.capture import Writer, open_capture
+from inspector.capture.arrays import MOST_ROWS
 from inspector.records import Channel, Frame, Page, RunStart, RunStop
 
 FRAMES = 2_000
@@ -85,3 +86,16 @@ def test_a_damaged_page_of_an_array_that_was_never_asked_for_is_found(tmp_path: 
             pass
         assert news == {"a:h"} and len(capture.damage) == 1
         assert not capture.known("a:h", 0)[0].any() and capture.known("a:h", 0)[1:].all()
+
+
+def test_an_array_of_many_pages_is_made_where_the_capture_is_opened(tmp_path: Path) -> None:
+    path = tmp_path / "a.inspect"
+    with Writer(path, RunStart(run="r", title="t")) as writer:
+        writer.write(Channel(name="a:h", kind="state", dims=("step", "unit"), shape=(None, 2)))
+        writer.write(Frame(index=0))
+        for step in range(MOST_ROWS + 3):
+            writer.write(Page("a:h", 0, (step, 0), np.full((1, 2), step, np.float32)))
+        writer.write(RunStop("done"))
+    with open_capture(path) as capture:
+        assert capture._arrays.is_made(("a:h", 0))
+        np.testing.assert_array_equal(capture.array("a:h"), np.arange(MOST_ROWS + 3.0)[:, None].repeat(2, 1))

@@ -27,6 +27,8 @@ def test_nothing_is_lost(section: str) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="sections import what only Linux has")
 def test_the_page_says_how_much_there_is_to_try() -> None:
-    told = subprocess.run([sys.executable, RUN, "--list"], capture_output=True, text=True, timeout=240, check=True).stdout
+    told = subprocess.run(
+        [sys.executable, RUN, "--list"], capture_output=True, text=True, timeout=240, check=True
+    ).stdout
     page = (RUN.parents[2] / "docs" / "faults.md").read_text("utf-8")
     assert told.strip() in page, f"docs/faults.md is not what `python tests/faults/run.py --list` prints:\n{told}"

@@ -140,9 +140,9 @@ def record(
 ) -> Recording:  # fmt: skip
     """Begin a capture at `path`, of the run that `start` describes, or of a model.
 
-    `overwrite`, `whole`, `say` and `block` are the writer's: with `whole` a capture that is replaced stays until this run has
-    ended, and with `block=False` a slow disk never stops a training loop, and pages that
-    are dropped for lack of time are counted. Raises CaptureError.
+    `overwrite`, `whole`, `say` and `block` are the writer's: with `whole` a capture that is replaced stays until this
+    run has ended, and with `block=False` a slow disk never stops a training loop, and pages that are dropped for lack
+    of time are counted. Raises CaptureError.
     """
     known = start if isinstance(start, RunStart) else start_of(start, title)
     return Recording(Writer(path, known, overwrite=overwrite, block=block, whole=whole, say=say))

@@ -57,7 +57,9 @@ class FrameBar(QWidget):
         self._lines = FrameLines(self)
         self.frames.setModel(self._lines)
         self.frames.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self.frames.setStyleSheet("QComboBox { combobox-popup: 0; }")  # a list that scrolls: no line out of view is read
+        self.frames.setStyleSheet(
+            "QComboBox { combobox-popup: 0; }"
+        )  # a list that scrolls: no line out of view is read
         popup = QListView()
         popup.setUniformItemSizes(True)  # so that opening it does not measure 50,000 lines
         self.frames.setView(popup)

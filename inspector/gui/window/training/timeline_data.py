@@ -89,8 +89,8 @@ def read(
 def _placed(
     frames: tuple[Frame, ...], has_curves: bool, before: TimelineData | None
 ) -> tuple[tuple[tuple[Frame, float], ...], Floats, bool]:
-    """Each frame with its place, the places, and whether that is its iteration; of the last time where there is no other frame:
-    50,000 of them take a tenth of a second."""
+    """Each frame with its place, the places, and whether that is its iteration; of the last time where there is no
+    other frame: 50,000 of them take a tenth of a second."""
     if before is not None and before.source is frames and frames and (before.by_iteration or not has_curves):
         return before.frames, before.at, before.by_iteration
     steps = [frame.step for frame in frames]
