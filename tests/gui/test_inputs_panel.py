@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
 
 from inspector.capture import Capture, Writer, open_capture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panel.inputs.marks import is_mark
 from inspector.gui.panel.inputs.pixels import boxes_of
 from inspector.gui.panel.inputs.tokens import rows_of
+from inspector.gui.panel.registry import PANELS
+from inspector.gui.widgets.theme import LIGHT
 from inspector.records import Channel, Frame, Labels, Page, RunStart, RunStop, Scalar
 
 TEXT = "to be, or not to be"
@@ -54,6 +59,31 @@ def test_features_are_curves_and_what_only_marks_steps_is_marks(tmp_path: Path) 
         told = dict(panel.readout(stage.cursor.position))
         assert float(told["value[12, 0]  input"]) == pytest.approx(values[12, 0], rel=1e-6)
         assert told["value[12, 1]  input"] == "1"
+        stage.close()
+
+
+def test_curves_beside_a_picture_are_drawn_for_the_width_that_they_get(tmp_path: Path) -> None:
+    """The plot has no width yet when it is drawn first: eight steps stood at one place as one mean."""
+    values = random.uniform(size=(8, 8)).astype(np.float32)
+    parts = (("value", ("step", "feature"), values), ("picture", ("row", "column"), values))
+    with captured(tmp_path / "a.inspect", *parts) as capture:
+        stage = Stage(capture, (820, 260))
+        stage.cursor.set_lengths({"step": 8})
+        stage.steps.set_lengths({"step": 8})
+        panel: Any = PANELS["inputs"](stage.cursor, stage.steps, LIGHT)
+        panel.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen)
+        panel.resize(820, 260)
+        panel.show()
+        panel.set_capture(capture)  # drawn once, as in the window
+        for _ in range(5):
+            QApplication.processEvents()
+        assert panel.series.isVisible() and not panel.banded.dense
+        for n, line in enumerate(panel.banded.lines):
+            np.testing.assert_array_equal(line.getData()[0], np.arange(8))
+            np.testing.assert_array_equal(line.getData()[1], values[:, n].astype(np.float64))
+        assert "mean and extremes" not in " ".join(panel.series.titleLabel.lines)
+        panel.close()
+        panel.deleteLater()
         stage.close()
 
 

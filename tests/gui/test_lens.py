@@ -67,7 +67,14 @@ def test_rows_and_columns_of_two_tokens_and_gates_are_drawn(path: Path) -> None:
         assert "4 '<b>' and, dashed, 20" in panel.plots[0].titleLabel.lines[0]
         best = int(np.argmax(WEIGHTS[1, 4, :5]))
         assert dict(panel.readout(stage.cursor.position))["[4] it attends to, head 1: most"].startswith(f"{best} ")
+        told = dict(panel.readout(stage.cursor.position))
+        assert float(told["l:gate/forget [4], mean of units  l"]) == pytest.approx(GATE[4].mean(), rel=1e-3)
+        source, reader = int(np.argmax(MAP[4, :4])), 5 + int(np.argmax(MAP[5:, 4]))
+        assert told["[4] from earlier steps to it: most"].startswith(f"{source} "), "another token than itself"
+        assert told["[4] from it to later steps: most"].startswith(f"{reader} ")
         stage.cursor.move(unit=2)
+        told = dict(panel.readout(stage.cursor.position))
+        assert float(told["l:gate/forget [4, 2]  l"]) == pytest.approx(GATE[4, 2], rel=1e-3)
         np.testing.assert_allclose(y_of(panel, 3, 0), GATE[:, 2], rtol=1e-6)
         assert panel.state == "figure"
         stage.close()

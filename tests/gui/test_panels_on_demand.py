@@ -141,6 +141,40 @@ def test_an_empty_panel_that_was_chosen_stays_when_more_is_computed(
     assert "gradients" in window.docking.seen, "another capture"
 
 
+def test_of_a_large_capture_panels_give_way_one_after_the_other(window: Window, tmp_path: Path, qtbot: Any) -> None:
+    window._ticker.stop()  # the catalogue of the worker would offer to compute what is empty
+    window.open_capture(str(small(tmp_path / "a.inspect", GRADIENT)))
+    window.docking.give_way(window.session.capture, in_turns=True)
+    assert "gradients" not in window.docking.seen, "events come first"
+    qtbot.waitUntil(lambda: "gradients" in window.docking.seen, timeout=30_000)
+    window.docks["jacobians"].raise_()
+    qtbot.waitUntil(lambda: "jacobians" in window.docking.seen, timeout=30_000)
+    window.open_capture(str(small(tmp_path / "b.inspect", GRADIENT)))
+    window.docking.give_way(window.session.capture, in_turns=True)
+    another = type("Another", (), {})()
+    window.docking.give_way(another, in_turns=True)  # before its turn: the steps of the first are left
+    qtbot.waitUntil(lambda: "gradients" in window.docking.seen, timeout=30_000)
+
+
+@pytest.mark.parametrize(("asked", "front"), [("states", "gradients"), ("jacobians", "jacobians")])
+def test_what_is_behind_a_panel_that_fills_the_window_gives_way_once_it_is_seen(
+    window: Window, tmp_path: Path, qtbot: Any, asked: str, front: str
+) -> None:
+    """It stood empty beside panels that had numbers; what was asked for by its name stays."""
+    window._ticker.stop()  # the catalogue of the worker would offer to compute what is empty
+    window.open_capture(str(small(tmp_path / "a.inspect", GRADIENT)))
+    window.docks["jacobians"].raise_()
+    qtbot.waitUntil(lambda: "jacobians" in window.docking.seen, timeout=30_000)
+    window.docking.enlarge("overview")
+    qtbot.waitUntil(lambda: "jacobians" not in window.docking.seen, timeout=30_000)
+    window.docking.give_way(window.session.capture)
+    window.docking.show_panel(asked)
+    window.docking.restore()
+    qtbot.waitUntil(lambda: front in window.docking.seen, timeout=30_000)
+    qtbot.wait(50)
+    assert front in window.docking.seen
+
+
 def test_a_panel_whose_quantities_were_computed_stays_though_it_is_empty(
     window: Window, tmp_path: Path, qapp: QApplication, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,6 +88,30 @@ def test_shift_and_a_click_pin_a_place_whose_own_numbers_are_told(stage: Stage) 
     assert panel.row.plot._pins.shown == ((90, 2),)
 
 
+def test_numbers_of_pins_are_whole_in_low_plots_and_stand_once_in_a_map(stage: Stage) -> None:
+    panel = on_screen(stage, "states")
+    panel.resize(900, 240)
+    for step, unit in ((20, 1), (298, 30)):
+        click(panel, step, unit, SHIFT)
+    QTest.qWait(20)
+    for plot in (panel.row.plot, panel.trace):
+        box = plot.vb.sceneBoundingRect()
+        labels = [line.label for line in plot._pins._lines]
+        seen = [label for label in labels if label.isVisible()]
+        assert len(labels) == 2 and len(seen) == (0 if plot is panel.row.plot else 2)
+        for label in labels:
+            place = label.mapRectToScene(label.boundingRect())
+            assert box.top() - 1 <= place.top() < box.center().y(), "it hangs from the upper edge"
+            assert box.left() <= place.left() + 1 and place.right() - 1 <= box.right()
+    pins_of(stage.cursor).remove(1)
+    stage.cursor.move(step=5, unit=None)
+    pins_of(stage.cursor).add(stage.cursor.position)  # a step without a unit has its number at the line
+    QTest.qWait(5)
+    lines = panel.row.plot._pins
+    told = {number: line.label.isVisible() for line, (_, number) in zip(lines._lines, lines.shown, strict=False)}
+    assert sorted(told.values()) == [False, True]
+
+
 def test_a_place_is_pinned_once_and_only_as_many_as_fit(qapp: QApplication) -> None:
     cursor = Cursor()
     pins = pins_of(cursor)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pyqtgraph as pg
 import pytest
-from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QMouseEvent, QWheelEvent
+from mouse import LEFT, SHIFT, double_click, drag, point, wheel
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
@@ -18,7 +19,6 @@ from inspector.capture import Writer, open_capture
 from inspector.cli.view_options import colours_in
 from inspector.gui.export.figure_files import picture
 from inspector.gui.export.offscreen import Stage
-from inspector.gui.panel.base import Panel
 from inspector.gui.panel.colours import Colours, colours_of
 from inspector.gui.panel.explained import in_full, named_in
 from inspector.gui.panel.plot_menu import PlotMenu, plain_number
@@ -32,10 +32,7 @@ from inspector.gui.widgets.theme import BEYOND, BEYOND_COLOUR
 from inspector.gui.widgets.view import View, views_in
 from inspector.records import Channel, Frame, Page, Place, RunStart, RunStop, ViewAt
 
-LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
-SHIFT, CONTROL, ALT = (
-    Qt.KeyboardModifier.ShiftModifier, Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.AltModifier,
-)  # fmt: skip
+CONTROL, ALT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.AltModifier
 PARTS = [("copy", "Copy picture"), ("save", "Save picture…"), ("numbers", "Save numbers…")]
 
 
@@ -45,40 +42,6 @@ def stage(a_capture: Path) -> Iterator[Stage]:
         made = Stage(capture, (900, 500))
         yield made
         made.close()
-
-
-def point(panel: Panel, view: View, x: float = 0.5, y: float = 0.5) -> QPoint:
-    """A place in a plot, as shares of its width and height."""
-    box = view.sceneBoundingRect()
-    return panel.figure.mapFromScene(QPointF(box.left() + x * box.width(), box.top() + y * box.height()))
-
-
-def wheel(panel: Panel, at: QPoint, held: Any = NONE) -> None:
-    port = panel.figure.viewport()
-    event = QWheelEvent(
-        QPointF(at), QPointF(port.mapToGlobal(at)), QPoint(), QPoint(0, 240), Qt.MouseButton.NoButton, held,
-        Qt.ScrollPhase.NoScrollPhase, False,
-    )  # fmt: skip
-    QApplication.sendEvent(port, event)
-
-
-def drag(panel: Panel, first: QPoint, last: QPoint, held: Any = NONE) -> None:
-    port = panel.figure.viewport()
-    QTest.mousePress(port, LEFT, held, first)
-    for share in (0.3, 0.6, 1.0):
-        at = first + (last - first) * share
-        kind, none = QEvent.Type.MouseMove, Qt.MouseButton.NoButton
-        event = QMouseEvent(kind, QPointF(at), QPointF(port.mapToGlobal(at)), none, LEFT, held)
-        QTest.qWait(12)  # the scene drops moves that follow each other within 10 ms
-        QApplication.sendEvent(port, event)
-    QTest.mouseRelease(port, LEFT, held, last)
-
-
-def double_click(panel: Panel, at: QPoint) -> None:
-    port = panel.figure.viewport()
-    QTest.mouseClick(port, LEFT, pos=at)
-    QTest.mouseDClick(port, LEFT, pos=at)
-    QTest.mouseRelease(port, LEFT, pos=at)
 
 
 def spans(view: View) -> tuple[float, float]:

@@ -94,6 +94,59 @@ def test_a_file_that_is_not_rebuilt_is_listed_and_drawn(window: Window, qtbot: A
     np.testing.assert_array_equal(panel.page.line.lines[0].getData()[1], own["b"])
 
 
+def bars(panel: Weights) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(edges, heights) of each histogram beside the map."""
+    return [(line.xData, line.yData) for line in panel.page.beside.lines]
+
+
+def test_histograms_have_the_counts_of_numpy(window: Window, qtbot: Any, tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    tensors = {
+        "heavy": random.standard_t(3, (40, 50)).astype(np.float32),
+        "holes": np.where(random.random((30, 20)) < 0.1, np.nan, random.normal(size=(30, 20))).astype(np.float32),
+        "same": np.full((3, 5), -2.0, np.float32),
+        "nothing": np.full((2, 2), np.nan, np.float32),
+    }
+    tensors["holes"][0, :2] = (np.inf, -np.inf)
+    np.savez(tmp_path / "w.npz", **tensors)
+    panel = shown(window, qtbot, tmp_path / "w.npz")
+    panel.second.setCurrentText("histogram")
+    for name in ("heavy", "holes"):
+        choose(panel, name)
+        ((edges, heights),) = bars(panel)
+        finite = tensors[name][np.isfinite(tensors[name])].astype(np.float64)
+        counts, expected = np.histogram(finite, bins=len(heights))
+        np.testing.assert_allclose(edges, expected, rtol=1e-6)
+        np.testing.assert_array_equal(heights, counts)
+        assert heights.sum() == finite.size
+    bad = int((~np.isfinite(tensors["holes"])).sum())
+    assert f"{bad} not finite left out" in panel.page.beside.titleLabel.lines[0]
+    choose(panel, "same")
+    ((edges, heights),) = bars(panel)
+    assert list(heights) == [15] and edges[0] < -2 < edges[1], "equal numbers have one bar"
+    choose(panel, "nothing")
+    assert bars(panel) == []
+
+
+def test_histograms_of_two_files_and_of_gates_are_densities(window: Window, qtbot: Any, tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    files = {name: {"w": torch.randn(20, 30) * scale} for name, scale in (("a", 1.0), ("b", 3.0))}
+    for name, tensors in files.items():
+        save_file(tensors, tmp_path / f"{name}.safetensors")
+    opened_alone(window, qtbot, tmp_path / "a.safetensors")
+    window.run(InputSpec(kind="weights", value=str(tmp_path / "b.safetensors")))
+    finish(window, qtbot)
+    panel = panel_of(window)
+    choose(panel, "w")
+    panel.second.setCurrentText("histogram")
+    drawn = bars(panel)
+    assert len(drawn) == 2
+    for (edges, heights), tensors in zip(drawn, files.values(), strict=True):
+        expected, at = np.histogram(tensors["w"].numpy().astype(np.float64), bins=len(heights), density=True)
+        np.testing.assert_allclose(edges, at, rtol=1e-6)
+        np.testing.assert_allclose(heights, expected, rtol=1e-6)
+
+
 def test_the_list_is_searched_and_sorted(window: Window, qtbot: Any, tmp_path: Path) -> None:
     scale = {f"layer.{n}.weight": torch.full((3, 3), float((n * 7) % 20)) for n in range(20)}
     save_file(scale, tmp_path / "w.safetensors")
@@ -123,7 +176,12 @@ def test_gates_are_rows_of_their_own(window: Window, qtbot: Any, tmp_path: Path)
     choose(panel, "weight_ih_l0")
     assert [line.value() for line in panel.page.gates] == [-0.5, 3.5, 7.5]
     panel.second.setCurrentText("histogram of each gate")
-    assert len(panel.page.beside.lines) == 3
+    drawn = bars(panel)
+    assert len(drawn) == 3
+    for at, (edges, heights) in zip((0, 4, 8), drawn, strict=True):
+        expected, ends = np.histogram(own[at : at + 4].astype(np.float64), bins=len(heights), density=True)
+        np.testing.assert_allclose(edges, ends, rtol=1e-6)
+        np.testing.assert_allclose(heights, expected, rtol=1e-6)
     panel.gates.setChecked(False)
     assert len(panel.numbers) == 4
 

@@ -52,7 +52,7 @@ class Inputs(Panel):
     tab_order, tab_row = 15, "upper"
     menu_group = "sequence"
     key, title = "inputs", "Input"
-    hint = "What the model reads: tokens, series, pictures, sound. Run a model to see it."
+    hint = "What the model reads: tokens, series, pictures, sound. Every run of a model has it."
     shows = ("input",)
     needs_height = 220
 
@@ -84,14 +84,14 @@ class Inputs(Panel):
     def _make_plots(self) -> None:
         self.sound = Sound(self.steps, self.theme)
         self.series = StepPlot(self.steps, self.theme, label="value")
-        self.banded = BandedLines(self.series, self.theme, MOST)
+        self.banded = BandedLines(self.series, self.theme, MOST, self._series_again)
         self.marks = MarkRow(self.series, self.theme, MOST)
         self.map = MapRow(self.figure, 0, self.steps, self.theme, label="feature")
         self.tokens = MapRow(self.figure, 1, self.steps, self.theme, label="token")
         self.tokens.plot.getAxis("left").setWidth(NAMED)
         self.pixels = Pixels(self.figure, 2, self.theme)
         self.array_plot = StepPlot(None, self.theme, label="value", bottom="number")
-        self.array_lines = BandedLines(self.array_plot, self.theme, 1)
+        self.array_lines = BandedLines(self.array_plot, self.theme, 1, self.draw_if_seen)
         maps = (self.map, self.tokens, self.pixels)
         items = [self.sound.plot, self.series, self.array_plot, *(part for one in maps for part in (one.plot, one.bar))]
         self.arranged = Arranged(self.figure, items)
@@ -296,6 +296,9 @@ class Inputs(Panel):
         self.marks.show([at for _, at in self._marked], self.steps.bounds, bottom, MARKS_HIGH * span)
         self.series.vb.setYRange(bottom, high + 0.05 * span, padding=0)
         self.series.set_title(self._title + (CROWD if self.banded.dense else ""))
+
+    def _series_again(self) -> None:
+        self._in_view(*self.steps.bounds)
 
     def _draw_array(self, main: Channel) -> dict[Any, Cell]:
         assert self.capture is not None

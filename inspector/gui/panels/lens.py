@@ -12,12 +12,13 @@ from PySide6.QtCore import Qt
 from inspector.capture.pyramid import reduce_rows
 from inspector.gui.panel.arranged import Arranged, is_wide
 from inspector.gui.panel.base import Panel, measured, set_options
-from inspector.gui.panel.exact import exact_at
+from inspector.gui.panel.exact import exact_at, or_why
 from inspector.gui.panel.long_traces import LongTraces
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.pins import pins_of
 from inspector.gui.widgets.axes import LogAxis
+from inspector.gui.widgets.controls import number
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.numbers import short
 from inspector.gui.widgets.plain_text import token
@@ -293,18 +294,40 @@ class Lens(Panel):
         self.looking.move(step=round(x))
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
-        """The token that it attends to most and that which attends to it most, and what is kept at each step."""
+        """The token that it attends to most and that which attends to it most, the same of maps from step to step
+        (other tokens than itself), and the numbers of curves by step."""
         step, rows = position.step, list[tuple[str, str]]()
         if step is None or self.capture is None:
             return rows
-        for one in self._related(self.of("attention"), step):
-            if np.isfinite(one.values).any():
-                at = int(np.nanargmax(np.where(np.isfinite(one.values), one.values, np.nan)))
-                rows.append((f"[{step}] {one.name}: most", f"{self.called(at)}: {short(one.values[at], 4)}"))
+        for kinds, itself in ((("attention",), True), (("map", "bptt"), False)):
+            for one in self._related(self.of(*kinds), step):
+                known = np.isfinite(one.values) & (itself | (np.arange(len(one.values)) != step))
+                if known.any():
+                    at = int(np.argmax(np.where(known, one.values, -np.inf)))
+                    rows.append((f"[{step}] {one.name}: most", f"{self.called(at)}: {short(one.values[at], 4)}"))
         for channel in self.of("gradient"):
             if step < self.capture.extent(channel.name, self.frame)[0]:
                 cell = exact_at(self.capture, channel.name, self.frame, step)
                 rows.append((f"{channel.title} [{step}]  {channel.place}", measured(cell, channel.unit)))
+        return rows + self._gates_at(step, position.unit)
+
+    def _gates_at(self, step: int, unit: int | None) -> list[tuple[str, str]]:
+        """The gates at a step: of a unit, or their mean over units where that is drawn."""
+        assert self.capture is not None
+        rows = []
+        for channel in self.of("gate")[:LINES]:
+            steps, units = self.capture.extent(channel.name, self.frame)
+            if step >= steps or not units:
+                continue
+            if unit is None and self._entries(channel) <= MOST_OF_GATE:
+                cells = self.capture.block(channel.name, self.frame, (slice(step, step + 1), slice(None)))
+                value = float(_floats(cells).mean())
+                told = or_why(value, self.capture, channel.name, self.frame)
+                rows.append((f"{channel.title} [{step}], mean of units  {channel.place}", number(told)))
+            else:
+                at = min(unit or 0, units - 1)
+                value = exact_at(self.capture, channel.name, self.frame, step, at)
+                rows.append((f"{channel.title} [{step}, {at}]  {channel.place}", measured(value, channel.unit)))
         return rows
 
     def data(self) -> dict[str, Array]:

@@ -69,7 +69,7 @@ class States(Panel):
         self.figure.addItem(self.trace, row=1, col=0)
         self.figure.ci.layout.setRowStretchFactor(0, 3)
         self.figure.ci.layout.setRowStretchFactor(1, 1)
-        self.banded = BandedLines(self.trace, self.theme, 1 + MOST)
+        self.banded = BandedLines(self.trace, self.theme, 1 + MOST, self._traces_again)
         self.lines, self.edges, self.legend = self.banded.lines, self.banded.edges, self.banded.legend
         self.line = self.lines[0]
         """Of the unit under the cursor; the others are of pinned units."""
@@ -233,6 +233,9 @@ class States(Panel):
         units = ", ".join(str(unit) for unit, _ in self._traced)
         many = len(self._traced) > 1
         self.trace.set_title(f"{'units' if many else 'unit'} {units}{CROWD if self.banded.dense else ''}")
+
+    def _traces_again(self) -> None:
+        self._in_view(*self.steps.bounds)
 
     def _in_view(self, _low: float, _high: float) -> None:
         if self.state == "figure" and self._traced and not self.over.on and self.in_sight():

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy.typing as npt
 import pyqtgraph as pg
+from PySide6.QtCore import QTimer
 
 from inspector.gui.widgets.bands import bands, crowded
 from inspector.gui.widgets.legend import Legend
@@ -20,10 +21,17 @@ CROWD = ", mean and extremes of the steps of two pixels"
 
 
 class BandedLines:
-    """Up to `most` lines of a plot, with thin ones of the extremes around each; a legend where there are several."""
+    """Up to `most` lines of a plot, with thin ones of the extremes around each; a legend where there are several.
 
-    def __init__(self, plot: StepPlot, theme: Theme, most: int) -> None:
-        self.plot = plot
+    `again` draws them once more, with what is said of them: a plot has its width only after it was drawn first.
+    """
+
+    def __init__(self, plot: StepPlot, theme: Theme, most: int, again: Callable[[], object]) -> None:
+        self.plot, self._again = plot, again
+        self._bounds, self._pixels = (0.0, 0.0), 0.0
+        self._soon = QTimer(plot, interval=0, singleShot=True)
+        self._soon.timeout.connect(self._draw_again)
+        plot.vb.sigResized.connect(lambda _: self._soon.start())
         self.lines = [curve(theme, n) for n in range(most)]
         self.edges = [(curve(theme, n, width=0.6), curve(theme, n, width=0.6)) for n in range(most)]
         for one in (*(edge for pair in self.edges for edge in pair), *self.lines):
@@ -45,10 +53,9 @@ class BandedLines:
     def show(self, series: Sequence[Series], bounds: tuple[float, float]) -> None:
         """Draw the part of these series that is in view, from the first step within `bounds` to the last."""
         self.series = series[: len(self.lines)]
-        low, high = bounds
-        pixels = self.plot.vb.width()
-        longest = max((len(values) for _, values in self.series), default=0)
-        self.dense = crowded(min(high - low, longest), pixels)
+        low, high = self._bounds = bounds
+        pixels = self._pixels = self.plot.vb.width()
+        self.dense = self._crowded(pixels)
         self.legend.clear()
         for n, line in enumerate(self.lines):
             if n >= len(self.series):
@@ -59,6 +66,16 @@ class BandedLines:
             self._draw(n, values, max(0, int(low)), int(high) + 2, int(pixels / 2))
             if len(self.series) > 1:
                 self.legend.addItem(line, name, *self.edges[n])
+
+    def _crowded(self, pixels: float) -> bool:
+        longest = max((len(values) for _, values in self.series), default=0)
+        return crowded(min(self._bounds[1] - self._bounds[0], longest), pixels)
+
+    def _draw_again(self) -> None:
+        """Where what was drawn would look otherwise at the width that the plot has now."""
+        pixels = self.plot.vb.width()
+        if pixels != self._pixels and self.series and (self.dense or self._crowded(pixels)):
+            self._again()
 
     def _draw(self, n: int, values: Array, first: int, end: int, cells: int) -> None:
         stop = min(len(values), end)

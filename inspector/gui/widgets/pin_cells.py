@@ -7,6 +7,7 @@ from typing import Any
 
 import pyqtgraph as pg
 
+from inspector.gui.widgets.stepplot import StepPlot
 from inspector.gui.widgets.theme import Theme
 
 SIZE = 11
@@ -29,6 +30,8 @@ class PinCells:
         if (tuple(cells), theme) == self._last or (not cells and self._squares is None):
             return
         self._last = (tuple(cells), theme)
+        if isinstance(self.plot, StepPlot):
+            self.plot.number_pins_at_cells(frozenset(number for *_, number in cells))
         if self._squares is None:
             self._squares = pg.ScatterPlotItem(size=SIZE, symbol="s", brush=None)
             self._squares.setZValue(55)

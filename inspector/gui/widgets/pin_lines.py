@@ -10,8 +10,18 @@ from PySide6.QtCore import Qt
 
 from inspector.gui.widgets.theme import LIGHT, Theme
 
-AT_TOP = 0.94
-"""Share of the height at which the numbers stand."""
+BELOW_THE_EDGE = ((0, 0), (1, 0))
+"""Anchors of a number that hangs from the upper edge, right or left of its line: whole in a plot of any height."""
+
+
+class PinNumber(pg.InfLineLabel):  # type: ignore[misc]
+    """The number of a pin, at the upper edge of the plot whichever way its vertical axis runs."""
+
+    def updatePosition(self) -> None:
+        """Called when the view has changed."""
+        box = self.line.getViewBox()
+        self.orthoPos = 0.0 if isinstance(box, pg.ViewBox) and box.yInverted() else 1.0
+        super().updatePosition()
 
 
 class PinLines:
@@ -22,6 +32,7 @@ class PinLines:
         self.shown: tuple[tuple[int, int], ...] = ()
         """(step, number) of each."""
         self._lines: list[pg.InfiniteLine] = []
+        self._elsewhere: frozenset[int] = frozenset()
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
@@ -41,9 +52,21 @@ class PinLines:
             if at < len(pins):
                 line.setPos(pins[at][0])
                 line.label.setFormat(str(pins[at][1]))
+        self._number()
+
+    def leave_out(self, numbers: frozenset[int]) -> None:
+        """Numbers that stand at a cell of the plot, and not at its line too."""
+        if numbers != self._elsewhere:
+            self._elsewhere = numbers
+            self._number()
+
+    def _number(self) -> None:
+        for line, (_, number) in zip(self._lines, self.shown, strict=False):
+            line.label.setVisible(number not in self._elsewhere)
 
     def _made(self) -> pg.InfiniteLine:
-        line = pg.InfiniteLine(angle=90, movable=False, label="", labelOpts={"position": AT_TOP})
+        line = pg.InfiniteLine(angle=90, movable=False)
+        line.label = PinNumber(line, anchors=BELOW_THE_EDGE)
         line.setZValue(49)
         self._colour(line)
         self.plot.addItem(line, ignoreBounds=True)

@@ -143,6 +143,10 @@ class StepPlot(BarePlot):
         """Draw the pins, (step, number) each."""
         self._pins.show(pins)
 
+    def number_pins_at_cells(self, numbers: frozenset[int]) -> None:
+        """These pins have their number at a cell of the plot, and not at their line."""
+        self._pins.leave_out(numbers)
+
     def show_matches(self, ranges: tuple[tuple[int, int], ...]) -> None:
         """Mark ranges of steps, (first, last) each."""
         self._matches.set_ranges(ranges)

@@ -35,11 +35,11 @@ class View(pg.ViewBox):  # type: ignore[misc]
         self.held = [False, False]
         self._home: list[tuple[Range, float | None] | None] = [None, None]
         self._auto: list[Any] = [False, False]
-        self._by_user = self._boxing = False
+        self._by_user = self._announcing = self._boxing = False
 
     @property
     def by_user(self) -> bool:
-        """Whether the range that is being set is the user's."""
+        """Whether the range that is being set, or told to others, is the user's."""
         return self._by_user
 
     # -- what the user does
@@ -96,12 +96,17 @@ class View(pg.ViewBox):  # type: ignore[misc]
                 low, high = self.state["targetRange"][axis]
                 self._home[axis], self._auto[axis] = ((low, high), 0.0), self.state["autoRange"][axis]
                 self.held[axis] = True
-        self._by_user = True
+        with self._users_own():
+            yield
+        self.sigRangeChangedManually.emit(list(axes))
+
+    @contextmanager
+    def _users_own(self) -> Iterator[None]:
+        before, (self._by_user, self._announcing) = (self._by_user, self._announcing), (True, False)
         try:
             yield
         finally:
-            self._by_user = False
-        self.sigRangeChangedManually.emit(list(axes))
+            self._by_user, self._announcing = before
 
     def reset(self) -> None:
         """Everything that there is, here and where what is shared with other plots was zoomed."""
@@ -110,16 +115,23 @@ class View(pg.ViewBox):  # type: ignore[misc]
 
     def release(self, axes: tuple[int, ...] = (0, 1)) -> None:
         """The ranges that the panel has set, and those that it sets from now on."""
-        for axis in axes:
-            if not self.held[axis]:
-                continue
+        freed = [axis for axis in axes if self.held[axis]]
+        if not freed:
+            return
+        for axis in freed:
             self.held[axis] = False
-            home, auto = self._home[axis], self._auto[axis]
-            if auto is not False:
-                self.enableAutoRange(axis=axis, enable=auto)
-            elif home is not None:
-                x, y = (home[0], None) if axis == 0 else (None, home[0])
-                self.setRange(None, x, y, home[1])
+        homes: dict[float | None, list[Range | None]] = {}
+        bounds = self.childrenBounds()
+        for axis in freed:
+            home = self._home[axis]
+            fits = self._auto[axis] is not False and bounds[axis] is not None  # without numbers nothing would be fitted
+            if home is not None and not fits:
+                homes.setdefault(home[1], [None, None])[axis] = home[0]
+        for padding, (x, y) in homes.items():  # both at once: with equal sides one after the other would cut the first
+            self.setRange(None, x, y, padding)
+        for axis in freed:
+            if self._auto[axis] is not False:
+                self.enableAutoRange(axis=axis, enable=self._auto[axis])
 
     # -- what panels set
 
@@ -132,7 +144,7 @@ class View(pg.ViewBox):  # type: ignore[misc]
             xRange, yRange = (rect.left(), rect.right()), (rect.top(), rect.bottom())
         given = [xRange, yRange]
         for axis, wanted in enumerate(given):
-            if wanted is not None and self.held[axis] and not self._by_user:
+            if wanted is not None and self.held[axis] and not self._set_by_user:
                 low, high = float(min(wanted)), float(max(wanted))
                 seen = self.state["viewRange"][axis]
                 if high < seen[0] or low > seen[1]:  # nothing of it would be in view: other numbers are drawn
@@ -144,9 +156,22 @@ class View(pg.ViewBox):  # type: ignore[misc]
         if given != [None, None]:
             super().setRange(None, *given, padding, update, disableAutoRange)
 
+    def updateViewRange(self, forceX: bool = False, forceY: bool = False) -> None:
+        """As ViewBox.updateViewRange. What panels set because of the new range is theirs, and not the user's."""
+        before, self._announcing = self._announcing, True
+        try:
+            super().updateViewRange(forceX, forceY)
+        finally:
+            self._announcing = before
+
+    @property
+    def _set_by_user(self) -> bool:
+        """Whether a range that is set now is the user's, and not what a panel makes of the user's."""
+        return self._by_user and not self._announcing
+
     def enableAutoRange(self, axis: Any = None, enable: Any = True, x: Any = None, y: Any = None) -> None:
         """As ViewBox.enableAutoRange; of an axis that is held it begins with `reset`."""
-        if x is not None or y is not None or self._by_user or not any(self.held):
+        if x is not None or y is not None or self._set_by_user or not any(self.held):
             super().enableAutoRange(axis, enable, x, y)
             return
         axes = {None: (0, 1), pg.ViewBox.XYAxes: (0, 1), "xy": (0, 1), "x": (0,), "y": (1,)}.get(axis, (axis,))
@@ -165,11 +190,8 @@ class View(pg.ViewBox):  # type: ignore[misc]
             low, high = self.state["targetRange"][axis]
             self._home[axis], self._auto[axis] = ((low, high), 0.0), self.state["autoRange"][axis]
         self.held[axis] = held
-        before, self._by_user = self._by_user, True
-        try:
+        with self._users_own():
             super().linkedViewChanged(view, axis)
-        finally:
-            self._by_user = before
 
 
 def views_in(scene: Any) -> list[View]:

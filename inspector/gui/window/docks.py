@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QTabWidget
 from inspector.gui.state.settings import LAYOUT_VERSION, Settings
 from inspector.gui.widgets.theme import LIGHT, Theme
 from inspector.gui.window.dock_title import Do, DockBar
+from inspector.gui.window.giving_way import GivingWay
 from inspector.gui.window.panel_tabs import PanelTabs
 from inspector.gui.window.panels_on_demand import PanelPlace, Panels
 from inspector.gui.window.screen import fit
@@ -61,8 +61,7 @@ class Docking:
         self._theme = LIGHT
         self._labeller = QTimer(window, interval=0, singleShot=True)
         """Started where docks have moved: Qt has made other tab bars then, whose tabs have no colours yet."""
-        self._gave_way: Callable[[], object] = lambda: None
-        """The capture for which empty panels gave way to others, while there is one."""
+        self.giving_way = GivingWay(self, PAGE)
         self._arranged = False
         """Whether the docks have their places: while they get them each is visible for a moment."""
         self.tabs = PanelTabs(window)
@@ -228,6 +227,7 @@ class Docking:
         self._update_bars()
         self._hide_ghosts()
         self.label_tabs()
+        self.giving_way.rows_are_back()
 
     def show_rows(self) -> None:
         """All panels again, for who keeps the arrangement: the overview, once it is seen, takes no room meanwhile."""
@@ -237,7 +237,7 @@ class Docking:
 
     def show_panel(self, key: str) -> None:
         """Bring a panel to the front; where another one fills the window, that gives way."""
-        dock = self.docks[key]
+        dock, self.giving_way.asked = self.docks[key], key
         beside = self.window.tabifiedDockWidgets(self.docks[self.enlarged]) if self.enlarged else []
         if self.enlarged not in ("", key) and dock not in beside and key in self._in_rows:
             self.restore()
@@ -298,36 +298,27 @@ class Docking:
             dock_bar.title.setVisible(key not in tabbed or self.docks[key].isFloating())
 
     def raise_useful(self) -> None:
-        """Where the panel on top of a group of tabs is empty, one that is not comes to the top.
+        """Where the panel on top of a group of tabs is empty, one that is not comes to the top."""
+        for _ in self.giving_way.steps(frozenset(self.seen)):
+            pass
 
-        A panel of which what it offers was computed stays, and says why it has nothing to show.
-        """
-        for key, panel in (self._panels.made if self._panels is not None else {}).items():
-            if key not in self.seen or panel.state != "empty" or panel.computed or panel.remaining.sentence:
-                continue
-            panel.redraw()  # what cannot apply to the model is known only when its run has ended
-            full = self._full_beside(key) if panel.state == "empty" and not self.docks[key].isFloating() else ""
-            if full:
-                self.docks[full].raise_()
+    def give_way(self, capture: object, *, in_turns: bool = False) -> None:
+        """`raise_useful` once for a capture (giving_way.py)."""
+        self.giving_way.for_capture(capture, in_turns=in_turns)
 
-    def give_way(self, capture: object) -> None:
-        """`raise_useful` when the run of a capture has ended; not when more was computed for it afterwards: what is
-        empty then and on top was chosen by a person, who reads why."""
-        if capture is not None and self._gave_way() is not capture:
-            self._gave_way = weakref.ref(capture)
-            self.raise_useful()
+    @property
+    def rows(self) -> Collection[str]:
+        """Keys of the panels that are in rows of tabs."""
+        return self.bars.keys()
 
-    def _full_beside(self, key: str) -> str:
-        """The first panel in tabs beside one that draws something; "" where there is none."""
-        keys = {self.docks[key]: key for key in self.bars if key != PAGE}
-        assert self._panels is not None
-        for other in (keys[dock] for dock in self.window.tabifiedDockWidgets(self.docks[key]) if dock in keys):
-            panel = self._panels.get(other) if self._panels.has_data(other) else None
-            if panel is not None:
-                panel.redraw()
-                if panel.state == "figure":
-                    return other
-        return ""
+    @property
+    def made(self) -> Mapping[str, Panel]:
+        """The panels that have been made."""
+        return self._panels.made if self._panels is not None else {}
+
+    def panel_with_data(self, key: str) -> Panel | None:
+        """A panel, made where it is not yet, of which the capture that is shown has something."""
+        return self._panels.get(key) if self._panels is not None and self._panels.has_data(key) else None
 
     # -- arranging
 

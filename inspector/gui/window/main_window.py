@@ -186,7 +186,7 @@ class Window(Asking):
         if changes.state or self.session.busy or self.session.background.present:
             self.show_state()
         if changes.state and not self.session.busy:
-            self.docking.give_way(self.session.capture)
+            self.docking.give_way(self.session.capture, in_turns=changes.opened)
             self.docking.label_tabs()
         self._answer(changes)
         self.open_at.go()

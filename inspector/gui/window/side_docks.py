@@ -26,6 +26,7 @@ from inspector.gui.widgets.breaking import BreakingDelegate
 from inspector.gui.widgets.line_field import LineField
 from inspector.gui.widgets.numbers import with_fewer_digits
 from inspector.gui.widgets.plain_text import clean, tooltip
+from inspector.records import Place
 from inspector.workspace.sample_kinds import by_kind
 from inspector.workspace.samples import Sample, step_of
 from inspector.workspace.trainings import Training
@@ -171,9 +172,12 @@ class ModelTree(QWidget):
         self.tree.blockSignals(True)
         self.tree.clear()
         items: dict[str, QTreeWidgetItem] = {}
+        inside = _inside(places)
         for place in places:
             parent = items.get(place.name.rpartition(".")[0]) if place.name else None
-            items[place.name] = self._item(parent or items.get(""), place.name, place.module, counts.pop(place.name, 0))
+            item = self._item(parent or items.get(""), place.name, place.module, counts.pop(place.name, 0))
+            item.setToolTip(0, tooltip(_parameters(place, inside[place.name])))
+            items[place.name] = item
         for name, count in counts.items():
             owner = next((items[p] for p in _owners(name) if p in items), None)
             self._item(owner, name, "", count)
@@ -205,6 +209,22 @@ class ModelTree(QWidget):
             top = self.tree.topLevelItem(i)
             if top is not None:
                 visit(top)
+
+
+def _inside(places: Sequence[Place]) -> dict[str, int]:
+    """The parameters of each module and of all that are in it, by name."""
+    found = {place.name: 0 for place in places}
+    for place in places:
+        for name in {place.name, *_owners(place.name)}:
+            if name in found:
+                found[name] += place.parameters
+    return found
+
+
+def _parameters(place: Place, inside: int) -> str:
+    """What a module is called, with the numbers of its parameters: its own, and with those of the modules in it."""
+    told = f"{place.name or 'model'} {place.module}: {place.parameters:,} parameters of its own"
+    return told + (f", {inside:,} with the modules in it" if inside != place.parameters else "")
 
 
 def _owners(place: str) -> Iterable[str]:
