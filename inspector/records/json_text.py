@@ -14,15 +14,30 @@ DEEPEST = 100
 """Lists and objects in each other that are read. What this program writes has 40 at most."""
 
 
-def read_json(text: str | bytes, *, parse_constant: Callable[[str], Any] | None = None) -> Any:
-    """The value in a text. Raises ValueError for anything that is no JSON, and for what is nested too deeply."""
+class NamedTwiceError(ValueError):
+    """An object with two values of one name, of which programs read different ones; the message is the end of a
+    sentence."""
+
+
+def read_json(text: str | bytes, *, parse_constant: Callable[[str], Any] | None = None, once: bool = False) -> Any:
+    """The value in a text. Raises ValueError for anything that is no JSON, and for what is nested too deeply; with
+    `once` NamedTwiceError where an object has two values of one name, of which the last one is taken otherwise."""
     try:
-        value = json.loads(text, parse_constant=parse_constant)
+        value = json.loads(text, parse_constant=parse_constant, object_pairs_hook=_each_once if once else None)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     if _brackets(text) > DEEPEST:
         _require_shallow(value)
     return value
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        known: set[str] = set()
+        twice = next(name for name, _ in pairs if name in known or known.add(name))  # type: ignore[func-returns-value]
+        raise NamedTwiceError(f"has two entries named {twice[:80]!r}")
+    return found
 
 
 def no_constant(word: str) -> None:
