@@ -17,6 +17,7 @@ from inspector.capture.appending import PAGE_FILES
 from inspector.capture.connection import Connection, check_files
 from inspector.capture.control import FOLDER as CONTROL
 from inspector.capture.layout import INDEX, PACKED_SUFFIX, SUFFIX, CaptureError, page_file
+from inspector.capture.own_files import is_own, require_own, require_room
 from inspector.capture.private import private_file
 from inspector.capture.regular import in_words, open_regular
 from inspector.capture.target import HEADER_BYTES, has_our_id, is_ours
@@ -49,6 +50,7 @@ def pack(path: Path | str, to: Path | str | None = None, *, overwrite: bool = Fa
         numbers = _copy_index(source / INDEX, index)
         named = (source / page_file(number) for number in sorted(numbers))
         pages = [page for page in named if os.path.lexists(page)]  # a missing one is damage, to be shown as such
+        require_room(target.parent, [*pages, index])
         partial = target.with_name(f".{target.name[:40]}-{secrets.token_hex(4)}")
         try:
             with private_file(partial) as out, zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
@@ -74,6 +76,7 @@ def copy_capture(path: Path, target: Path) -> None:
         raise CaptureError(f"{target} exists already; choose another name.")
     partial = target.with_name(f".{target.name[:40]}-{secrets.token_hex(4)}")
     try:
+        require_room(target.parent, _copied(path))
         partial.mkdir(mode=0o700)
         _copy_index(path / INDEX, partial / INDEX)
         shutil.copytree(path, partial, ignore=_not_copied, dirs_exist_ok=True)
@@ -85,13 +88,27 @@ def copy_capture(path: Path, target: Path) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _not_copied(_folder: str, names: list[str]) -> list[str]:
-    """The index, which is copied apart, and what windows ask of the training that writes it."""
-    return [name for name in names if name.startswith(INDEX) or name == CONTROL]
+def _not_copied(folder: str, names: list[str]) -> list[str]:
+    """The index, which is copied apart, what windows ask of the training that writes it, and what is no file of its
+    own: a link in a capture that somebody else made may lead to a private file, a pipe or a device."""
+    return [name for name in names if name.startswith(INDEX) or name == CONTROL or not is_own(Path(folder, name))]
+
+
+def _copied(path: Path) -> list[Path]:
+    """The files of a capture but its index. Raises CaptureError where one with numbers is a link; OSError."""
+    for one in path.iterdir():
+        if _PAGE_FILE.match(one.name):
+            require_own(one, "copied")
+    return [
+        Path(folder, name)
+        for folder, folders, names in os.walk(path)
+        for name in set(names).difference(_not_copied(folder, [*folders, *names]))
+    ]
 
 
 def _add(archive: zipfile.ZipFile, path: Path) -> None:
     """One file as it is now; a page file may grow meanwhile. Raises CaptureError where it is not a file."""
+    require_own(path, "packed")
     try:
         source = open_regular(path)
     except OSError as problem:

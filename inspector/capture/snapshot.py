@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from inspector.capture.files import Signature
-from inspector.capture.layout import INDEX, BusyError
+from inspector.capture.layout import INDEX, BusyError, CaptureError
 from inspector.capture.regular import open_regular
 
 WAL, SHM, JOURNAL = "-wal", "-shm", "-journal"
@@ -31,6 +31,11 @@ LOG_HEADER = 32
 MODE_AT = 18
 """Where the header of an SQLite file says how it is written: 2 with a write-ahead log, 1 with a rollback journal."""
 ATTEMPTS = 8
+SMALL = 64 << 20
+"""Bytes that are copied without looking for room: a refresh takes milliseconds."""
+MOST_INDEX, MOST_LOG = 8 << 30, 2 << 30
+"""Bytes of an index and of a log that are copied: a reader that holds a long one up makes it some 260 MB long, and a
+file with a hole may claim any length."""
 
 
 class State(NamedTuple):
@@ -101,12 +106,21 @@ class PrivateCopy:
                 open_regular(beside(self._source, suffix)) as source,
                 target.open("r+b" if target.exists() else "wb") as file,
             ):
+                self._require_room(suffix, os.fstat(source.fileno()).st_size)
                 shutil.copyfileobj(source, file, 1 << 20)
                 file.truncate()
         except FileNotFoundError:
             if not suffix:
                 raise
             target.unlink(missing_ok=True)
+
+    def _require_room(self, suffix: str, size: int) -> None:
+        """Raises CaptureError for a file that no writer makes, and where the disk has no room for the copy."""
+        name, most = f"{self._source.parent.name}/{INDEX}{suffix}", MOST_LOG if suffix else MOST_INDEX
+        if size > most:
+            raise CaptureError(f"{name} has {size:,} bytes; at most {most:,} are read.")
+        if size > SMALL and size > shutil.disk_usage(self._folder.name).free:
+            raise CaptureError(f"{name} has {size:,} bytes, for a copy of which {self._folder.name} has no room.")
 
     def close(self) -> None:
         """Remove the copy."""

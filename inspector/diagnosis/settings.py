@@ -29,6 +29,7 @@ from inspector.registry import instead
 FILE = "inspector.toml"
 LARGEST = 1 << 16
 """Bytes of such a file."""
+MOST_TOLD = 200
 MOST_DOTS = 1_000
 """In one line: the parser's time grows with the square of the parts of a key, and half a million would take an hour."""
 
@@ -158,14 +159,22 @@ def _mute(value: Any, path: Path) -> Mute:
         raise SettingsError(f"{path}: {_BRIEF.repr(value)} in diagnosis.mute; expected texts.")
     known = {name for key, rule in RULES.items() for name in (key, rule.id)}
     if parts["rule"] not in known:
-        raise SettingsError(f"{path}: there is no rule {_BRIEF.repr(parts['rule'])}; {instead(parts['rule'], known)}.")
+        raise SettingsError(
+            f"{path}: there is no rule {_BRIEF.repr(parts['rule'])}; {_or_listed(parts['rule'], known)}."
+        )
     return Mute(**parts)
+
+
+def _or_listed(name: str, known: set[str]) -> str:
+    """Names that are close, else where all of them are listed: they are hundreds."""
+    told = instead(name, known)
+    return told if len(told) < MOST_TOLD else "`inspector rules` lists them"
 
 
 def _limit(name: str, value: Any, path: Path) -> float:
     known = _limits()
     if name not in known:
-        raise SettingsError(f"{path}: there is no limit {_BRIEF.repr(name)}; {instead(name, known)}.")
+        raise SettingsError(f"{path}: there is no limit {_BRIEF.repr(name)}; {_or_listed(name, set(known))}.")
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise SettingsError(f"{path}: {name} is {_BRIEF.repr(value)}; expected a number.")
     if not abs(value) <= sys.float_info.max:

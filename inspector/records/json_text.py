@@ -15,13 +15,19 @@ DEEPEST = 100
 """Lists and objects in each other that are read. What this program writes has 40 at most."""
 
 
-def read_json(text: str | bytes, *, parse_constant: Callable[[str], Any] | None = None) -> Any:
-    """The value in a text. Raises ValueError for anything that is no JSON, and for what is nested too deeply."""
+class NamedTwiceError(ValueError):
+    """An object with two values of one name, of which programs read different ones; the message is the end of a
+    sentence."""
+
+
+def read_json(text: str | bytes, *, parse_constant: Callable[[str], Any] | None = None, once: bool = False) -> Any:
+    """The value in a text. Raises ValueError for anything that is no JSON, and for what is nested too deeply; with
+    `once` NamedTwiceError where an object has two values of one name, of which the last one is taken otherwise."""
     try:
         if isinstance(text, str):
-            value = _decoder(parse_constant).decode(text)
+            value = _decoder(parse_constant, once).decode(text)
         else:
-            value = json.loads(text, parse_constant=parse_constant)
+            value = json.loads(text, parse_constant=parse_constant, object_pairs_hook=_each_once if once else None)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     if len(text) > DEEPEST and _brackets(text) > DEEPEST:
@@ -30,9 +36,18 @@ def read_json(text: str | bytes, *, parse_constant: Callable[[str], Any] | None 
 
 
 @lru_cache(maxsize=16)
-def _decoder(parse_constant: Callable[[str], Any] | None) -> json.JSONDecoder:
+def _decoder(parse_constant: Callable[[str], Any] | None, once: bool) -> json.JSONDecoder:
     """One for all texts that are read so: `json.loads` makes another for each, which takes as long as a short text."""
-    return json.JSONDecoder(parse_constant=parse_constant)
+    return json.JSONDecoder(parse_constant=parse_constant, object_pairs_hook=_each_once if once else None)
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        known: set[str] = set()
+        twice = next(name for name, _ in pairs if name in known or known.add(name))  # type: ignore[func-returns-value]
+        raise NamedTwiceError(f"has two entries named {twice[:80]!r}")
+    return found
 
 
 def no_constant(word: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -60,9 +61,13 @@ def test_a_run_that_goes_on_is_saved_as_it_is(qtbot: Any, tmp_path: Path, monkey
     assert sorted(one.name for one in tmp_path.iterdir()) == ["a.inspect", "b.inspect"]
 
 
-def test_what_cannot_be_copied_leaves_nothing(tmp_path: Path) -> None:
+def test_what_cannot_be_copied_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "a.inspect", numbers())
-    (path / "lost").symlink_to("nowhere")
+    monkeypatch.setattr(shutil, "copytree", _fails)
     with pytest.raises(Exception, match=r"Cannot save to .*: some of its files could not be copied\."):
         copy_capture(path, tmp_path / "b.inspect")
     assert [one.name for one in tmp_path.iterdir()] == ["a.inspect"]
+
+
+def _fails(*_: object, **__: object) -> None:
+    raise shutil.Error([("a", "b", "it is gone")])

@@ -64,11 +64,21 @@ def columns_of(line: str, file: str, split: Callable[[str, str], list[str]]) -> 
     time, epoch, tokens = (_place(names, role, step) for role in ("time", "epoch", "tokens"))
     run = next((names.index(word) for word in RUN_WORDS if word in names), -1)
     phase = next((names.index(word) for word in PHASES if word in names), -1)
-    curves = tuple(
-        (_curve(name, exported), at) for at, name in enumerate(names) if name and at not in (step, time, run, phase)
-    )  # fmt: skip
+    places = [at for at, name in enumerate(names) if name and at not in (step, time, run, phase)]
+    curves = _apart([(_curve(names[at], exported), at) for at in places])
     along = "epoch" if role_of(names[step]) == "epoch" else "iteration"
     return Columns(tuple(names), delimiter, step, time, epoch, tokens, run, phase, curves, along)
+
+
+def _apart(curves: Sequence[tuple[tuple[str, str], int]]) -> tuple[tuple[tuple[str, str], int], ...]:
+    """Columns of one name are curves of their own: the second one says which column it is."""
+    known: set[tuple[str, str]] = set()
+    found = []
+    for (run, name), at in curves:
+        own = (run, f"{name} (column {at + 1})") if (run, name) in known else (run, name)
+        known.add(own)
+        found.append((own, at))
+    return tuple(found)
 
 
 def _place(names: Sequence[str], role: str, step: int) -> int:

@@ -6,6 +6,7 @@ next intact length is looked for. A record that is not complete yet ends the rea
 
 from __future__ import annotations
 
+import os
 import struct
 from collections import defaultdict
 from collections.abc import Iterator
@@ -60,7 +61,7 @@ def masked_length(length: int) -> int:
 
 def windows(file: FileIO, at: int, size: int, *, lost: bool = False) -> Iterator[Window]:
     """The records from an offset to the end of a file of `size` bytes. `lost`: as the window before ended."""
-    while at + HEADER + TRAILER <= size:
+    while (at := _behind_hole(file, at) if lost else at) + HEADER + TRAILER <= size:
         window = _window(file, at, size, WINDOW, lost=lost)
         if window.stop == at:  # a record that is larger than the window, or is not complete
             needed = _needed(window.data, size - at)
@@ -71,6 +72,16 @@ def windows(file: FileIO, at: int, size: int, *, lost: bool = False) -> Iterator
                 return
         yield window
         at, lost = window.stop, window.lost
+
+
+def _behind_hole(file: FileIO, at: int) -> int:
+    """Where the next bytes are that were ever written: a file may have a hole of any length, in which no record is."""
+    try:
+        return os.lseek(file.fileno(), at, os.SEEK_DATA)
+    except OSError:  # none up to its end
+        return os.fstat(file.fileno()).st_size
+    except AttributeError:  # a system that does not tell
+        return at
 
 
 def _needed(data: bytes, left: int) -> int:

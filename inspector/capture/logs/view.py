@@ -79,6 +79,7 @@ class LogView(InACell):
             raise CaptureError(f"There is no run {run!r} in {self.path.name}; {listed_runs(self.runs)}.")
         self.run = run
         self._items: dict[str, Item] = {}
+        self._channels: dict[str, Channel] = {}
         self._axes: dict[str, Axis] = {}
         self._changes: list[tuple[str, int]] | None = None
         self._describe()
@@ -168,6 +169,7 @@ class LogView(InACell):
             place = PLACE if self.run is not None else name
             for item in items_of(logs.get(name, []), place, alone=self.run is not None):
                 self._items.setdefault(item.channel.name, item)
+        self._channels = {name: item.channel for name, item in self._items.items()}
         self._axes = {item.axis.name: item.axis for item in self._items.values()}
         now = {name: (item.channel, item.revision) for name, item in self._items.items()}
         return frozenset(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
@@ -177,7 +179,7 @@ class LogView(InACell):
     @property
     def channels(self) -> Mapping[str, Channel]:
         """By name: of each axis first its coordinates, then the curves and histograms along it."""
-        return {name: item.channel for name, item in self._items.items()}
+        return self._channels
 
     def _item(self, name: str) -> Item:
         if name not in self._items:

@@ -22,6 +22,7 @@ from inspector.engine.model.batching import (
     tensor_of,
 )
 from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.model.whole_sound import missing_part
 from inspector.engine.registries import INPUTS
 from inspector.records import InputSpec
 
@@ -59,6 +60,8 @@ class Audio:
 def read_sound(path: Path) -> tuple[Tensor, int]:
     """Samples (n,) float32 as the mean of the channels, and their rate in hertz. Raises InputError."""
     try:
+        if missing := missing_part(path):
+            raise InputError(f"{path.name} is not read: {missing}.")
         with soundfile.SoundFile(path) as file:
             if file.frames * file.channels > MAX_SAMPLES:
                 raise InputError(f"{path.name} claims {file.frames:,} samples; at most {MAX_SAMPLES:,} are read.")

@@ -29,6 +29,7 @@ from inspector.engine.model.batching import (
 )
 from inspector.engine.model.npy import MAGIC, read_npy
 from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.model.typed_number import as_number
 from inspector.engine.registries import INPUTS
 from inspector.records import InputSpec, Option
 
@@ -92,9 +93,11 @@ def read_numbers(path: Path, key: str) -> npt.NDArray[Any]:
 def _npz(file: IO[bytes], key: str) -> npt.NDArray[Any]:
     with zipfile.ZipFile(file) as archive:
         names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
-        if not key and len(names) > 1:
+        if not key and len(set(names)) > 1:
             raise ValueError(f"it holds {', '.join(names[:10])}: choose one with the option key=NAME")
         chosen = key or (names[0] if names else "")
+        if names.count(chosen) > 1:
+            raise ValueError(f"it holds two arrays named {chosen[:80]!r}")
         if chosen not in names:
             raise ValueError(f"it holds {', '.join(names[:10]) or 'no arrays'}, not {chosen!r}")
         with archive.open(f"{chosen}.npy") as stream:
@@ -125,11 +128,7 @@ def _csv(path: Path) -> npt.NDArray[Any]:
 
 
 def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+    return as_number(cell) is not None
 
 
 INPUTS.register("numbers")(Numbers())

@@ -66,11 +66,17 @@ def read_picture(path: Path) -> npt.NDArray[np.uint8]:
                 raise InputError(
                     f"{path.name} has {file.width} × {file.height} pixels; at most {MAX_PIXELS:,} are read."
                 )
-            return np.array(file.convert("RGB"), dtype=np.uint8)
+            return _of_16_bits(file) if file.mode.startswith("I") else np.array(file.convert("RGB"), dtype=np.uint8)
     except InputError:
         raise
     except Exception as problem:  # noqa: BLE001 - decoders raise errors of many classes on damaged files
         raise InputError(f"{path.name} cannot be read as a picture: {str(problem).rstrip('.')[:160]}.") from None
+
+
+def _of_16_bits(file: Any) -> npt.NDArray[np.uint8]:
+    """Grey values of 16 bits as of 8, 65,535 being 255: pillow's own conversion cuts all above 255 off."""
+    grey = np.clip(np.asarray(file).astype(np.int64), 0, 65_535)
+    return np.repeat(((grey + 128) // 257).astype(np.uint8)[:, :, None], 3, axis=2)
 
 
 INPUTS.register("picture")(Picture())

@@ -9,6 +9,7 @@ import torch
 from inspector.engine.errors import InputError
 from inspector.engine.model.batching import ALLOW_NONFINITE, allows_nonfinite, check_vectors, pad
 from inspector.engine.model.subject import Batch, Subject
+from inspector.engine.model.typed_number import as_number
 from inspector.engine.registries import INPUTS
 from inspector.records import InputSpec, counted
 
@@ -72,12 +73,12 @@ def _numbers(part: str) -> list[float]:
         raise InputError(f"{odd[:40]!r} may be one number or two; write a decimal point, or a space behind a comma.")
     numbers = []
     for word in part.replace(",", " ").split():
-        try:
-            numbers.append(float(word))
-        except ValueError:
+        number = as_number(word)
+        if number is None:
             raise InputError(
                 f"{word[:40]!r} is not a number; expected numbers with spaces between, and ; behind a step."
-            ) from None
+            )
+        numbers.append(number)
     return numbers
 
 

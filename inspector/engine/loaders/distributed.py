@@ -23,6 +23,7 @@ from inspector.engine.contracts import MAX_STEP, State
 from inspector.engine.errors import InputError
 from inspector.engine.model.distributed_metadata import METADATA, Stored, StoredPart, read_metadata
 from inspector.engine.model.inside_folder import require_inside
+from inspector.engine.model.one_directory import left_unread, named_twice, require_one_directory
 from inspector.engine.registries import LOADERS
 from inspector.records import counted
 
@@ -120,15 +121,20 @@ def _read(path: Path, name: str, part: StoredPart) -> Any:
     """What torch.save wrote as one part, read weights-only. Raises InputError."""
     try:
         with open_regular(path / part.file) as file:
-            held = os.fstat(file.fileno()).st_size
-            file.seek(min(part.offset, held))
-            data = file.read(part.length) if part.offset + part.length <= held else b""
+            size = os.fstat(file.fileno()).st_size
+            file.seek(min(part.offset, size))
+            data = file.read(part.length) if part.offset + part.length <= size else b""
     except OSError as problem:
         raise InputError(f"{path.name}/{part.file} cannot be read: {in_words(problem)}.") from None
     if len(data) != part.length:
         raise InputError(f"{path.name}/{part.file} is cut short: a part of {name[:80]} is not in it.")
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        with io.BytesIO(data) as held, zipfile.ZipFile(held) as archive:
+            require_one_directory(held)
+            if named_twice(archive.namelist()) is not None:
+                raise ValueError("two of its members have one name")
+            if left_unread(archive.infolist()) is not None:
+                raise ValueError("one of its members is no file of its length")
             if sum(member.file_size for member in archive.infolist()) > 4 * len(data) + MOST_EMPTY:
                 raise ValueError("it unpacks to far more than it has")
             changed = archive.testzip()

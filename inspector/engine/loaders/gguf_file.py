@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,10 @@ class GgufFile:
         gguf: Any = needed(path, "a GGUF file", "gguf")
         try:
             check_header(path)
-            reader = gguf.GGUFReader(str(path))
+            with np.errstate(over="ignore"):  # an offset of 2⁶⁴, which is refused below
+                reader = gguf.GGUFReader(str(path))
             listed = list(reader.tensors)
+            _require_places(reader.data_offset, listed)
             claimed = sum(4 * int(one.n_elements) for one in listed)
             if claimed > MOST_BYTES or len(listed) > MOST_TENSORS:
                 raise InputError(
@@ -53,6 +56,15 @@ class GgufFile:
         if not tensors:
             raise InputError(f"{path.name} holds no tensors.")
         return State(tensors, _layout(reader))
+
+
+def _require_places(first: int, listed: Sequence[Any]) -> None:
+    """Raises ValueError where a tensor lies outside the numbers of a file, or on another one."""
+    stop = int(first)
+    for one in sorted(listed, key=lambda one: int(one.data_offset)):
+        if int(one.data_offset) < stop:
+            raise ValueError(f"the numbers of {str(one.name)[:80]} lie on others")
+        stop = int(one.data_offset) + int(one.n_bytes)
 
 
 def _tensor(gguf: Any, one: Any) -> Tensor:

@@ -53,8 +53,12 @@ class NumpyFile:
                     tensors = {path.stem.replace(".", "_"): found} if found is not None else {}
                 else:
                     tensors = _members(path)
+        except InputError:
+            raise
         except BAD as problem:
             raise InputError(f"{path.name} is damaged or holds no plain arrays: {_one_line(problem)}.") from None
+        if not tensors:
+            raise InputError(f"{path.name} holds no arrays of numbers.")
         return State(tensors, "numpy arrays")
 
 

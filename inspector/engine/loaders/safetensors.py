@@ -12,10 +12,11 @@ from inspector.capture.regular import open_regular
 from inspector.engine.contracts import MAX_STEP, State
 from inspector.engine.errors import InputError
 from inspector.engine.registries import LOADERS
-from inspector.records.json_text import read_json
+from inspector.records.json_text import NamedTwiceError, read_json
 
 MAX_HEADER = 16 << 20
 MAX_TENSORS = 50_000
+PACKED = ("F4", "F6_E2M3", "F6_E3M2")
 STEPS = ("global_step", "step", "iteration", "iter", "epoch")
 
 
@@ -32,7 +33,7 @@ class Safetensors:
 
     def load(self, path: Path) -> State:
         """Copies of all tensors: a memory map would crash this process if the file were truncated meanwhile."""
-        _check_header(path)
+        _check_kinds(path, _check_header(path))
         try:
             with safe_open(path, framework="pt", device="cpu") as file:
                 names = list(file.keys())
@@ -40,7 +41,9 @@ class Safetensors:
                     raise InputError(f"{path.name} declares {len(names)} tensors; at most {MAX_TENSORS} are read.")
                 tensors = {name: file.get_tensor(name).clone() for name in names}
                 meta = file.metadata() or {}
-        except (SafetensorError, OSError, ValueError) as problem:
+        except InputError:
+            raise
+        except (SafetensorError, OSError, ValueError, RuntimeError) as problem:  # RuntimeError: no room to map it
             raise InputError(f"{path.name} is damaged or cut short: {problem}.") from None
         told = _step(meta)
         return State(tensors, "safetensors", None if told is None else told[0], dict(meta))
@@ -69,6 +72,14 @@ def _check_length(path: Path, header: Mapping[str, Any]) -> None:
         raise InputError(f"{path.name} is damaged or cut short: its numbers end after the file does.")
 
 
+def _check_kinds(path: Path, header: Mapping[str, Any]) -> None:
+    """Raises InputError for numbers of less than a byte, with which torch computes nothing."""
+    for name, one in header.items():
+        kind = one.get("dtype") if isinstance(one, dict) else None
+        if kind in PACKED:
+            raise InputError(f"{path.name}: tensor {name[:80]} is of {kind}; numbers of less than a byte are not read.")
+
+
 def _has_place(entry: Mapping[str, Any]) -> bool:
     found = entry.get("data_offsets")
     return isinstance(found, list) and len(found) == 2 and isinstance(found[1], int)
@@ -84,7 +95,9 @@ def _check_header(path: Path) -> dict[str, Any]:
                 f"{path.name} is not a whole safetensors file: its header says {length} bytes, the file has {size}."
             )
         try:
-            header = read_json(file.read(length))
+            header = read_json(file.read(length), once=True)
+        except NamedTwiceError as problem:
+            raise InputError(f"{path.name} is not read: its header {problem}.") from None
         except ValueError:
             raise InputError(f"{path.name} is not a safetensors file: its header is not JSON.") from None
     if not isinstance(header, dict):

@@ -10,8 +10,8 @@ import pickle
 import warnings
 import zipfile
 import zlib
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from torch import Tensor
 from inspector.capture.regular import open_regular
 from inspector.engine.contracts import MAX_STEP, State
 from inspector.engine.errors import InputError
+from inspector.engine.model.one_directory import left_unread, named_twice, require_one_directory
 from inspector.engine.model.pickle_opcodes import could_allocate, never_ends, opcodes
 from inspector.engine.registries import LOADERS
 from inspector.engine.wording import a_class
@@ -39,7 +40,7 @@ NESTED = (
     "params",
 )
 STEPS = ("global_step", "step", "iteration", "iter", "epoch")
-MAX_NODES, MAX_DEPTH = 20_000, 6
+MAX_NODES, MAX_DEPTH = 20_000, 30
 PROGRAMS = frozenset({"constants.pkl", "archive_format", "model_weights_config.json", "extern_modules"})
 """Files in an archive that is a program (TorchScript, torch.export, torch.package), not a checkpoint."""
 MAX_WHOLE = 64 << 20
@@ -105,11 +106,12 @@ def _check_archive(path: Path, *, whole: bool = True) -> None:
     any of it."""
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as archive:
+            require_one_directory(file)
             _check_members(path, archive.infolist())
             looked_at = archive.infolist() if whole else ()
             changed = next((one.filename for one in looked_at if _has_changed(archive, one)), None)
-            if changed is None:
-                _check_allocation(path, _pickle_in(archive))
+            for pickled in () if changed is not None else _pickles_in(archive):
+                _check_allocation(path, pickled)
     except InputError:
         raise
     except BAD_ARCHIVE as problem:
@@ -119,10 +121,12 @@ def _check_archive(path: Path, *, whole: bool = True) -> None:
         raise InputError(f"{path.name} is damaged: archive member {name} has changed since it was written.")
 
 
-def _pickle_in(archive: zipfile.ZipFile) -> bytes:
-    member = next(one for one in archive.infolist() if one.filename.rpartition("/")[2] == "data.pkl")
-    member.CRC = member.CRC or None  # type: ignore[assignment]  # torch's 0 is no checksum; None checks none
-    return archive.read(member)
+def _pickles_in(archive: zipfile.ZipFile) -> Iterator[bytes]:
+    """Everything that might be the one that torch reads: it looks into the folder of the first member."""
+    for member in archive.infolist():
+        if member.filename.lower().endswith("data.pkl"):
+            member.CRC = member.CRC or None  # type: ignore[assignment]
+            yield archive.read(member)
 
 
 def _check_pickle(path: Path) -> None:
@@ -149,9 +153,14 @@ def _check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:
     if "data.pkl" not in names:
         held = ", ".join(sorted(names)[:4]) or "nothing"
         raise InputError(f"{path.name} is a zip archive of {held}, not a checkpoint that torch.save wrote.")
-    twice = next((name for name, count in Counter(one.filename for one in members).items() if count > 1), None)
+    twice = named_twice(one.filename for one in members)
     if twice is not None:  # programs differ in which of the two they read
         raise InputError(f"{path.name} has two archive members named {' '.join(twice.split())[:120]}; it is not read.")
+    unread = left_unread(members)
+    if unread is not None:
+        raise InputError(
+            f"{path.name} is damaged: archive member {' '.join(unread.split())[:120]} is no file of its length."
+        )
     size = path.stat().st_size
     if sum(member.file_size for member in members) > _most_bytes(path):  # members may also overlap
         raise InputError(f"{path.name} unpacks to far more than its {size} bytes; such a checkpoint is not read.")
@@ -168,8 +177,7 @@ def _has_changed(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bool:
     It is read once, piece by piece. A checksum of 0 is none: torch writes it where it was told to compute none
     (`torch.serialization.set_crc32_options`) or to leave the numbers out for another program (`skip_data`).
     """
-    if not member.CRC:
-        return False
+    member.CRC = member.CRC or None  # type: ignore[assignment]  # None checks none
     length = 0
     try:
         with archive.open(member) as file:
@@ -244,8 +252,7 @@ def _named_in_pickles(path: Path) -> list[str]:
 
 def choose(raw: Any, path: Path) -> State:
     """The state dict inside what was loaded: the nested dict with the most tensor elements."""
-    found: dict[str, dict[str, Tensor]] = {}
-    _collect(raw, "", found, [0], 0)
+    found = _collect(raw)
     if not found:
         raise InputError(f"{path.name} holds {a_class(raw)} without named tensors; expected a state dict.")
     preferred = [key for key in found if key.rpartition(".")[2] in NESTED and "optimizer" not in key]
@@ -268,17 +275,29 @@ def _rank(key: str) -> int:
     return NESTED.index(last) if last in NESTED else len(NESTED)
 
 
-def _collect(value: Any, where: str, found: dict[str, dict[str, Tensor]], nodes: list[int], depth: int) -> None:
-    """Collect every dict of named tensors, within a budget of nodes and depth; nothing is printed or compared."""
-    nodes[0] += 1
-    if nodes[0] > MAX_NODES or depth > MAX_DEPTH or not isinstance(value, Mapping):
-        return
-    tensors = {str(key): item for key, item in value.items() if isinstance(item, Tensor)}
-    if tensors:
-        found[where] = tensors
-    for key, item in value.items():
-        if isinstance(item, Mapping):
-            _collect(item, f"{where}.{key}".lstrip("."), found, nodes, depth + 1)
+def _collect(raw: Any) -> dict[str, dict[str, Tensor]]:
+    """Every dict of named tensors by its place, those at the top first, within a budget of dicts and depth; nothing is
+    printed or compared."""
+    found: dict[str, dict[str, Tensor]] = {}
+    waiting = [("", raw, 0)] if isinstance(raw, Mapping) else []
+    for where, held, depth in waiting:
+        tensors = _tensors_in(held)
+        if tensors:
+            found[where] = tensors
+        inner = ((f"{where}.{key}".lstrip("."), one) for key, one in held.items() if isinstance(one, Mapping))
+        if depth < MAX_DEPTH:
+            waiting += [(place, one, depth + 1) for place, one in islice(inner, max(0, MAX_NODES - len(waiting)))]
+    return found
+
+
+def _tensors_in(held: Mapping[Any, Any]) -> dict[str, Tensor]:
+    tensors: dict[str, Tensor] = {}
+    for key, one in held.items():
+        if isinstance(one, Tensor):
+            if str(key) in tensors:
+                raise InputError(f"Two tensors are named {str(key)[:80]!r}: one by a text, one by another key.")
+            tensors[str(key)] = one
+    return tensors
 
 
 def _check_tensor(name: str, tensor: Tensor, path: Path) -> None:

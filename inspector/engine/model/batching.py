@@ -65,6 +65,8 @@ def tensor_of(value: Any) -> Tensor:
         raise InputError(f"The sequence is {a_class(value)} of {array.dtype}; expected numbers.")
     if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
         return torch.from_numpy(array.astype(array.dtype.newbyteorder("=")))
+    if array.dtype.kind == "u" and array.size and int(array.max()) >> 63:
+        raise InputError("The sequence holds whole numbers of 2⁶³ and more, which no tensor has.")
     return torch.from_numpy(array.astype(kinds[array.dtype.kind]))
 
 

@@ -28,6 +28,7 @@ USUAL = ("metrics", "log", "logs", "history", "train", "train_log", "training_lo
 """Names of files that say nothing of their run: the folder does."""
 TOLD = 1 << 20
 LONGEST_ROW = 8 << 20
+ZEROS = "a row has bytes of zero, as a crash leaves them"
 SEMICOLON = ";"
 """Between cells it stands where the comma is taken: in the locales whose decimal sign is a comma. Counter-example: a
 table with semicolons in which 1,234 is 1234, and is read as 1.234; of tables with tabs nothing is assumed."""
@@ -99,6 +100,9 @@ class Table(OneFile):
                 raise CaptureError(f"{self.path.name} is written in UTF-16; expected UTF-8.")
             if not line.startswith(b"#"):
                 self._begin(line, into)
+            return
+        if b"\0" in line:
+            self._told.once("zero", lambda: into.run().lose(self.path.name, where, ZEROS))
             return
         cells = _cells(line.decode("utf-8", "replace"), self._columns.delimiter)
         if len(cells) > self._columns.count:
