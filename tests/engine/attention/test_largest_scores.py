@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from written_attention import SAMPLE, T, Written, inputs, plain_softmax, ran
 
@@ -184,3 +185,14 @@ def test_what_clipping_changes_is_counted_of_these_scores(way: str) -> None:
     assert 0 < beyond < 1
     found = torch.from_numpy(seen.sink.array("inner:attention/clipped"))[0]
     torch.testing.assert_close(found.float(), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_a_dropout_behind_a_sink_changes_nothing() -> None:
+    def dropped(x: Tensor) -> Tensor:
+        s = scores(x)
+        whole = torch.cat((s, torch.full_like(s[..., :1], SINK)), -1)
+        return F.dropout(whole.softmax(-1)[..., :-1], 0.5, training=True) @ x
+
+    seen = ran(Written(dropped).train(), inputs(), quantities=(LARGEST,))
+    found = torch.from_numpy(seen.sink.array(f"inner:{LARGEST}"))[0]
+    torch.testing.assert_close(found.double(), torch.tensor(top(own(inputs()))).double(), atol=2e-5, rtol=1e-5)

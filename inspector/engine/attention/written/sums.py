@@ -359,7 +359,8 @@ class WeightedSums:
 
     def _note_largest(self, seen: Attention, layout: Layout, known: Facts, origin: Origin) -> None:
         left = layout.contraction.left
-        highest = largest.of_keys(self.facts, known, origin, left.tensor, left.axes.index(layout.roles.keys[0]))
+        part = left.tensor if known.clean is None or known.clean.shape != left.tensor.shape else known.clean
+        highest = largest.of_keys(self.facts, known, origin, part, left.axes.index(layout.roles.keys[0]))
         if highest is not None and seen.weights is not None:
             of_rows = layout.of_weights(highest.expand(left.tensor.shape))[..., 0]
             seen.highest = of_rows[..., : seen.weights.shape[2]]

@@ -21,8 +21,8 @@ ABOUT = Describe(
     formula="max over allowed k of scale·q·k + bias", source="Dehghani et al. 2023; Wortsman et al. 2024",
 )  # fmt: skip
 OWN = (
-    "{} computes its weights itself, and not by a softmax that was seen before it was written over its scores, so its "
-    "scores are not known."
+    "{} computes its weights itself, so its scores are not known: no softmax was seen, or one that is written over "
+    "them, or of which a part was copied before it was used."
 )
 NONE = "{} has no scores: what is shown is the map of a linear recurrence, which has no softmax."
 

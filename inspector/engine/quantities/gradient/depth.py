@@ -89,14 +89,10 @@ def depth(trace: Trace, emit: Emitter) -> None:
     each other (two encoders, two directions): refused; those beside the longest chain are left out.
     """
     layers, others = in_series(trace)
-    if len(layers) < 2:
-        if others:
-            every = ", ".join(layer.name for layer in (*layers, *others))
-            emit.refuse("layers:gradient/depth", BESIDE.format(every))
-        return
     if others:
-        left_out, chain = (", ".join(layer.name for layer in some) for some in (others, layers))
-        emit.sink.write(Log(LEFT_OUT.format(left_out, chain), "info", "engine"))
+        _say_which(layers, others, emit)
+    if len(layers) < 2:
+        return
     wrong = [item for layer in layers for item in layer.directions if item.check is not None and not item.check.passed]
     if wrong:
         emit.refuse("layers:gradient/depth", refusal(wrong[0]))
@@ -126,6 +122,16 @@ def depth(trace: Trace, emit: Emitter) -> None:
     between = {"labels": pairs, "domains": {"layer": BETWEEN}}
     emit.array(RATIO.channel("layers:gradient/depth_ratio", ("layer",), (count - 1,), "float64", **between), ratio)
     _write_map(layers, trace.look_at, emit, labels=labels, domains=domains)
+
+
+def _say_which(layers: list[Layer], others: list[Layer], emit: Emitter) -> None:
+    """Name the recurrences that run beside the layers; refuse where there are no layers but those."""
+    if len(layers) < 2:
+        every = ", ".join(layer.name for layer in (*layers, *others))
+        emit.refuse("layers:gradient/depth", BESIDE.format(every))
+        return
+    left_out, chain = (", ".join(layer.name for layer in some) for some in (others, layers))
+    emit.sink.write(Log(LEFT_OUT.format(left_out, chain), "info", "engine"))
 
 
 def describe_layers(names: tuple[str, ...], emit: Emitter) -> str:
