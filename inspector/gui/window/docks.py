@@ -13,7 +13,7 @@ from inspector.gui.state.settings import LAYOUT_VERSION, Settings
 from inspector.gui.widgets.theme import LIGHT, Theme
 from inspector.gui.window.dock_title import Do, DockBar
 from inspector.gui.window.giving_way import GivingWay
-from inspector.gui.window.panel_tabs import PanelTabs
+from inspector.gui.window.panel_tabs import PanelTabs, hold_soon
 from inspector.gui.window.panels_on_demand import PanelPlace, Panels
 from inspector.gui.window.screen import fit
 from inspector.gui.window.side_docks import NARROWEST as NARROWEST_NUMBERS
@@ -65,7 +65,7 @@ class Docking:
         self._arranged = False
         """Whether the docks have their places: while they get them each is visible for a moment."""
         self.tabs = PanelTabs(window)
-        self.tabs.clicked = lambda key: QTimer.singleShot(0, window, lambda: self._hold(key))  # when Qt has turned
+        self.tabs.clicked = lambda key: hold_soon(self.window, self.docks[key], self._places[key])
         self._pager = QTimer(window, interval=0, singleShot=True)
         self._pager.timeout.connect(self._settle_page)
         self._widener = QTimer(window, interval=0, singleShot=True)
@@ -260,13 +260,6 @@ class Docking:
             self.enlarge(PAGE)
         elif not in_front and self.enlarged == PAGE:
             self.restore()
-
-    def _hold(self, key: str) -> None:
-        """Give a panel whose tab was clicked the keyboard: Qt leaves it where it was, or to any other panel where that
-        one has gone behind, and keys (F9 …) would be about that."""
-        focus = QApplication.focusWidget()
-        if key in self.seen and (focus is None or not self.docks[key].isAncestorOf(focus)):
-            self._places[key].setFocus(Qt.FocusReason.MouseFocusReason)
 
     def enlarge_front(self) -> None:
         """Enlarge the panel (or the comparison) with the keyboard focus, else the first visible one; or show all."""

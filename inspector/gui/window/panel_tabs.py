@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QMainWindow, QTabBar
+from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QTabBar, QWidget
 
 from inspector.gui.widgets.plain_text import tooltip
 from inspector.gui.widgets.theme import LIGHT, Theme
@@ -76,3 +76,15 @@ class PanelTabs:
         panels = self.panels
         keys = [key for key, kind in panels.kinds.items() if kind.title == title] if panels is not None else []
         return panels.told(keys[0]) if keys and panels is not None else ""
+
+
+def hold_soon(window: QMainWindow, dock: QDockWidget, inside: QWidget) -> None:
+    """Give a panel whose tab was clicked the keyboard, when Qt has turned to it: Qt leaves it where it was, or with any
+    other panel where that one has gone behind, and keys (F9 …) would be about that."""
+
+    def hold() -> None:
+        focus = QApplication.focusWidget()
+        if inside.isVisible() and (focus is None or not dock.isAncestorOf(focus)):
+            inside.setFocus(Qt.FocusReason.MouseFocusReason)
+
+    QTimer.singleShot(0, window, hold)
