@@ -1,7 +1,5 @@
-"""The course of a watched training: which iterations are recorded, what is measured at their moments, what is written.
-
-Every entry from the user's program goes through `guarded`: an error ends watching with one line, never training.
-"""
+"""The course of a watched training: which iterations are recorded, what is measured then, and what is written. Entries
+from the user's program go through `guarded`: an error ends watching with one line, never training."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ from inspector.engine.watch.backward_calls import Scaled
 from inspector.engine.watch.gradients import closure_of
 from inspector.engine.watch.logged import Logged
 from inspector.engine.watch.loss import Losses
-from inspector.engine.watch.measure import Found, Measure, Moment
+from inspector.engine.watch.measure import Found, Measure, Moment, looked_apart
 from inspector.engine.watch.optimizer_settings import ABOUT as SETTINGS_ABOUT
 from inspector.engine.watch.optimizer_settings import NAMES, SETTINGS, RateChanges, by_name
 from inspector.engine.watch.pace import Pace
@@ -173,11 +171,7 @@ class Core:
             for measure in self.measures:
                 measure.backward_begins(self.moment, roots)
             return
-        for measure in self.measures:
-            if measure.always and measure.must_look(roots):
-                moment = Moment(self.iteration + 1)
-                measure.backward_begins(moment, roots)
-                self._apart(moment)
+        self._apart(looked_apart(self.measures, self.iteration + 1, roots))
 
     def _apart(self, moment: Moment) -> None:
         """Write at once what was found outside of a recorded iteration."""
@@ -186,8 +180,7 @@ class Core:
             self.tables.rows(moment.iteration, self.pace.seconds, moment.cells, main=False)
 
     def _follow(self) -> None:
-        """Watch parameters, too, that an optimizer was given since. Processes that train together keep those that they
-        began with: numbers of parameters are what they exchange."""
+        """Watch parameters, too, that an optimizer was given since; not in processes that exchange their numbers."""
         for optimizer in () if self.ranks.bound or self.parameters.full else self.optimizers:
             known = self.parameters.column
             if all(id(one) in known for group in optimizer.param_groups for one in group["params"]):
@@ -199,8 +192,7 @@ class Core:
                 self.say(f"Parameters are new from iteration {self.iteration + 1:,} on: {first_of(new)}.")
 
     def counted(self) -> list[int]:
-        """The parameters whose gradients count: not those that no optimizer has and no backward pass of this iteration
-        reached, which may be of a part of the model that was replaced, with a gradient that nothing changes."""
+        """The parameters whose gradients count: those that an optimizer has or a pass of this iteration reached."""
         if not self.optimizers:
             return list(range(len(self.parameters.tensors)))
         own = {column for optimizer in self.optimizers for column in self.columns(optimizer)}
@@ -227,8 +219,7 @@ class Core:
         return self.parameters.of_optimizer(optimizer)
 
     def add(self, optimizer: Optimizer) -> None:
-        """Another optimizer. One that has parameters of the first takes its place in counting iterations (also where
-        the model's were replaced), and the first takes it back with its next step, if it makes one."""
+        """Another optimizer. One that has parameters of the first counts iterations until the first makes a step."""
         own = {id(one) for group in optimizer.param_groups for one in group["params"]}
         firsts = self.optimizers[:1]
         held = (one for first in firsts for group in first.param_groups for one in group["params"])
@@ -263,8 +254,7 @@ class Core:
         self.moment.stepped.add(id(optimizer))
 
     def after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        """An optimizer's step ended. Not only for the watcher: where other processes wait for this one, they are told
-        that watching has ended here."""
+        """An optimizer's step ended; other processes that wait for this one are told where watching has ended."""
         first = self.leads(optimizer)
         due, before = first and self._steps + 1 == self._next, self.ranks.collectives
         self._steps += first

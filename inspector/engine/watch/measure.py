@@ -117,3 +117,12 @@ class Measure:
 
     def derive(self, moment: Moment, found: Found) -> None:
         """Add numbers that follow from others."""
+
+
+def looked_apart(measures: Sequence[Measure], iteration: int, roots: Sequence[Tensor]) -> Moment:
+    """What those found that look at backward passes of iterations that are not recorded."""
+    moment = Moment(iteration)
+    for measure in measures:
+        if measure.always and measure.must_look(roots):
+            measure.backward_begins(moment, roots)
+    return moment
