@@ -24,6 +24,8 @@ def read_npy(stream: IO[bytes], size: int, most: int) -> npt.NDArray[Any]:
         raise ValueError(f"its header cannot be read ({type(problem).__name__})") from None
     if dtype.hasobject:
         raise ValueError("it holds Python objects, which are never unpickled; expected numbers")
+    if not all(type(size) is int and 0 <= size < 1 << 63 for size in shape):
+        raise ValueError("its header claims a shape that no array has")
     claimed = math.prod(shape) * dtype.itemsize
     if claimed > size - stream.tell() or claimed > most:
         raise ValueError(f"its header claims {claimed:,} bytes, the file has {size - stream.tell():,}")
