@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import hugging_face_folders as folders
+import numpy as np
 import pytest
 import torch
 from listed import Listed
 from torch import Tensor
 
+import inspector
 from inspector.engine.attention.rows import rows
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import perform
@@ -80,3 +82,17 @@ def test_a_decoder_that_reads_an_encoder(library: Any, name: str, cross: str, ke
     assert_maps(own, told.decoder_attentions)
     assert_maps(looked, told.cross_attentions)
     assert {one.keys_from for one in looked} == {"step"}
+
+
+@pytest.mark.parametrize("name", ["gpt2", "t5", "bart"])
+def test_a_folder_is_given_its_text_one_step_at_a_time(library: Any, name: str, tmp_path: Any) -> None:
+    """Of an encoder and a decoder it is what the decoder says; the encoder reads all of its text at each call."""
+    folders.save(name, tmp_path / "f")
+    ids = [5, 6, 7, 8, 5, 9, 6]
+    alone = name == "gpt2"
+    given: Any = ids if alone else {"input_ids": ids, "decoder_input_ids": [0, *ids[:4]]}
+    with inspector.run(str(tmp_path / "f"), given, only=["structure/cache"]) as capture:
+        channel = capture.channel("model:structure/cache")
+        moved = capture.array(channel.name)
+    assert channel.domain("step") == ("step" if alone else "answer step")
+    assert 0 < np.isfinite(moved).sum() < len(moved) and np.nanmax(moved) < 1e-5

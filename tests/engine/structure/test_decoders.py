@@ -77,6 +77,53 @@ def test_a_decoder_that_reads_what_it_is_to_say_is_at_fault(shifts: bool, causal
     assert "tgt" in told.sentence
 
 
+class Handing(Decoding):
+    """It hands the keys of what was said on; `late`: the places of further steps are too early."""
+
+    def __init__(self, late: int = 0) -> None:
+        super().__init__(shifts=False)
+        self.late = late
+
+    def forward(  # type: ignore[override]
+        self, src: Tensor, tgt: Tensor, past: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        begin = 0 if past is None else past.shape[1] - self.late
+        x = self.embed(tgt) + self.places(torch.arange(tgt.shape[1]) + begin)
+        keys = x if past is None else torch.cat((past, x), 1)
+        later = torch.ones(x.shape[1], keys.shape[1]).triu(1 + keys.shape[1] - x.shape[1]).bool()
+        read = x + self.own(x, keys, keys, attn_mask=later, need_weights=False)[0]
+        source = self.embed(src)
+        return self.head(read + self.cross(read, source, source, need_weights=False)[0]), keys
+
+
+@pytest.mark.parametrize(("late", "word"), [(0, "holds"), (1, "fault")])
+def test_a_decoder_is_given_what_it_says_one_step_at_a_time(late: int, word: str) -> None:
+    torch.manual_seed(0)
+    model = Handing(late).eval().requires_grad_(False)
+    with inspector.run(subject(model), {"src": SOURCE, "tgt": SAID}, only=["structure/cache"]) as capture:
+        channel = capture.channel("model:structure/cache")
+        moved = np.asarray(capture.array(channel.name))
+    assert channel.domain("step") == "answer step"
+    whole, keys = model(torch.tensor([SOURCE]), torch.tensor([SAID]))
+    begin = int(np.isnan(moved).sum())
+    last = model(torch.tensor([SOURCE]), torch.tensor([SAID[begin : begin + 1]]), keys[:, :begin])[0][0, 0]
+    expected = float((last - whole[0, begin]).abs().max() / whole.abs().max())
+    assert 0 < begin < len(SAID) and moved[begin] == pytest.approx(expected, rel=1e-3, abs=1e-6)
+    assert verdicts(subject(model))["cache"].word == word
+
+
+def test_why_a_decoder_with_a_cache_is_not_tested_is_said() -> None:
+    class Renamed(Handing):
+        def forward(self, source: Tensor, tgt: Tensor, past: Tensor | None = None) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+            return super().forward(source, tgt, past)
+
+    told = subject(Renamed().eval())
+    told.forward = lambda model, batch: model(batch["src"], batch["tgt"])
+    with inspector.run(told, {"src": SOURCE, "tgt": SAID}, only=["structure/cache"]) as capture:
+        (reason,) = (one.reason for one in capture.refusals if one.channel == "model:structure/cache")
+    assert "no parameter src" in reason
+
+
 class Late(nn.Module):
     """A recurrence over what is said, `late` steps behind it; `source` is its first state."""
 
