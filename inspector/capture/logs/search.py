@@ -12,7 +12,7 @@ from inspector.capture.layout import INDEX
 from inspector.capture.logs.reader import HEAD, LOGS, LogReader
 from inspector.capture.regular import open_regular
 
-DEEPEST = 10
+DEEPEST = 64
 """Folders inside folders that are looked into."""
 MOST_ENTRIES = 100_000
 """Files and folders that are looked at."""
@@ -28,6 +28,8 @@ class Search:
     found: list[tuple[Path, str]] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     seen: int = 0
+    too_deep: str = ""
+    """The first folder that was not looked into, because it lies too deep."""
 
 
 def logs_at(path: Path, known: Mapping[Path, str] = NOTHING) -> Search:
@@ -54,6 +56,10 @@ def search(folder: Path, known_files: Mapping[Path, str] = NOTHING) -> Search:
         if done.left_out:
             break
         waiting += [(path, depth + 1) for path in below]
+    if done.too_deep:
+        done.left_out.append(
+            f"{done.too_deep} is more than {DEEPEST} folders deep in {root.name}: nothing in such folders is read."
+        )
     done.found.sort(key=lambda one: (LOGS[one[1]].order, one[1], one[0]))
     return done
 
@@ -79,8 +85,12 @@ def _look(here: Path, depth: int, root: Path, done: Search, known: Mapping[Path,
         if entry.is_dir():
             if entry.is_symlink():
                 continue  # what it leads to inside the folder is found where it is
-            if depth < DEEPEST and not (path / INDEX).exists():
+            if (path / INDEX).exists():
+                continue
+            if depth < DEEPEST:
                 below.append(path)
+            else:
+                done.too_deep = done.too_deep or entry.name
         elif entry.is_file() and (key := known.get(path) or recognise(path, in_folder=True)):
             if len(done.found) >= MOST_FILES:
                 done.left_out.append(f"{root.name} has more than the {MOST_FILES:,} log files that are read.")

@@ -296,3 +296,15 @@ def test_what_is_no_log_is_named(tmp_path: Path) -> None:
         open_log(tmp_path)
     with pytest.raises(CaptureError, match="There is no capture"):
         open_any(tmp_path / "nothing")
+
+
+def test_a_log_far_down_is_found_and_what_is_deeper_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = tmp_path.joinpath(*"abcdefghijklmnopqrst")
+    deep.mkdir(parents=True)
+    (deep / "metrics.csv").write_text("step,loss\n1,0.5\n")
+    log = open_log(tmp_path)
+    assert len(log.runs) == 1 and not log.damaged
+    monkeypatch.setattr("inspector.capture.logs.search.DEEPEST", 19)
+    (tmp_path / "metrics.csv").write_text("step,loss\n1,0.5\n")
+    log = open_log(tmp_path)
+    assert len(log.runs) == 1 and "t is more than 19 folders deep" in log.damaged[0]

@@ -52,6 +52,38 @@ def test_every_row_of_a_file_of_several_megabytes_is_read_once(tmp_path: Path, n
     assert not log.damaged and not log.events
 
 
+# -- rows that have no place
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [("NaN", "step is NaN"), ('"inf"', "step is inf"), ("1e999", "step is Infinity"), ("null", "step is null"),
+     ('"x"', "step is x"), ("[1]", "step is no number"), ("1" + 400 * "0", "step is a number of hundreds of digits")],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["metrics.jsonl", "metrics.json"])
+def test_a_step_that_is_not_finite_is_told(tmp_path: Path, name: str, step: str, said: str) -> None:
+    rows = ['{"step": 1, "loss": 0.5}', f'{{"step": {step}, "loss": 7}}', '{"step": 2, "loss": 0.25}']
+    log = opened(tmp_path / name, f"[{','.join(rows)}]" if name.endswith(".json") else "\n".join(rows) + "\n")
+    assert values(log, "log:loss") == {1: 0.5, 2: 0.25}
+    assert len(log.damaged) == 1 and said in log.damaged[0]
+
+
+def test_a_first_step_that_is_not_finite_is_no_setting(tmp_path: Path) -> None:
+    log = opened(tmp_path / "metrics.jsonl", '{"step": NaN, "loss": 7}\n{"step": 1, "loss": 0.5}\n')
+    assert not log.start.meta.get("config") and "step is NaN" in log.damaged[0]
+
+
+@pytest.mark.parametrize("rows", ["1,1_0,a_1\n2,0.5,b\n", "1,0.5,a_1\n2,1_0,b\n"])
+def test_a_cell_that_is_nearly_a_number_is_no_silent_gap(tmp_path: Path, rows: str) -> None:
+    log = opened(tmp_path / "metrics.csv", f"step,loss,word\n{rows}")
+    assert list(values(log, "log:loss").values()) == [0.5]
+    assert len(log.damaged) == 1 and "a cell of loss is '1_0', which is not read as a number" in log.damaged[0]
+
+
+def test_a_column_of_names_with_low_lines_is_no_damage(tmp_path: Path) -> None:
+    assert not opened(tmp_path / "metrics.csv", "step,loss,month\n1,0.5,2024_01\n2,0.25,2024_02\n").damaged
+
+
 # -- CSV
 
 

@@ -57,6 +57,9 @@ class Table(OneFile):
         self.tail = Tail(path)
         self._columns: Columns | None = None
         self._told = Told()
+        self._numbered: set[int] = set()
+        self._spaced: dict[int, tuple[int, str]] = {}
+        """Of a column, by its place: whether it had a number, and the first cell that is nearly one and where."""
         self._unended = False
         """Whether the last line that was taken had no end."""
 
@@ -111,6 +114,12 @@ class Table(OneFile):
             ))  # fmt: skip
         self._put(cells, self._columns, where, into)
 
+    def _tell_spaced(self, at: int, column: str, into: Intake) -> None:
+        """Names like 2024_01 are no gap: only a column that has numbers too lacks one there."""
+        where, cell = self._spaced[at]
+        said = f"a cell of {plain_line(column, 60)} is {plain_line(cell, 40)!r}, which is not read as a number"
+        self._told.once(f"cell {at}", lambda: into.run().lose(self.path.name, where, said))
+
     def _begin(self, line: bytes, into: Intake) -> None:
         header = line.decode("utf-8-sig", "replace")
         self._columns = columns_of(header, self.path.name, _cells)
@@ -139,11 +148,25 @@ class Table(OneFile):
             number = _number(cells[at]) if at < len(cells) else None
             if number is not None:
                 by_run.setdefault(run or _text(cells, columns.run), {})[before + name] = number
+                self._numbered.add(at)
+            elif at < len(cells) and "_" in cells[at] and _is_spaced(cells[at]):
+                self._spaced.setdefault(at, (where, cells[at]))
+        for at in self._spaced.keys() & self._numbered:
+            self._tell_spaced(at, columns.names[at], into)
         for word, values in by_run.items():
             found = into.run(word)
             found.along = columns.along
             note_time(found, time)
             found.row(step, values, time, others or NOTHING)
+
+
+def _is_spaced(cell: str) -> bool:
+    """Whether it is a number with low lines between its digits, as Python writes 1_000; no table means a number by it
+    for certain."""
+    try:
+        return math.isfinite(float(cell))
+    except ValueError:
+        return False
 
 
 def _cells(line: str, delimiter: str) -> list[str]:

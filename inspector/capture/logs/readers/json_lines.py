@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from inspector.capture.layout import CaptureError
 from inspector.capture.logs.document import Document
-from inspector.capture.logs.json_values import BadJsonError, parsed
+from inspector.capture.logs.json_values import BadJsonError, number_of, parsed
 from inspector.capture.logs.lines import LONGEST, UTF16, lines
 from inspector.capture.logs.reader import LOGS, Intake, LogFile, OneFile, folder_or_name
 from inspector.capture.logs.rows import put_row, run_word, step_name
@@ -28,27 +29,33 @@ class Rows:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.step = ""
-        self._told = False
+        self._told: set[str] = set()
+        self._begun: set[str] = set()
+        """Runs that had a row with a step."""
 
     def put(self, row: Any, where: int | None, into: Intake) -> None:
-        """One object. What has no step at all is told once; the first object without one, if no step was met yet, may
-        be the settings of the run."""
+        """One object. What has no step at all, and a step that is no number or not finite, is told once each; the first
+        object without one, if no step was met yet, may be the settings of the run."""
         if not isinstance(row, dict):
-            self._tell(into, where, "a line is no JSON object")
+            self._tell("object", into, where, "a line is no JSON object")
             return
         if not self.step or self.step not in row:
             self.step = step_name(row) or self.step
-        run = into.run(run_word(row))
+        run = into.run(word := run_word(row))
         if self.step and put_row(run, row, self.step):
+            self._begun.add(word)
             return
-        if not self._told and not run.curves.by_name:
+        is_number = self.step in row and number_of(row[self.step]) is not None  # one that is not finite
+        if not self._told and word not in self._begun and not is_number:
             run.config.update(row)
-        elif self.step not in row:
-            self._tell(into, where, f"a line has no step; it has {_keys(row)}")
+        elif self.step in row:
+            self._tell("value", into, where, f"a line has no step: {_quoted(self.step)} is {_quoted(row[self.step])}")
+        else:
+            self._tell("step", into, where, f"a line has no step; it has {_keys(row)}")
 
-    def _tell(self, into: Intake, where: int | None, what: str) -> None:
-        if not self._told:
-            self._told = True
+    def _tell(self, kind: str, into: Intake, where: int | None, what: str) -> None:
+        if kind not in self._told:
+            self._told.add(kind)
             into.run().lose(self.path.name, where, what)
 
 
@@ -100,6 +107,14 @@ class JsonList(Document):
         rows = Rows(self.path)
         for row in found:
             rows.put(row, None, into)
+
+
+def _quoted(value: Any) -> str:
+    """A value of a line in a sentence; of what is long only its kind."""
+    short = isinstance(value, (str, int, float)) or value is None
+    if isinstance(value, int) and value.bit_length() > 1_000:  # str() of it may be refused
+        return "a number of hundreds of digits"
+    return plain_line(value if isinstance(value, str) else json.dumps(value), 40) if short else "no number"
 
 
 def _keys(row: Mapping[str, Any]) -> str:
