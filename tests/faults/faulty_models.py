@@ -21,7 +21,7 @@ from campaign import Outcome, Section, is_one_sentence
 from inspector.capture import CaptureError, open_capture
 
 MODEL = """
-import ctypes, gc, os, re, signal, subprocess, sys, threading, time, warnings
+import ctypes, gc, mmap, os, re, signal, subprocess, sys, tempfile, threading, time, warnings
 import torch
 from torch import nn
 
@@ -56,6 +56,7 @@ FAULTS = {
     "os._exit 7": "os._exit(7)",
     "segmentation fault": "ctypes.string_at(0)",
     "abort": "os.abort()",
+    "a mapped file that is cut": "f = tempfile.TemporaryFile(); f.truncate(8192); m = mmap.mmap(f.fileno(), 8192); f.truncate(0); m[5000]",
     "killed": "os.kill(os.getpid(), signal.SIGKILL)",
     "terminated": "os.kill(os.getpid(), signal.SIGTERM)",
     "recursion": "fault()",
@@ -63,9 +64,11 @@ FAULTS = {
     "loop": "while True: time.sleep(0.01)",
     "busy loop": "while True: pass",
     "loop that holds the interpreter": 're.match(r"(a+)+$", "a" * 60 + "b")',
+    "native code that holds the interpreter": "ctypes.PyDLL(None).sleep(600)",
     "ignores being ended": "signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.signal(signal.SIGINT, signal.SIG_IGN)\n    while True: time.sleep(0.1)",
     "reads the keyboard": "input()",
     "floods stdout": 'os.write(1, b"x" * 5_000_000)',
+    "floods stdout with a gigabyte": 'for _ in range(1000): os.write(1, b"x" * (1 << 20))',
     "floods stderr by lines": 'os.write(2, b"line\\n" * 1_000_000)',
     "prints control characters": 'print("\\x1b[2J\\x1b]0;owned\\x07\\r\\x9b31m")',
     "closes stdout": "os.close(1)",
@@ -132,6 +135,7 @@ HANGS = {
     "loop",
     "busy loop",
     "loop that holds the interpreter",
+    "native code that holds the interpreter",
     "ignores being ended",
 }
 PATIENCE, AT_ONCE, AFTER_INTERRUPT = 60.0, 12.0, 12.0

@@ -21,7 +21,13 @@ from faulty_models import FAULTS, HANGS, MODEL, PLACES, left_behind
 from inspector.capture import CaptureError, open_capture
 from inspector.gui.widgets.plain_text import clean
 from inspector.records import InputSpec, Load
+from inspector.transport.interpreter import VARIABLE
+from inspector.transport.memory import MEMORY
 
+AT_IMPORT, IN_CONSTRUCTOR = "hangs while it is imported", "ends while it is made"
+PLACED = {AT_IMPORT: ("loop", "import"), IN_CONSTRUCTOR: ("os._exit 7", "constructor")}
+"""Faults elsewhere than in the call: which, and where."""
+NO_INTERPRETER = "there is no interpreter"
 SHADOWS = "its folder has files called queue.py, sqlite3.py and json.py"
 TRIED = (
     "raises", "raises without a text", "raises an interrupt", "raises what is no Exception", "raises what cannot be told",
@@ -42,6 +48,9 @@ TRIED = (
     "stops itself", "waits for its own lock", "ends its parent", "an exit that hangs", "deterministic from here on",
     "anomalies from here on", "a generator that is closed by raising", "leaves its session", "a thread that raises",
     "no thread more", "little memory",
+    # ends of other kinds, and places before the call
+    "a mapped file that is cut", "recursion without a limit", "native code that holds the interpreter",
+    "floods stdout with a gigabyte", "takes memory in a child", AT_IMPORT, IN_CONSTRUCTOR, NO_INTERPRETER,
 )  # fmt: skip
 SHORT = ("replaces threading", "little memory", "closes its standard files", "raises")
 """What CI tries: three that the worker has to survive or to be replaced after, and one that is a model's daily life."""
@@ -49,6 +58,8 @@ TOLD_SECONDS, GONE_SECONDS, CANCELLED_SECONDS = 0.5, 2.0, 4.0
 """From the end of a worker, or of a run that raises, until the window tells it; until no process is left; and from a
 cancel until the window tells its end: it asks for two seconds, then ends the worker."""
 PATIENCE = 120.0
+MEMORY_GB = "2.5"
+"""What a worker may take here: others use the machine too."""
 
 
 def cases(count: int, seed: int) -> Iterator[dict[str, Any]]:
@@ -65,27 +76,34 @@ def cases(count: int, seed: int) -> Iterator[dict[str, Any]]:
 
 def written(case: dict[str, Any], folder: Path) -> Path:
     """The model's file; it notes the moment before its fault."""
+    name, where = PLACED.get(case["fault"], (case["fault"], "forward"))
     calls = {f"in_{place}" if place != "import" else "at_import": "pass" for place in PLACES}
-    calls |= {"at_import": "", "in_forward": 'open(__file__ + ".at", "w").write(repr(time.time())); fault()'}
+    calls["at_import"] = ""
+    calls["at_import" if where == "import" else f"in_{where}"] = 'open(__file__ + ".at", "w").write("now"); fault()'
     if case["fault"] == SHADOWS:
         for name in ("queue", "sqlite3", "json"):
             (folder / f"{name}.py").write_text("raise RuntimeError('the wrong file')\n")
     file = folder / "model.py"
-    file.write_text(MODEL.format(fault=FAULTS.get(case["fault"], "pass"), **calls))
+    file.write_text(MODEL.format(fault=FAULTS.get(name, "pass"), **calls))
     return file
 
 
 def attempt(case: dict[str, Any], window: BeatingWindow, scratch: Path) -> Outcome:
     """Run it in the window; then another model; then end the worker."""
-    os.environ["FAULT_MARK"] = str(scratch)
+    more = {"FAULT_MARK": str(scratch), MEMORY: MEMORY_GB}
+    os.environ.update(more)
     try:
+        if case["fault"] == NO_INTERPRETER:
+            os.environ[VARIABLE] = str(scratch / "none" / "python")
         _end_worker(window)  # so that the one that runs it has the mark
         said, wrong = _ran(case, window, scratch)
+        os.environ.pop(VARIABLE, None)
         wrong += _next_run(window)
         _end_worker(window)
         wrong += _left(scratch)
     finally:
-        del os.environ["FAULT_MARK"]
+        for name in (*more, VARIABLE):
+            os.environ.pop(name, None)
     if wrong:
         return Outcome("lost", "; ".join(wrong)[:400])
     shown = window.session.capture
@@ -101,12 +119,12 @@ def _ran(case: dict[str, Any], window: BeatingWindow, folder: Path) -> tuple[str
     session.open_subject(Load(subject=f"{file}:Model", trusted=True), spec)
     window.until(lambda: at.exists() or not session.busy, PATIENCE, "coming to the fault")
     worker, cancelled = session.worker, 0.0
-    if case["fault"] in HANGS:
+    if case["fault"] in {AT_IMPORT, *HANGS}:
         window.rest(0.3)
         session.cancel()
         cancelled = time.monotonic()
     over = 0.0
-    while session.busy:  # the moment at which it was over is seen before the window has its turn
+    while session.waited_for:  # not a model that another worker opens again by itself; the moment at which it was over is seen before the window has its turn
         if not over and (worker is None or not _lives(worker.pid)):
             over = time.monotonic()
         window.application.processEvents()

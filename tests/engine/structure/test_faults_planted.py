@@ -44,7 +44,9 @@ def test_a_planted_fault_is_found_and_its_twin_is_not_accused(test: str, ill: Ma
     assert all(verdict.word != "fault" for verdict in other.values()), other
 
 
-@pytest.mark.parametrize(("late", "turned", "word"), [(0, False, "holds"), (1, False, "fault"), (0, True, "not tested")])
+@pytest.mark.parametrize(
+    ("late", "turned", "word"), [(0, False, "holds"), (1, False, "fault"), (0, True, "not tested")]
+)
 def test_a_subject_that_calls_its_model_itself_is_tested_where_ids_alone_give_the_same(
     late: int, turned: bool, word: str
 ) -> None:
