@@ -138,10 +138,18 @@ def _ran(case: dict[str, Any], window: BeatingWindow, folder: Path) -> tuple[str
     said = clean(session.sentence)  # as it is shown
     wrong += [f"no plain sentence: {said[:200]!r}"] * (not is_one_sentence(said))
     if session.capture is not None and session.capture is not before:
-        wrong += _opens(session.capture.path)
+        wrong += _settled(session.capture.path, window)
         if session.capture.status == "done":
             return "", wrong
     return said, wrong
+
+
+def _settled(path: Path, window: BeatingWindow) -> list[str]:
+    """What is wrong with a capture once its worker is gone: a cancel that was not answered is told while it is killed."""
+    end = time.monotonic() + GONE_SECONDS
+    while (wrong := _opens(path)) and time.monotonic() < end:
+        window.rest(0.05)
+    return wrong
 
 
 def _opens(path: Path) -> list[str]:
