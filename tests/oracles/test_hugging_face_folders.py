@@ -85,7 +85,14 @@ def assert_maps(trace: Trace, part: str, expected: tuple[Tensor, ...]) -> None:
 
 @pytest.mark.parametrize(
     ("name", "kernel"),
-    [("bert", "sdpa"), ("bert-plain", "sdpa"), ("gpt2", "sdpa"), ("gpt2", "eager"), ("llama", "sdpa")],
+    [
+        ("bert", "sdpa"),
+        ("bert-plain", "sdpa"),
+        ("gpt2", "sdpa"),
+        ("gpt2", "eager"),
+        ("llama", "sdpa"),
+        ("llama", "flex_attention"),
+    ],
 )
 def test_a_model_of_one_text_attends_as_in_transformers(library: Any, name: str, kernel: str, tmp_path: Path) -> None:
     arguments = {} if kernel == "sdpa" else {"attn_implementation": kernel}

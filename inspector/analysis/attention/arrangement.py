@@ -115,8 +115,8 @@ def _titles(table: HeadTable, heads: Sequence[Head], group: str) -> Callable[[He
     def quarter(head: Head) -> tuple[float, str]:
         value = head.numbers.get(group, math.nan)
         if math.isnan(value):
-            return 9.0, f"{table.keys[group]}: not known"
+            return 9.0, f"not known: {table.keys[group]}"
         at = sum(value >= bound for bound in bounds)
-        return float(3 - at), f"{table.keys[group]}: {('lowest', 'second', 'third', 'highest')[at]} quarter"
+        return float(3 - at), f"{('lowest', 'second', 'third', 'highest')[at]} quarter of {table.keys[group]}"
 
     return quarter

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sys
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -23,31 +21,12 @@ _NAMES = (
     "mask_mod_other_buffers",
 )  # fmt: skip
 TOLERANCE = 64.0
-MODULES = "torch.nn.attention.flex_attention"
 MODULE = "torch._higher_order_ops.flex_attention"
 
 
 def operation() -> Any:
     """What flex_attention calls, where it was imported; importing it takes a second."""
     return getattr(sys.modules.get(MODULE), "flex_attention", None)
-
-
-@contextmanager
-def followed() -> Iterator[None]:
-    """Inside, autograd follows flex_attention on a CPU too: torch refuses that since only its compiled kernels cannot,
-    which nothing here uses."""
-    module = sys.modules.get(MODULES)
-    before = getattr(module, "_validate_device", None)
-    if module is None or before is None:
-        yield
-        return
-    vars(module)["_validate_device"] = lambda *_given: None
-    try:
-        with warnings.catch_warnings():  # how torch traces it, it looks at .grad of tensors that have none
-            warnings.filterwarnings("ignore", message="The .grad attribute of a Tensor that is not a leaf")
-            yield
-    finally:
-        vars(module)["_validate_device"] = before
 
 
 def from_flex(

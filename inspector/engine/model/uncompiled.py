@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
+from inspector.engine.model.flex_on_cpu import flex_followed
 from inspector.engine.model.late_imports import FLEX, bring_in
 
 ORIGINAL = "_orig_mod"
@@ -33,7 +34,8 @@ def uncompiled(model: nn.Module) -> Iterator[list[str]]:
     """Inside, compiled parts of a model and compiled functions run uncompiled; yields the names of those parts.
 
     Parts are named as without torch.compile ("encoder.rnn", not "encoder._orig_mod.rnn"). Afterwards everything is as
-    it was before. Where nothing can have been compiled, nothing is done.
+    it was before. Where nothing can have been compiled, nothing is done. Autograd follows flex_attention on a CPU too,
+    which it does only uncompiled.
     """
     bring_in(original(model))
     if not any(name in sys.modules for name in COMPILING):
@@ -54,7 +56,7 @@ def uncompiled(model: nn.Module) -> Iterator[list[str]]:
             setattr(module, CALL, None)
             names.append(name or "the model")
     try:
-        with torch.compiler.set_stance("force_eager"):
+        with torch.compiler.set_stance("force_eager"), flex_followed():
             yield names
     finally:
         for module, key, child in swapped:

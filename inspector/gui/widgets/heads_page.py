@@ -147,19 +147,21 @@ class HeadsPage(pg.GraphicsWidget):  # type: ignore[misc]
         )
 
     def _place_maps(self, area: QRectF, room: QRectF) -> None:
-        """In as many columns as make them largest; in a row names and colours that are the same stand once."""
+        """In as many columns as make them largest, all of one size; in a row names and colours that are the same stand
+        once."""
         for one in self.shown:
             one.profiles = self.profiles and self.count == 1 and room.height() >= LOW
         columns = max(range(1, self.count + 1), key=lambda n: self._side(area, n))
         self._share_names(columns)
         height = area.height() / math.ceil(self.count / columns)
-        for first in range(0, self.count, columns):
-            row = self.shown[first : first + columns]
-            spare = area.width() * len(row) / columns - sum(one.around + SPACE for one in row)
+        rows = [self.shown[first : first + columns] for first in range(0, self.count, columns)]
+        around = max(sum(one.around + SPACE for one in row) / len(row) for row in rows)
+        across = max(LEAST, area.width() / columns - around)
+        for number, row in enumerate(rows):
             left = 0.0
             for one in row:
-                width = one.around + max(LEAST, spare / len(row))
-                one.setGeometry(QRectF(left, first // columns * height, width, height - SPACE))
+                width = one.around + across
+                one.setGeometry(QRectF(left, number * height, width, height - SPACE))
                 one.place()
                 left += width + SPACE
 

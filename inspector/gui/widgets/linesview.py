@@ -42,6 +42,8 @@ share of the distance of two tokens, so that neighbours do not run together."""
 PALEST = 0.15
 """Opacity of a line of weight 0; it goes with the square root of the weight, as the colours of maps do: in a causal map
 the first query always has a weight of 1, beside which all others were a haze."""
+PALEST_MARKED, FINE_MARKED = 0.6, 1.5
+"""Opacity and pixels that a line of the cursor has at least: it lies over others."""
 APART = 3.0
 """Pixels: of lines that begin and end less than this from each other the strongest is drawn. More are no lines, but a
 block: 300 steps in 100 pixels of a low panel."""
@@ -291,12 +293,16 @@ class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
         most = float(np.abs(links.weights).max()) if len(links) else 1.0
         widest = min(THICK, max(THIN, THICK_SHARE * self.height_of(0)))
         shown = (links.queries[drawn], links.keys[drawn], links.weights[drawn])
-        for query, key, weight in zip(*(part.tolist() for part in shown), strict=True):
+        lines = [
+            (query == self._cursor[0] or key == self._cursor[1], query, key, weight)
+            for query, key, weight in zip(*(part.tolist() for part in shown), strict=True)
+        ]
+        for marked, query, key, weight in sorted(lines, key=lambda line: line[0]):  # the cursor's above the others
             share = abs(weight) / most
-            marked = query == self._cursor[0] or key == self._cursor[1]
             colour = QColor(self.theme.cursor if marked else self.theme.accent if weight > 0 else self.theme.error)
-            colour.setAlphaF(PALEST + (1 - PALEST) * math.sqrt(share))
-            painter.setPen(QPen(colour, FINE + widest * share))
+            least = PALEST_MARKED if marked else PALEST
+            colour.setAlphaF(least + (1 - least) * math.sqrt(share))
+            painter.setPen(QPen(colour, max(FINE_MARKED if marked else FINE, FINE + widest * share)))
             painter.drawLine(self.place_of(0, query), self.place_of(1, key))
 
     def _paint_names(self, painter: QPainter, side: int, metrics: QFontMetricsF) -> None:
@@ -311,9 +317,7 @@ class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
             font = painter.font()
             font.setBold(at in first)
             painter.setFont(font)
-            text = QFontMetricsF(font).elidedText(
-                self._name(side, at, every=height < metrics.height()), Qt.TextElideMode.ElideRight, names
-            )
+            text = self.fitting(side, at, QFontMetricsF(font), names, every=height < metrics.height())
             middle = self.place_of(side, at).y()
             box = QRectF(left, middle - metrics.height() / 2, names, metrics.height())
             painter.drawText(box, flag | Qt.AlignmentFlag.AlignVCenter, text)
@@ -324,6 +328,13 @@ class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
         if at >= len(names):
             return str(at)
         return f"{token(names[at])} {at}" if every else token(names[at])
+
+    def fitting(self, side: int, at: int, metrics: QFontMetricsF, width: float, *, every: bool) -> str:
+        """The name, with a long token cut before its number, not behind."""
+        number = f" {at}" if every and at < len(self._names[side]) else ""
+        name = self._name(side, at, every=False)
+        room = width - metrics.horizontalAdvance(number)
+        return metrics.elidedText(name, Qt.TextElideMode.ElideRight, room) + number
 
     def _marked(self, side: int) -> set[int]:
         """Tokens that are named first: the cursor's, and where one is alone it and those at its lines' other ends."""

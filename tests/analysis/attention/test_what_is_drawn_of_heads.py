@@ -114,7 +114,7 @@ def test_heads_are_sorted_and_grouped(table: HeadTable) -> None:
         ("first", ["a0"]), ("not known", ["a2", "b0", "b1"]), ("previous", ["a1"]),
     ]  # fmt: skip
     quarters = names(arranged(table, group="attention/entropy"))
-    assert quarters[0] == ("mean attention entropy: highest quarter", ["a2"]) and quarters[-1][1] == ["b0", "b1"]
+    assert quarters[0] == ("highest quarter of mean attention entropy", ["a2"]) and quarters[-1][1] == ["b0", "b1"]
 
 
 @pytest.mark.parametrize(

@@ -171,6 +171,28 @@ def test_several_heads_as_one_map(panel: Any, how: str, reduce: Any) -> None:
     np.testing.assert_allclose(rows[T - 1], reduce([WEIGHTS[0, 0], WEIGHTS[2, 3]], axis=0)[T - 1], rtol=1e-6)
 
 
+@pytest.mark.parametrize(("count", "size"), [(3, (760, 760)), (5, (1000, 760))])
+def test_heads_in_several_rows_are_of_one_size(panel: Any, count: int, size: tuple[int, int]) -> None:
+    """The last row has names and colours of its own, which took from its map alone."""
+    panel.resize(*size)
+    for number in range(1, count):
+        panel._added(number // HEADS, number % HEADS)
+    QApplication.processEvents()
+    maps = panel.page.shown
+    assert len({one.geometry().top() for one in maps}) == 2, "two rows"
+    sides = [(one.plot.vb.width(), one.plot.vb.height()) for one in maps]
+    np.testing.assert_allclose(sides, [sides[0]] * count, atol=1.0)
+    assert all(one.geometry().right() <= panel.page.rect().right() + 1 for one in maps)
+
+
+def test_further_entries_of_the_strip_do_not_move_the_controls(panel: Any) -> None:
+    before = panel.options.geometry()
+    panel.which.addItem("a statistic with an exceedingly long title that was computed later on", "later")
+    panel.layout().activate()
+    QApplication.processEvents()
+    assert panel.options.geometry() == before
+
+
 @pytest.mark.parametrize("count", [2, 3, 6])
 def test_heads_side_by_side_in_a_low_panel_share_names_and_colours(panel: Any, count: int) -> None:
     """What stands left and right of each map would leave no room for the maps."""

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from head_views import CTRL, LEFT, WEIGHTS, T, hover, spot, wheel
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QStyleOptionGraphicsItem
 
 # -- lines
 
@@ -136,3 +137,40 @@ def test_an_alignment_has_a_path_and_its_numbers(panel: Any) -> None:
     assert {name.rpartition(" ")[2] for name in panel.data()} >= {"coverage", "largest", "entropy", "path"}
     panel.view.setCurrentText("Map")
     assert panel.row.plot.path.getData()[0] is None or not len(panel.row.plot.path.getData()[0])
+
+
+def test_a_long_token_keeps_its_number(panel: Any) -> None:
+    panel.view.setCurrentText("Lines")
+    lines = panel.lines
+    lines.set_weights(WEIGHTS[0, 0], ["internationalisation"] * T, [f"w{n}" for n in range(T)])
+    metrics = QFontMetricsF(lines.font())
+    said = lines.fitting(0, 35, metrics, 84.0, every=True)
+    assert said.startswith("int") and said.endswith("… 35") and metrics.horizontalAdvance(said) <= 84
+    assert lines.fitting(1, 35, metrics, 84.0, every=True) == "w35 35"
+    assert lines.fitting(1, 35, metrics, 84.0, every=False) == "w35"
+
+
+def test_lines_of_the_cursor_are_above_the_others_and_not_pale(panel: Any) -> None:
+    """A weak weight of the query at the cursor, over which strong ones of all others pass."""
+    panel.view.setCurrentText("Lines")
+    lines, count = panel.lines, 21
+    weights = np.zeros((count, count))
+    weights[np.arange(count), count - 1 - np.arange(count)] = 1.0
+    weights[10] = 0.0
+    weights[10, 10] = 0.3
+    lines.set_weights(weights, ["q"] * count, ["k"] * count)
+    lines.set_cursor(10, None)
+    image = QImage(lines.size().toSize(), QImage.Format.Format_RGB32)
+    image.fill(QColor("#ffffff"))
+    with_painter = QPainter(image)
+    lines.paint(with_painter, QStyleOptionGraphicsItem())
+    with_painter.end()
+    middle = 0.5 * (lines.place_of(0, 10) + lines.place_of(1, 10))
+    there, accent, cursor = (
+        image.pixelColor(round(middle.x()), round(middle.y())), QColor(lines.theme.accent), QColor(lines.theme.cursor),
+    )  # fmt: skip
+
+    def far(one: QColor) -> int:
+        return sum(abs(a - b) for a, b in zip(one.getRgb()[:3], there.getRgb()[:3], strict=True))
+
+    assert far(cursor) < far(accent)

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from inspector.engine.analyses.rerun import undisturbed
-from inspector.engine.attention.flex import followed as followed_flex
 from inspector.engine.errors import Unsupported, model_error
 from inspector.engine.model.subject import Batch
+from inspector.engine.model.uncompiled import uncompiled
 from inspector.engine.registries import PROBES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.heads import take_all
@@ -113,7 +113,7 @@ def following(model: nn.Module) -> Iterator[None]:
     for one in frozen:
         one.requires_grad_(True)
     try:
-        with torch.enable_grad(), followed_flex():
+        with torch.enable_grad(), uncompiled(model):
             yield
     finally:
         for one in frozen:

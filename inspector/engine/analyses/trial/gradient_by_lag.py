@@ -9,6 +9,7 @@ from inspector.engine.analyses.input_gradients import spaced
 from inspector.engine.analyses.rerun import Entry, answer, chunk, copies, undisturbed
 from inspector.engine.errors import Unsupported
 from inspector.engine.model.batch import Batch
+from inspector.engine.model.uncompiled import uncompiled
 from inspector.engine.trace.trace import Trace
 
 SEQUENCES, LOSSES = 4, 16
@@ -63,7 +64,8 @@ def _norms(trace: Trace, one: Batch, steps: Tensor) -> Tensor:
     """(n, t) norms of ∂ℓ/∂x, row n for the loss at step `steps[n]`."""
     given, asked = (copies(one, len(steps)) for _ in range(2))
     entry = Entry(given)
-    with undisturbed(trace.subject.model, trace.seed), torch.enable_grad(), entry.watching(trace.subject.model):
+    model = trace.subject.model
+    with undisturbed(model, trace.seed), uncompiled(model), torch.enable_grad(), entry.watching(model):
         loss, _ = answer(trace, given, asked)
         assert loss is not None
         total = loss[torch.arange(len(steps)), steps].sum()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QComboBox
 
 from inspector.analysis.attention.alignment import Alignment
 from inspector.analysis.attention.head_table import of_heads
@@ -40,6 +41,9 @@ LOW_SHARE = 0.29
 """The part of the width of a low panel that thumbnails take."""
 STRIP_AXIS = 70
 """Pixels of the axis of the strip: numbers of six characters, as of an entropy that hardly changes, and its label."""
+STRIP_LETTERS = 24
+"""About the letters of the longest entry of the strip that is there from the start: further ones, which come later, do
+not move what stands beside the list."""
 POLL = 30
 """Milliseconds after which it is looked whether more was read."""
 
@@ -81,6 +85,8 @@ class AttentionParts(Panel):
         """Atlas on the left, the chosen heads and their strip on the right."""
         self.view = chooser(list(VIEWS), "What is drawn large")
         self.which = chooser([], "Statistic by query")
+        self.which.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.which.setMinimumContentsLength(STRIP_LETTERS)
         self.overview, self.options = HeadOverview(self), map_menu()
         for widget in (
             caption("View"), self.view, caption("Strip"), self.which,
