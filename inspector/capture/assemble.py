@@ -332,7 +332,8 @@ class Assembly:
     def _find(self, bounds: Box) -> Holes:
         if not self.bad and self._coverage.is_whole(self.extent):
             return WHOLE
-        hits = [row for row in self.pages if _overlaps(row, bounds)]
+        whole = bounds == self._bounds(())
+        hits = self.pages if whole else [row for row in self.pages if _overlaps(row, bounds)]
         filled = self._fill is not None or (self.computes and bool(self.channel.computed))
         return holes_of(bounds, hits, lambda row: row.id in self.bad, filled=filled)
 

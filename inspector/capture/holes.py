@@ -47,26 +47,31 @@ def holes_of(bounds: Box, pages: Sequence[PageRow], is_bad: Callable[[PageRow], 
     """
     if any(stop <= first for first, stop in bounds):
         return WHOLE
-    clipped = [(_clip(page, bounds), DAMAGED if is_bad(page) else KNOWN) for page in pages]
-    inside = [(box, mark) for box, mark in clipped if all(first < stop for first, stop in box)]
-    edges = [
-        np.unique([*bounds[axis], *(side for box, _ in inside for side in box[axis])]) for axis in range(len(bounds))
-    ]
+    corners, seen = _clipped(pages, bounds)
+    marks = [DAMAGED if is_bad(pages[n]) else KNOWN for n in seen]
+    edges = [np.unique([*bounds[axis], *corners[:, axis].reshape(-1)]) for axis in range(len(bounds))]
     if np.prod([len(own) - 1 for own in edges], dtype=object) > MOST_CELLS:
-        return Holes((), tuple(box for box, mark in inside if mark == DAMAGED))
+        bad = [box for box, mark in zip(corners.tolist(), marks, strict=True) if mark == DAMAGED]
+        return Holes((), tuple(tuple((first, stop) for first, stop in box) for box in bad))
     grid = np.full([len(own) - 1 for own in edges], KNOWN if filled else MISSING, np.uint8)
-    corners = np.array([box for box, _ in inside], np.int64).reshape(len(inside), len(bounds), 2)
     cells = (
         np.stack([np.searchsorted(own, corners[:, axis]) for axis, own in enumerate(edges)], 1) if edges else corners
     )
-    for sides, (_, mark) in zip(cells.tolist(), inside, strict=True):
+    for sides, mark in zip(cells.tolist(), marks, strict=True):
         grid[tuple(slice(first, stop) for first, stop in sides)] = mark
     return Holes(tuple(_boxes(grid == MISSING, edges)), tuple(_boxes(grid == DAMAGED, edges)))
 
 
-def _clip(page: PageRow, bounds: Box) -> Box:
-    sides = zip(page.start, page.shape, bounds, strict=True)
-    return tuple((max(start, first), min(start + n, stop)) for start, n, (first, stop) in sides)
+def _clipped(pages: Sequence[PageRow], bounds: Box) -> tuple[Marks, list[int]]:
+    """((page, axis, 2): the first cell and the stop within the bounds, the numbers of these pages); pages that lie
+    beyond are left out."""
+    sides = (len(pages), len(bounds))
+    start = np.array([page.start for page in pages], np.int64).reshape(sides)
+    length = np.array([page.shape for page in pages], np.int64).reshape(sides)
+    low, high = np.array(bounds, np.int64).reshape(len(bounds), 2).T
+    corners = np.stack((np.maximum(start, low), np.minimum(start + length, high)), axis=2)
+    seen = np.flatnonzero((corners[:, :, 0] < corners[:, :, 1]).all(axis=1))
+    return corners[seen], seen.tolist()
 
 
 def _boxes(marked: npt.NDArray[np.bool_], edges: Sequence[npt.NDArray[Any]]) -> list[Box]:

@@ -293,6 +293,24 @@ def test_the_strip_shows_the_cursor_in_another_sequence(qtbot: object, order: st
     assert strip.step_at(0) == 0
 
 
+def test_a_strip_measures_its_tokens_again_only_where_they_are_others(qtbot: object) -> None:
+    strip = TokenStrip(Cursor(), LIGHT)
+    qtbot.addWidget(strip)
+    strip.resize(400, 30)
+    names = ["wide token", "b", "c"]
+    strip.set_sequence(tuple(names), 3)
+    before = strip._edges
+    strip.set_sequence(tuple(names), 3)
+    assert strip._edges is before, "the same text, read once more"
+    for names, steps in ((("wide token", "b", "d"), 3), (("wide token", "b", "d", "e"), 4), ((), 4), (("b",), 1)):
+        strip.set_sequence(names, steps)
+        fresh = TokenStrip(Cursor(), LIGHT)
+        qtbot.addWidget(fresh)
+        fresh.resize(400, 30)
+        fresh.set_sequence(names, steps)
+        assert strip._edges.tolist() == fresh._edges.tolist()
+
+
 def test_marks_of_many_ranks_are_smaller(qapp: object) -> None:
     plot = RankPlot(LIGHT, label="|λ|", bottom="rank", log=False, level=1.0)
     sizes = {}

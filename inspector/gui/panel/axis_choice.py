@@ -35,7 +35,7 @@ class AxisChoice(QObject):
 
     def own(self, capture: Capture | None, channels: Sequence[Channel]) -> list[Channel]:
         """Those of the channels that are shown along the axis."""
-        places = self.places(capture)
+        places = self.places(capture) if channels else {}
         return [channel for channel in channels if axis_of(channel, places) == self.looking.axis]
 
     def settle(self, capture: Capture, frame: int, channels: Sequence[Channel]) -> None:

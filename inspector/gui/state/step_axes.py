@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import is_
 
 from inspector.capture import Capture
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Channel
@@ -40,8 +41,24 @@ def places_along(capture: Capture) -> Mapping[str, str]:
     Where a place has several, the one that is not the input's. A number of heads is shown with their map, which may lie
     along another axis than a recurrence of the same module: `place:attention` → the axis of the map.
     """
+    channels = tuple(capture.channels.values())
+    for known, places in _PLACES:
+        if len(known) == len(channels) and all(map(is_, known, channels)):
+            return places
+    found = _places_of(channels)
+    _PLACES[:] = [(channels, found), *_PLACES[: KEPT - 1]]
+    return found
+
+
+KEPT = 4
+"""Of how many captures the places are kept: two beside each other are asked in turns."""
+_PLACES: list[tuple[tuple[Channel, ...], Mapping[str, str]]] = []
+"""Channels, and their places along axes: every panel and every tab asks, many times for one drawing."""
+
+
+def _places_of(channels: Iterable[Channel]) -> Mapping[str, str]:
     found: dict[str, str] = {}
-    for channel in without_passing(capture.channels.values()):
+    for channel in without_passing(channels):
         axis = own_axis(channel)
         if axis:
             place = channel.place

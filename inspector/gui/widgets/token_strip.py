@@ -106,6 +106,8 @@ class TokenStrip(InWords, QWidget):
         """Other tokens, or more of them; without names the steps are numbered."""
         if names is self._names and steps == self._steps:
             return
+        if names and steps == self._steps and self._before is None and not self._awaited and names == self._names:
+            return  # they are read anew whenever the capture has grown, by whatever it is
         if steps < self._steps and self._before is None:
             self._before = tuple(self._names), self._steps, self._left
         both = min(len(names), len(self._names))  # more of the same, or another run of it, which begins anew

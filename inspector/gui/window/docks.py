@@ -15,6 +15,7 @@ from inspector.gui.window.dock_title import Do, DockBar
 from inspector.gui.window.giving_way import GivingWay
 from inspector.gui.window.panel_tabs import PanelTabs, hold_soon
 from inspector.gui.window.panels_on_demand import PanelPlace, Panels
+from inspector.gui.window.rows_back import RowsBack
 from inspector.gui.window.screen import fit
 from inspector.gui.window.side_docks import NARROWEST as NARROWEST_NUMBERS
 
@@ -50,6 +51,7 @@ class Docking:
         self.seen: set[str] = set()
         """Keys of the panels that are on screen, on top of the others in their tabs."""
         self.enlarged = ""
+        self.back = RowsBack(self)
         self._without_pins = 0
         """Width of the bar at the right before pins needed a wider one; 0 where none does."""
         self._hidden: list[QDockWidget] = []
@@ -111,7 +113,7 @@ class Docking:
             self._pager.start()
         panel = self._panels.made.get(key) if self._panels is not None else None
         self._places[key].seen |= seen and panel is not None
-        if panel is not None:
+        if panel is not None and not (seen and self.back.takes(key, panel)):
             panel.say_on_screen(seen)
 
     def put(self, key: str, panel: Panel) -> None:
@@ -259,7 +261,7 @@ class Docking:
         if in_front and not self.enlarged:
             self.enlarge(PAGE)
         elif not in_front and self.enlarged == PAGE:
-            self.restore()
+            self.back.restore()
 
     def enlarge_front(self) -> None:
         """Enlarge the panel (or the comparison) with the keyboard focus, else the first visible one; or show all."""
