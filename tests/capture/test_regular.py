@@ -73,7 +73,9 @@ def test_in_the_place_of_a_page_file(tmp_path: Path, kind: str) -> None:
     path = write(tmp_path / "a.inspect", numbers())
     put(kind, path / "pages-0000.bin")
     told = tried(path)
-    assert told[0] == told[2] == "opened" and SAID[kind] in told[1] and "cannot be packed" in told[1]
+    linked = (path / "pages-0000.bin").is_symlink()
+    said = "is a link to another file, so it is not packed" if linked else f"cannot be packed: {SAID[kind]}"
+    assert told[0] == told[2] == "opened" and "pages-0000.bin" in told[1] and said in told[1]
     listed = call("list", str(path), cwd=tmp_path, expect=0)
     assert f"page 1 cannot be read from pages-0000.bin: {SAID[kind]}" in listed
     said = call("export", str(path), "--channel", NAME, "--to", "x.npy", cwd=tmp_path, expect=1)

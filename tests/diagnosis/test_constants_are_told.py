@@ -20,6 +20,7 @@ NO_VERDICT = {
     "series.BLOCK": "memory", "units.ROWS": "memory", "loss_trend.POINTS": "memory", "settings.LARGEST": "a file's size",
     "settings.MOST_DOTS": "a file's form", "rule.PART": "what is refused", "rule.COUNT": "what is refused",
     "rule.FROM_ZERO": "what is refused", "settings.NAMED": "words",
+    "settings.MOST_TOLD": "words",
 }  # fmt: skip
 """Numbers on which nothing depends that is said of a training, and what they are."""
 

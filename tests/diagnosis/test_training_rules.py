@@ -23,7 +23,7 @@ def test_a_healthy_training_is_left_alone_and_it_is_said_who_looked(tmp_path: Pa
         "parameters:update/lost": ones(0.04, 0.04, 0.0),
         "parameters:adam/rms": 1 + 0.2 * RNG.normal(size=(N, 3)),
         "modules:activation/zero": ones(0.5, 0.6, 0.0),
-        "modules:attention/entropy": ones(1.5, 1.0, 0.5),
+        "modules:attention/entropy": ones(1.5, 1.0, 0.5), "modules:attention/largest_logit": ones(4.0, 2.0, 0.5),
         "training:gradient_norm": ones(1.0, 1.0),
         "training:batch_hash": RNG.permutation(N).astype(float),
         "parameters:weight/norm": ones(1.0, 2.0, 0.5), "training:padding/gradient": np.zeros(N),

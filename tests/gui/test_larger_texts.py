@@ -86,7 +86,7 @@ def test_a_callout_shows_all_its_words_once_they_are_larger(qapp: QApplication, 
     window.show()
     enlarge(qapp)
     words = callout.words
-    qtbot.waitUntil(lambda: words.height() >= words.heightForWidth(words.width()) > 0)
+    qtbot.waitUntil(lambda: words.height() >= words.heightForWidth(words.width()) > 0, timeout=30_000)
 
 
 def test_the_title_of_a_narrow_dock_ends_in_an_ellipsis(qtbot: QtBot) -> None:

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import QPoint
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFileDialog, QMenu
 
 from inspector.diagnosis import reproduce
 from inspector.diagnosis.words import Repeated
 from inspector.gui.panel.overview.finding_cards import FindingCards
-from inspector.gui.panel.overview.finding_menu import NO_SCRIPT, SCRIPT
+from inspector.gui.panel.overview.finding_menu import NO_SCRIPT, SCRIPT, FindingMenu
 from inspector.gui.window.saving import save_script
 from inspector.records import Finding
 
@@ -29,12 +30,18 @@ def cards(qtbot: Any) -> FindingCards:
     return made
 
 
+def script(menu: FindingMenu) -> QAction:
+    """The entry that reproduces the finding; there is one."""
+    (entry,) = (action for action in menu.menu().actions() if action.text() == SCRIPT)
+    return entry
+
+
 def test_each_card_has_a_menu_of_its_finding(cards: FindingCards) -> None:
     asked: list[Finding] = []
     cards.reproducing.connect(asked.append)
     for menu in cards.menus:
         menu.fill()
-    first, second = (menu.menu().actions()[-1] for menu in cards.menus)
+    first, second = (script(menu) for menu in cards.menus)
     assert (first.text(), first.isEnabled()) == (SCRIPT, True)
     assert not second.isEnabled() and NO_SCRIPT in second.toolTip()
     first.trigger()
@@ -47,7 +54,7 @@ def test_the_menu_follows_the_finding_of_its_card(cards: FindingCards) -> None:
     cards.show_findings([Repeated(OTHER, ()), Repeated(FOUND, ())], {})
     for menu in cards.menus:
         menu.fill()
-    assert [menu.menu().actions()[-1].isEnabled() for menu in cards.menus] == [False, True]
+    assert [script(menu).isEnabled() for menu in cards.menus] == [False, True]
 
 
 def test_the_context_menu_is_the_same(cards: FindingCards, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +62,7 @@ def test_the_context_menu_is_the_same(cards: FindingCards, monkeypatch: pytest.M
     monkeypatch.setattr(QMenu, "popup", lambda menu, at: opened.append((menu, at)))
     cards.cards[0].asked.emit(QPoint(3, 4))
     assert opened == [(cards.menus[0].menu(), QPoint(3, 4))]
-    assert cards.menus[0].menu().actions()[-1].text() == SCRIPT
+    assert script(cards.menus[0]).isEnabled()
 
 
 def test_the_button_lies_in_the_corner_of_its_card(cards: FindingCards) -> None:

@@ -17,7 +17,6 @@ from PySide6.QtWidgets import QApplication
 from inspector.capture import Capture, Writer, open_capture
 from inspector.gui.dialogs.edit_dialog import EditDialog
 from inspector.gui.export.offscreen import Stage
-from inspector.gui.state import step_axes
 from inspector.gui.state.cursor import Cursor, Looking, Position
 from inspector.gui.state.player import Player
 from inspector.gui.state.settings import Settings
@@ -388,24 +387,3 @@ def test_the_dialog_of_an_edit_begins_at_the_step_of_the_axis_of_what_is_edited(
         window.looking.move(place="encoder.l0", steps={"step": 1, ANSWER_DOMAIN: 2, "sound": 3})
         window.edit(name)
     assert begun == [at]
-
-
-def test_places_are_looked_for_once_until_a_channel_is_described_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked: list[int] = []
-    real = step_axes._places_of
-    monkeypatch.setattr(step_axes, "_places_of", lambda channels: (looked.append(1), real(channels))[1])
-
-    class Two:
-        channels: dict[str, Channel]
-
-    one, two = Two(), Two()
-    one.channels = {"a:h": channel("a:h", "state", ("step", "unit"), np.zeros((3, 2)))[0]}
-    two.channels = {"b:h": channel("b:h", "state", ("step", "unit"), np.zeros((3, 2)))[0]}
-    for _ in range(5):
-        assert (places_along(one), places_along(two)) == ({"a": "step"}, {"b": "step"})  # type: ignore[arg-type]
-    assert len(looked) == 2
-    one.channels["a:h"] = one.channels["a:h"].over("sound")
-    assert places_along(one) == {"a": "sound"} and places_along(two) == {"b": "step"}  # type: ignore[arg-type]
-    one.channels["c:h"] = channel("c:h", "state", ("step", "unit"), np.zeros((3, 2)))[0]
-    assert places_along(one) == {"a": "sound", "c": "step"}  # type: ignore[arg-type]
-    assert len(looked) == 4

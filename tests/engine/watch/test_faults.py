@@ -347,5 +347,5 @@ def test_arguments_that_cannot_be_used_are_refused_at_once(options: Any, error: 
 def test_every_moment_is_tested() -> None:
     methods = {name for name in vars(measure.Measure) if not name.startswith("_")}
     assert set(MOMENTS) | {
-        "over", "tables", "summed", "finishing", "reads_gradients", "backward_failed",
+        "over", "tables", "summed", "finishing", "reads_gradients", "backward_failed", "must_look", "always",
     } == methods  # fmt: skip
