@@ -20,7 +20,7 @@ from inspector.engine.registries import LOADERS
 
 MOST_QUOTED = 200
 """Characters of what a library says: it quotes a header, which may be of any length."""
-BAD = (zipfile.BadZipFile, zlib.error, OSError, ValueError, EOFError, IndexError, NotImplementedError)
+BAD = (zipfile.BadZipFile, zlib.error, OSError, ValueError, EOFError, IndexError, RuntimeError)
 
 
 class NumpyFile:

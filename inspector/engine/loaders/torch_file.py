@@ -47,7 +47,7 @@ MAX_WHOLE = 64 << 20
 """Bytes up to which a file of the old format is read to learn its step alone."""
 MAX_PICKLE = 16 << 20
 PIECE = 1 << 20
-BAD_ARCHIVE = (zipfile.BadZipFile, zlib.error, OSError, ValueError, IndexError, NotImplementedError)
+BAD_ARCHIVE = (zipfile.BadZipFile, zlib.error, OSError, ValueError, IndexError, RuntimeError)
 """What reading the directory of a damaged zip archive raises."""
 HARMLESS = ("torch._utils ", "torch._tensor ", "torch.storage ", "collections OrderedDict")
 
