@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -54,29 +53,6 @@ def test_until_it_is_drawn_it_is_blank_and_whoever_asks_gets_it_drawn(window: Wi
     for _ in range(20):
         qapp.processEvents()
     assert not health.on_screen, "what is behind another is not on screen, whether its turn came or not"
-
-
-def test_what_is_due_at_the_same_time_holds_nothing_up_together_with_the_drawing(
-    window: Window, qtbot: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    window.docking.show_panel("gates")
-    gates = window.panels["gates"]
-    qtbot.waitUntil(lambda: gates.on_screen and not gates._in_turn)
-    told: list[str] = []
-    real = gates.say_on_screen
-    monkeypatch.setattr(gates, "say_on_screen", lambda on: (told.append("drawn"), real(on)))
-
-    def tabs_are_named() -> None:
-        time.sleep(0.03)
-        told.append("tabs")
-
-    QTimer.singleShot(0, tabs_are_named)
-    beat = QTimer(interval=15, singleShot=True)
-    beat.timeout.connect(lambda: told.append("answered"))
-    beat.start()
-    gates.draw_in_turn()
-    qtbot.waitUntil(lambda: "drawn" in told)
-    assert told == ["tabs", "answered", "drawn"]
 
 
 def test_what_was_behind_the_overview_is_drawn_after_events_once_that_is_left(

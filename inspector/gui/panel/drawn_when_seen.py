@@ -79,13 +79,6 @@ class DrawnWhenSeen(KeyMoves):
 
     def draw_in_turn(self, place: int = 0) -> None:
         """It is on screen, and what it shows next is drawn after the events that have come, since what was done before
-        took as long as a window may answer nothing; with several panels one after the other.
-
-        Timers that are due at one time are called without an event between them, and those of the tabs and of the
-        session are often due with the first of these: it is drawn at the second one."""
+        took as long as a window may answer nothing; with several panels one after the other."""
         self._in_turn, self.on_screen = True, False
-        QTimer.singleShot(TURN_MS + place, self, lambda: QTimer.singleShot(TURN_MS, self, self._draw_now))
-
-    def _draw_now(self) -> None:
-        if self._in_turn:
-            self.say_on_screen(True)
+        QTimer.singleShot(TURN_MS + place, self, lambda: self.say_on_screen(True) if self._in_turn else None)
