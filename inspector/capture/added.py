@@ -51,10 +51,10 @@ def forget_trials(target: Capture, cures: Collection[str] = ()) -> list[str]:
     frames = (-1, *(frame.index for frame in target.frames))
     with Writer(target.path, target.start, again=True) as writer:
         for name in (name for names in gone.values() for name in names):
-            known_ = {target.frame_of(name, frame) for frame in frames if target.revision(name, frame)}
+            written = {target.frame_of(name, frame) for frame in frames if target.revision(name, frame)}
             about = target.channel(name)
             writer.write(replace(about, shape=(0,) * len(about.dims)))
-            for frame in sorted(known_):
+            for frame in sorted(written):
                 had = target.extent(name, frame)
                 writer.write(Page(name, max(frame, 0), (0,) * len(had), np.full(had, np.nan, about.dtype)))
     return sorted(gone)

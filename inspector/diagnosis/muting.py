@@ -7,13 +7,12 @@ kept only where it then says what was meant; a file that is written in another w
 from __future__ import annotations
 
 import json
-import os
 import re
 import tomllib
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from inspector.capture import CaptureError, write_atomically
 from inspector.diagnosis.settings import FILE, Mute, SettingsError, project_file, read_settings
 
 HEADER = re.compile(r"(?m)^[ \t]*\[[ \t]*diagnosis[ \t]*\][ \t]*(?:#.*)?$")
@@ -39,7 +38,10 @@ def change_mutes(mute: Mute, folder: Path, *, on: bool = True, file: Path | None
     if changed is None or not _says(changed, text, wanted):
         what = f"add {entry(mute)} to diagnosis.mute" if on else f"take {_named(mute)} out of diagnosis.mute"
         raise SettingsError(f"{path} is written in a way that is not changed here: {what} by hand.")
-    _replace(path, changed)
+    try:
+        write_atomically(path.resolve(), changed.encode())  # what a link leads to
+    except CaptureError as problem:
+        raise SettingsError(f"{problem} It is as it was.") from None
     return path
 
 
@@ -146,15 +148,3 @@ def _says(changed: str, text: str, wanted: tuple[Mute, ...]) -> bool:
     had.pop("mute", None)
     mutes = [Mute(one) if isinstance(one, str) else Mute(**one) for one in said or ()]
     return after == before and tuple(mutes) == wanted
-
-
-def _replace(path: Path, text: str) -> None:
-    """As a whole: where that fails, what was there before stays."""
-    target = path.resolve()
-    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(target)
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)

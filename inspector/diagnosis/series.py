@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inspector.analysis.loss_trend import Trend, trend_of
 from inspector.capture.curves import Curve, column_dim, curves_of, names_of_columns, points_of, positions
 from inspector.capture.logs.roles import Role
 from inspector.diagnosis.rule import Captured
@@ -26,6 +27,11 @@ class Table:
     iterations: Floats
     names: tuple[str, ...]
     values: Array
+
+    @property
+    def points(self) -> int:
+        """Of the column that has the most."""
+        return int(np.isfinite(self.values).sum(axis=0).max(initial=0))
 
 
 def table_of(run: Captured, name: str) -> Table | None:
@@ -126,6 +132,16 @@ def one_a_run(run: Captured, role: Role) -> list[Line]:
         if before is None or len(line.x) > len(before.x):
             longest[line.curve.run] = line
     return list(longest.values())
+
+
+def longest(run: Captured, role: Role) -> Line | None:
+    """The longest curve of a role, of all runs; None where there is none."""
+    return max(one_a_run(run, role), key=lambda line: len(line.x), default=None)
+
+
+def trend_along(line: Line | None) -> Trend | None:
+    """Of a curve; None without one, and of too few points (loss_trend.py)."""
+    return None if line is None else trend_of(line.x, line.y)
 
 
 def called(line: Line, name: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from inspector.analysis.before_training.trial import EDGE, SHORT, rate_length, said_of_rate
 from inspector.analysis.loss_trend import has_risen, trend_of
 from inspector.diagnosis.rule import PART, RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import Array, Floats, Line, clips, norms_beside_clipping, one_a_run
+from inspector.diagnosis.series import Array, Floats, Line, clips, longest, norms_beside_clipping
 from inspector.records import Finding
 from inspector.records.run import Severity
 
@@ -67,7 +67,7 @@ class CriticalRate:
         steps = _steps(run)
         if not len(steps.lengths):
             return
-        loss = max(one_a_run(run, "loss"), key=lambda line: len(line.x), default=None)
+        loss = longest(run, "loss")
         suffers = None if loss is None else _suffers(loss, run.limit("share"), run.limit("p"))
         evidence = (CHANNEL,) if loss is None else (CHANNEL, loss.channel)
         long = steps.lengths > run.limit("long")

@@ -9,7 +9,7 @@ import numpy as np
 
 from inspector.analysis.loss_trend import LEAST, Trend, has_risen, trend_of
 from inspector.diagnosis.rule import PART, RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import Array, Floats, Table, listed, one_a_run, table_of
+from inspector.diagnosis.series import Array, Floats, Table, listed, longest, table_of, trend_along
 from inspector.records import Finding
 
 ENTROPY, LOGIT = "modules:attention/entropy", "modules:attention/largest_logit"
@@ -65,10 +65,10 @@ class EntropyFalls:
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """At most one: all heads that collapsed."""
         heads = table_of(run, ENTROPY)
-        if heads is None or run.too_few(int(np.isfinite(heads.values).sum(axis=0).max(initial=0)), LEAST):
+        if heads is None or run.too_few(heads.points, LEAST):
             return
-        loss = max(one_a_run(run, "loss"), key=lambda line: len(line.x), default=None)
-        trend = None if loss is None else trend_of(loss.x, loss.y)
+        loss = longest(run, "loss")
+        trend = trend_along(loss)
         if loss is None or trend is None:
             return
         rose = has_risen(trend, run.limit("rise"), run.limit("p"))

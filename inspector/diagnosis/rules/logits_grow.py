@@ -11,7 +11,7 @@ from inspector.analysis.loss_trend import ABOVE, LEAST, NOISE, Trend, has_risen,
 from inspector.analysis.rank_correlation import ordered_by_chance
 from inspector.analysis.slope import Slope, slope_of
 from inspector.diagnosis.rule import PART, RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import Floats, Table, listed, one_a_run, table_of
+from inspector.diagnosis.series import Floats, Table, listed, longest, table_of, trend_along
 from inspector.records import Finding
 
 LOGIT, ENTROPY = "modules:attention/largest_logit", "modules:attention/entropy"
@@ -70,12 +70,12 @@ class LogitsGrow:
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """At most one: all heads whose scores grew."""
         scores = table_of(run, LOGIT)
-        if scores is None or run.too_few(int(np.isfinite(scores.values).sum(axis=0).max(initial=0)), LEAST):
+        if scores is None or run.too_few(scores.points, LEAST):
             return
         grown = sorted(self._grown(run, scores), key=lambda one: -one.last)
         if grown:
-            loss = max(one_a_run(run, "loss"), key=lambda line: len(line.x), default=None)
-            trend = None if loss is None else trend_of(loss.x, loss.y)
+            loss = longest(run, "loss")
+            trend = trend_along(loss)
             suffers = "" if trend is None else self._suffers(run, trend)
             yield self._finding(run, grown, scores.values.shape[1], suffers, "" if loss is None else loss.channel)
 

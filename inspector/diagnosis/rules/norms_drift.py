@@ -10,7 +10,7 @@ import numpy as np
 from inspector.analysis.loss_trend import BLOCKS, LEAST, Trend, has_risen, trend_of
 from inspector.analysis.rank_correlation import ordered_by_chance
 from inspector.diagnosis.rule import PART, RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import Floats, Line, one_a_run, table_of
+from inspector.diagnosis.series import Floats, Line, longest, table_of, trend_along
 from inspector.records import Finding, counted
 
 WEIGHTS, OUTPUTS, STATES = "parameters:weight/norm", "modules:activation/mean_abs", "modules:state/norm"
@@ -76,8 +76,8 @@ class NormsDrift:
         points = [int((y > -np.inf).sum()) for *_names, y in _columns(run)]  # one column at a time: there are many
         if not points or run.too_few(max(points), LEAST):
             return
-        loss = max(one_a_run(run, "loss"), key=lambda line: len(line.x), default=None)
-        trend = None if loss is None else trend_of(loss.x, loss.y)
+        loss = longest(run, "loss")
+        trend = trend_along(loss)
         if loss is None or trend is None or _falls(trend, run):
             return
         moved = [one for one in (_drift(*column) for column in _columns(run)) if one is not None]

@@ -9,7 +9,7 @@ import numpy as np
 
 from inspector.analysis.loss_trend import LEAST, Trend, has_risen, trend_of
 from inspector.diagnosis.rule import PART, RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import GRADIENT_NORM, listed, one_a_run, table_of
+from inspector.diagnosis.series import GRADIENT_NORM, listed, longest, table_of, trend_along
 from inspector.records import Finding
 
 ZERO = "modules:activation/zero"
@@ -69,8 +69,8 @@ class Plasticity:
         zeros = table_of(run, ZERO)
         if zeros is None or run.too_few(len(zeros.values), LEAST):
             return
-        loss = max(one_a_run(run, "loss"), key=lambda line: len(line.x), default=None)
-        trend = None if loss is None else trend_of(loss.x, loss.y)
+        loss = longest(run, "loss")
+        trend = trend_along(loss)
         if loss is None or trend is None or not self._worsens(run, trend) or not _shrinks(run):
             return
         silenced = sorted(self._silenced(run), key=lambda one: one.first - one.last)

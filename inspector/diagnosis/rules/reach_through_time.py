@@ -9,10 +9,10 @@ import numpy as np
 
 from inspector.analysis.clipping import percent
 from inspector.analysis.lag_norms import centre_of
-from inspector.analysis.loss_trend import Trend, fell_at_once, hardly_falls, is_flat, trend_of
+from inspector.analysis.loss_trend import Trend, fell_at_once, hardly_falls, is_flat
 from inspector.diagnosis.causes import Cause, cause_of
 from inspector.diagnosis.rule import PART, RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import GRADIENT_NORM, Floats, clips, norms_beside_clipping, one_a_run
+from inspector.diagnosis.series import GRADIENT_NORM, Floats, clips, longest, norms_beside_clipping, trend_along
 from inspector.records import Finding, counted
 
 SIGNAL = "jacobian/lag"
@@ -71,8 +71,8 @@ class ReachThroughTime:
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
         """One for each layer."""
-        loss = max(one_a_run(run, "loss"), key=lambda line: len(line.x), default=None)
-        trend = None if loss is None else trend_of(loss.x, loss.y)
+        loss = longest(run, "loss")
+        trend = trend_along(loss)
         flat = trend is not None and is_flat(trend, run.limit("share"), run.limit("p"))
         flat = flat and trend is not None and not fell_at_once(trend, run.limit("once"))
         slow = trend if trend is not None and not flat and hardly_falls(trend) else None

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from inspector.analysis.clipping import percent
-from inspector.analysis.loss_trend import hardly_falls, is_flat, trend_of
+from inspector.analysis.loss_trend import hardly_falls, is_flat
 from inspector.diagnosis.rule import PART, RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import listed, one_a_run, the_only
+from inspector.diagnosis.series import listed, longest, the_only, trend_along
 from inspector.records import Finding
 from inspector.records.run import Severity
 
@@ -54,8 +54,8 @@ class StrongDropout:
         shares = {str(name): float(one) for name, one in known.items() if one >= run.limit("share")}
         if not shares:
             return
-        loss = max(one_a_run(run, "loss"), key=lambda line: len(line.x), default=None)
-        trend = None if loss is None else trend_of(loss.x, loss.y)
+        loss = longest(run, "loss")
+        trend = trend_along(loss)
         stays = trend is not None and (hardly_falls(trend) or is_flat(trend, SHARE, P))
         if trend is not None and not stays:
             stays = trend.first > 0 and trend.last > run.limit("kept") * trend.first

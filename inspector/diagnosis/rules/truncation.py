@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from inspector.analysis.before_training.reach import FEWEST_SEQUENCES, depends, furthest_beyond, needed_lags
-from inspector.analysis.loss_trend import hardly_falls, is_flat, trend_of
+from inspector.analysis.loss_trend import hardly_falls, is_flat
 from inspector.diagnosis.rule import PART, RULES, Limit, Run, Scope, Trust, scalar
-from inspector.diagnosis.series import Floats, listed, one_a_run, table_of, the_only
+from inspector.diagnosis.series import Floats, listed, longest, table_of, the_only, trend_along
 from inspector.records import Finding
 from inspector.records.run import Severity
 
@@ -74,8 +74,8 @@ class Truncation:
             yield self._long(windows, needed, int(lags[-1]))
 
     def _unknown(self, run: Run, windows: Windows) -> Iterable[Finding]:
-        loss = max(one_a_run(run, "loss"), key=lambda line: len(line.x), default=None)
-        trend = None if loss is None else trend_of(loss.x, loss.y)
+        loss = longest(run, "loss")
+        trend = trend_along(loss)
         if loss is None or trend is None or not (hardly_falls(trend) or is_flat(trend, SHARE, P)):
             return
         yield Finding(
@@ -90,8 +90,8 @@ class Truncation:
         )  # fmt: skip
 
     def _short(self, run: Run, windows: Windows, needed: Floats, lag: int) -> Finding:
-        loss = max(one_a_run(run, "loss"), key=lambda line: len(line.x), default=None)
-        trend = None if loss is None else trend_of(loss.x, loss.y)
+        loss = longest(run, "loss")
+        trend = trend_along(loss)
         learned = trend is not None and trend.first > 0 and trend.last < run.limit("kept") * trend.first
         severity: Severity = "info" if learned else "warning"
         told = "" if trend is None else f"; the loss went from {trend.first:.4g} to {trend.last:.4g}"

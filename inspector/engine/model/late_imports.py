@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from types import CodeType, FunctionType
 from typing import Any
+from weakref import WeakSet
 
 from torch import nn
 
@@ -19,6 +20,8 @@ FLEX = "torch.nn.attention.flex_attention"
 LATE = {FLEX: frozenset({"flex_attention"}), "torch._dynamo": frozenset({"torch", "compile"})}
 """Modules of torch, each with the names of which code that imports them has all."""
 OF_TORCH = ("torch.", "builtins")
+_LOOKED: WeakSet[type] = WeakSet()
+"""Classes whose code was looked at: a test of structure calls a model sixty times."""
 
 
 def bring_in(model: nn.Module) -> None:
@@ -41,7 +44,8 @@ def bring_in(model: nn.Module) -> None:
 def _codes(model: nn.Module) -> Iterator[CodeType]:
     """The code of all functions of the files in which the model's own classes are."""
     classes = {base for module in model.modules() for base in type(module).__mro__}
-    own = [one for one in classes if not f"{one.__module__}.".startswith(OF_TORCH)]
+    own = [one for one in classes - set(_LOOKED) if not f"{one.__module__}.".startswith(OF_TORCH)]
+    _LOOKED.update(own)
     for holder in (*own, *{one.__module__: sys.modules.get(one.__module__) for one in own}.values()):
         for value in list(vars(holder).values()) if holder is not None else ():
             yield from _of(value)
