@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 import pyqtgraph as pg
 import pytest
+from PySide6.QtCore import QRect
 from PySide6.QtGui import QFont, QFontMetricsF, QImage
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QMainWindow
 from pytestqt.qtbot import QtBot
 
 from inspector.gui.widgets.axes import style_axis
+from inspector.gui.widgets.callout import Callout
 from inspector.gui.widgets.colourbar import BAR, ColourBar
 from inspector.gui.widgets.quiet_axis import QuietAxis
 from inspector.gui.widgets.theme import LIGHT
@@ -68,6 +70,23 @@ def test_a_colour_bar_has_room_for_its_numbers(qapp: QApplication, qtbot: QtBot,
     needed = QFontMetricsF(bar.font()).horizontalAdvance("-4.49e-26") + BAR + 6 + 5
     qtbot.waitUntil(lambda: bar.size().width() >= needed)
     assert bar._line() >= QFontMetricsF(bar.font()).height()
+
+
+@pytest.mark.usefixtures("larger")
+def test_a_callout_shows_all_its_words_once_they_are_larger(qapp: QApplication, qtbot: QtBot) -> None:
+    window = QMainWindow()
+    qtbot.addWidget(window)
+    window.resize(600, 700)
+    callout = Callout(window)
+    callout.say(
+        "1 of 3", "A trained net has read the passage above. Each row is a unit, each column a character. " * 3, "Go"
+    )
+    callout.point_at(QRect(0, 0, 300, 300), window.rect())
+    callout.show()
+    window.show()
+    enlarge(qapp)
+    words = callout.words
+    qtbot.waitUntil(lambda: words.height() >= words.heightForWidth(words.width()) > 0, timeout=30_000)
 
 
 def test_the_title_of_a_narrow_dock_ends_in_an_ellipsis(qtbot: QtBot) -> None:

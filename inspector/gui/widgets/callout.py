@@ -42,7 +42,7 @@ class Callout(QWidget):
             layout.addWidget(each)
         layout.addLayout(row)
         self._again = QTimer(self, interval=0, singleShot=True)
-        """Fits it once its labels have the font too."""
+        """Fits it once after all that its labels ask for."""
         self._again.timeout.connect(self._fit)
         self.setFixedWidth(WIDTH)
         self.hide()
@@ -56,11 +56,13 @@ class Callout(QWidget):
         self.setAccessibleDescription(words)
         self._fit()
 
-    def changeEvent(self, event: QEvent) -> None:
-        """Texts of another size need another height."""
-        super().changeEvent(event)
-        if event.type() == QEvent.Type.FontChange and self.layout() is not None:
+    def event(self, event: QEvent) -> bool:
+        """Texts of another size need another height; each label asks for it as it gets its font."""
+        done, layout = super().event(event), self.layout()
+        asked = event.type() == QEvent.Type.LayoutRequest
+        if asked and layout is not None and layout.heightForWidth(self.width()) != self.height():
             self._again.start()
+        return done
 
     def _fit(self) -> None:
         layout = self.layout()
