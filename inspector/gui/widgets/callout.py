@@ -58,17 +58,24 @@ class Callout(QWidget):
 
     def event(self, event: QEvent) -> bool:
         """Texts of another size need another height; each label asks for it as it gets its font."""
-        done, layout = super().event(event), self.layout()
-        asked = event.type() == QEvent.Type.LayoutRequest
-        if asked and layout is not None and layout.heightForWidth(self.width()) != self.height():
+        done = super().event(event)
+        if event.type() == QEvent.Type.Show:
+            self._fit()
+        elif event.type() == QEvent.Type.LayoutRequest and self._wanted() not in (-1, self.height()):
             self._again.start()
         return done
+
+    def _wanted(self) -> int:
+        """The height of its words, in pixels, or -1 while its labels are hidden: these ask for none."""
+        layout = self.layout()
+        return -1 if layout is None else layout.heightForWidth(self.width())
 
     def _fit(self) -> None:
         layout = self.layout()
         assert layout is not None
         layout.invalidate()
-        self.setFixedHeight(layout.heightForWidth(self.width()))
+        if (wanted := self._wanted()) != -1:
+            self.setFixedHeight(wanted)
 
     def point_at(self, target: QRect, within: QRect) -> None:
         """Stand at the right of a rectangle where there is room for it, else inside it at its right end."""
