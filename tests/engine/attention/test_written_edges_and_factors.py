@@ -157,6 +157,21 @@ def exp_of_all_pairs(q: Tensor, k: Tensor, v: Tensor, w: Tensor) -> Tensor:
     return q.sigmoid() * ((power * v[:, None]).sum(2) / power.sum(2))
 
 
+def gated_first(q: Tensor, k: Tensor, v: Tensor, w: Tensor) -> Tensor:
+    power, matrix = k.exp(), w.exp()
+    return q.sigmoid() * (matrix @ (power * v)) / (matrix @ power)
+
+
+def gated_times_the_reciprocal(q: Tensor, k: Tensor, v: Tensor, w: Tensor) -> Tensor:
+    power, matrix = k.exp(), w.exp()
+    return (torch.einsum("ts,bsd->btd", matrix, v * power) * q.sigmoid()) * (1 / (matrix @ power))
+
+
+def gated_sums_of_all_pairs(q: Tensor, k: Tensor, v: Tensor, w: Tensor) -> Tensor:
+    power = torch.exp(w[None, :, :, None] + k[:, None])
+    return torch.sigmoid(q).mul((power * v[:, None]).sum(2)) / power.sum(2)
+
+
 class Free(nn.Module):
     def __init__(self, way: Way, local: bool) -> None:
         super().__init__()
@@ -171,7 +186,8 @@ class Free(nn.Module):
 
 
 @pytest.mark.parametrize("local", [False, True])
-@pytest.mark.parametrize("way", [by_matmul, by_einsum, shifted, over_all_pairs, exp_of_all_pairs])
+@pytest.mark.parametrize("way", [by_matmul, by_einsum, shifted, over_all_pairs, exp_of_all_pairs,
+                                 gated_first, gated_times_the_reciprocal, gated_sums_of_all_pairs])  # fmt: skip
 def test_an_attention_free_transformer_has_a_map_for_each_feature(way: Way, local: bool) -> None:
     torch.manual_seed(1)
     model, x = Free(way, local).double(), inputs()

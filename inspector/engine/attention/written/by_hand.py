@@ -252,7 +252,7 @@ class ByHand(Concerned):
         if len(args) < 2 or not isinstance(out, Tensor) or not out.dim():
             return
         left, right = args[0], args[1]
-        if self.divided(left, right, out) or self.divided(right, left, out):
+        if self.divided(left, right, out, by_product=True) or self.divided(right, left, out, by_product=True):
             return
         if is_outer(left, right):
             self._remember(left, right, out)

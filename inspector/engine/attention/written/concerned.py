@@ -65,7 +65,7 @@ class Concerned(IndirectSums):
 
     def _multiplied(self, args: Any, _out: Any) -> bool:
         return (
-            bool(self.linear.uses or self.products or self.pairs or self.blocks.waiting)
+            bool(self.linear.uses or self.products or self.pairs or self.blocks.waiting or self.factored.sums)
             or self.facts.knows(args[:2])
             or (len(args) > 1 and is_outer(args[0], args[1]))
         )

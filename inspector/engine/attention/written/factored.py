@@ -31,6 +31,11 @@ class Factored:
 
     sums: dict[int, tuple[weakref.ref[Tensor], Contraction, Tensor, Tensor]] = field(default_factory=dict)
 
+    def knows(self, tensor: Tensor) -> bool:
+        """Whether a tensor is such a product."""
+        known = self.sums.get(id(tensor))
+        return known is not None and known[0]() is tensor
+
     def summed(self, contraction: Contraction, out: Tensor, apart: Apart) -> None:
         """A sum of products of which one operand may be P ⊙ v."""
         for one in (contraction, contraction.swapped()):

@@ -27,6 +27,8 @@ class IndirectSums(WeightedSums):
     factored: Factored = field(default_factory=Factored)
     pairs: dict[int, tuple[weakref.ref[Tensor], Tensor, Tensor]] = field(default_factory=dict)
     """Queries and keys of products of all pairs that were multiplied by something more, as long as these live."""
+    ungated: dict[int, tuple[weakref.ref[Tensor], Tensor]] = field(default_factory=dict)
+    """By the identity of a product with a gate, the sum of weights and values that it multiplied."""
 
     def product_added(self, args: Args, kwargs: Kwargs, out: Any) -> None:
         """baddbmm(input, batch1, batch2) and addmm: a sum of values where what they add is 0; else scores and perhaps

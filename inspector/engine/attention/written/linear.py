@@ -19,6 +19,10 @@ from inspector.engine.attention.written.facts import FactTable, Origin
 from inspector.engine.attention.written.scores import POWER
 
 NO_MAP = "its result is not divided by the sum of its weights, so there are no weights that sum to 1"
+NEAR = 1e-3
+"""How far the sum of weights may be from 1, half precision included."""
+OVER = ("Reciprocal", "Div", "Pow", "Exp", "Rsqrt")
+"""Nodes of autograd's graph that make one over something."""
 MOST = 4
 """Sums of keys and values that are remembered: each is used soon."""
 
@@ -90,6 +94,11 @@ class LinearAttention:
     def knows(self, tensor: Tensor) -> bool:
         """Whether a tensor is a sum of keys and values."""
         return bool(self.sums) and _found(self.sums, tensor) is not None
+
+    def waits(self, tensor: Tensor) -> bool:
+        """Whether a tensor is a sum of weights and values that nothing has divided yet."""
+        known = _found(self.uses, tensor) if self.uses else None
+        return known is not None and not known.taken
 
     def list_power(self, power: Tensor, origin: Origin) -> None:
         """An exponential is listed, until it turns out to be features."""
@@ -182,6 +191,18 @@ class LinearAttention:
             scale = scale if axis in rows.axes else scale.unsqueeze(number)
         weights = replace(known.weights, tensor=known.weights.tensor * scale)
         return Contraction.of(weights, known.values, Operand(out, axes)), known
+
+
+def is_share(weights: Operand, used: Used, factor: Tensor) -> bool:
+    """Whether a factor of the weights is one over something: they sum to 1, or it was made by a division, a power or an
+    exponential. A gate for each query, before the division, makes sums of any size.
+
+    Counter-example: without a graph, one over a sum of weights and a sink.
+    """
+    at = tuple(number for number, axis in enumerate(weights.axes) if axis not in used.result.axes)
+    sums = weights.tensor.sum(at)
+    one = torch.isclose(sums, torch.ones_like(sums), atol=NEAR, rtol=0.0) | sums.isnan()
+    return bool(one.all()) or type(factor.grad_fn).__name__.startswith(OVER)
 
 
 def of_features(facts: FactTable, known: LinearAttention, contraction: Contraction) -> bool:

@@ -10,12 +10,12 @@ from torch import Tensor
 
 from inspector.engine.attention.written import scores
 from inspector.engine.attention.written.facts import Facts
-from inspector.engine.attention.written.gated import Gated
+from inspector.engine.attention.written.gated_sums import GatedSums
 from inspector.engine.attention.written.sums import NOTHING, Args, Kwargs
 
 
-class LogSums(Gated):
-    """What `Gated` sees, and scores minus the logarithm of a sum of their exponentials."""
+class LogSums(GatedSums):
+    """What `GatedSums` sees, and scores minus the logarithm of a sum of their exponentials."""
 
     __slots__ = ()
 

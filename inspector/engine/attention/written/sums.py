@@ -243,12 +243,13 @@ class WeightedSums:
                 return True
         return False
 
-    def divided(self, source: object, factor: object, out: Any) -> bool:
-        """A result of linear attention divided by the sum of its weights: whether it is one."""
+    def divided(self, source: object, factor: object, out: Any, *, by_product: bool = False) -> bool:
+        """A result of linear attention divided by the sum of its weights: whether it is one. `by_product`: multiplied
+        with one over that, which a gate is not."""
         if not self.linear.uses or not isinstance(source, Tensor) or not isinstance(factor, Tensor):
             return False
         found = self.linear.divided(source, factor, out)
-        if found is None:
+        if found is None or (by_product and not linear.is_share(found[0].left, found[1], factor)):
             return False
         contraction, used = found
         used.origin.reason = ""
