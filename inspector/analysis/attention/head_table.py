@@ -1,12 +1,13 @@
 """One number of each head for everything that is known of heads: to sort, to group and to filter them by.
 
-A channel of heads is a number of each head as it is, its mean over the queries, or one number for each name along its
-other axis; numbers of names are words. So a new quantity of heads is a new key here, without a change.
+A channel of heads is a number of each head as it is, its mean (or least, or largest) over the queries, or one number
+for each name along its other axis; numbers of names are words. So a new quantity of heads is a new key here, without
+a change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,11 @@ Array = npt.NDArray[Any]
 KINDS = ("attention_statistic", "attention_head")
 OF_HEADS = (("head",), ("head", "query"), ("statistic", "head"), ("head", "statistic"), ("head", "type"))
 """Axes of a number of each head."""
+EXTREMES: Mapping[str, Callable[[Array], Array]] = {
+    "attention/mask_margin": lambda values: _extreme(values, np.inf, np.min),
+    "attention/largest_logit": lambda values: _extreme(values, -np.inf, np.max),
+}
+"""Numbers of which a single query decides: whether a mask leaks, and how large scores get."""
 NUMBERED = frozenset({"statistic", "part", "count"})
 """Axes whose names are several numbers of one thing, of which the largest says nothing."""
 
@@ -89,6 +95,8 @@ def _columns(view: View, channel: Channel, frame: int) -> list[tuple[str, str, A
             (f"{channel.signal}/{name}", f"{channel.title}: {name}", values[:, i])
             for i, name in enumerate(names[: values.shape[1]])
         ]
+    if channel.signal in EXTREMES:
+        return [(channel.signal, channel.title, EXTREMES[channel.signal](values))]
     return [(channel.signal, f"mean {channel.title}".replace("mean mean", "mean"), _mean(values))]
 
 
@@ -97,6 +105,13 @@ def _mean(values: Array) -> Array:
     known = np.isfinite(values)
     count = known.sum(axis=1)
     found: Array = np.where(count > 0, np.where(known, values, 0).sum(axis=1) / np.maximum(count, 1), np.nan)
+    return found
+
+
+def _extreme(values: Array, none: float, which: Callable[..., Array]) -> Array:
+    """The least or the largest over the queries whose number is known; NaN where none is."""
+    known = np.isfinite(values)
+    found: Array = np.where(known.any(axis=1), which(np.where(known, values, none), axis=1, initial=none), np.nan)
     return found
 
 

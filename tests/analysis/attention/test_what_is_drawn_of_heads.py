@@ -228,3 +228,18 @@ def test_of_lines_that_run_together_the_strongest_is_drawn() -> None:
                 kept.append(n)
         assert np.flatnonzero(drawn).tolist() == sorted(kept) and 20 < len(kept) < 190
     assert not len(apart(np.zeros(0), np.zeros(0), 4.0, np.zeros(0, bool)))
+
+
+def test_of_margins_the_least_counts_and_of_scores_the_largest(tmp_path: Path) -> None:
+    """A mask leaks at one query, and one score is too large: the mean over all queries hides both."""
+    margins = np.array([[9.0, -np.inf, 2.0, np.nan], [np.nan] * 4, [-1.0, 4.0, 4.0, 4.0]])
+    largest = np.array([[1.0, 50.0, -3.0, np.nan], [-5.0, -7.0, -6.0, -9.0], [np.nan] * 4])
+    kept = [
+        channel(f"a:attention/{name}", "attention_statistic", ("head", "query"), numbers, title=name)
+        for name, numbers in (("mask_margin", margins), ("largest_logit", largest))
+    ]
+    with open_capture(write_frames(tmp_path, *kept)) as opened:
+        found = head_table(opened, -1, [("a", 3)], list(opened.channels.values()))
+    assert dict(found.keys) == {"attention/mask_margin": "mask_margin", "attention/largest_logit": "largest_logit"}
+    numbers = [[head.numbers[key] for key in found.keys] for head in found.heads]
+    np.testing.assert_array_equal(numbers, [[2.0, 50.0], [np.nan, -5.0], [-1.0, np.nan]])
