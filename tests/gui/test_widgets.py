@@ -249,6 +249,32 @@ def test_long_lines_are_painted_many_times_faster_than_they_were_asked_for(qapp:
     assert line.opts["pen"].widthF() == 3.0 and line.opts["antialias"], "and so is one that goes one way"
 
 
+def test_a_dense_line_has_no_gaps_where_it_is_nearly_flat(qapp: object, qtbot: object) -> None:
+    """A profile of 16,000 keys that falls at once and then shakes by less than a pixel: each column of pixels has it."""
+    import pyqtgraph as pg
+
+    view = pg.PlotWidget(background="#ffffff")
+    qtbot.addWidget(view)
+    view.resize(900, 110)
+    shaking = 1e-4 + 5e-6 * np.random.default_rng(0).normal(size=2400)
+    line = curve(LIGHT, 0)
+    view.addItem(line)
+    line.setData(np.arange(2400.0), np.where(np.arange(2400) < 6, 6e-4, shaking))
+    view.getPlotItem().vb.setRange(xRange=(0, 2400), yRange=(0, 6.3e-4), padding=0)
+    view.show()
+    qapp.processEvents()
+    image = view.grab().toImage()
+    inside = view.getPlotItem().vb.sceneBoundingRect().toRect().adjusted(3, 3, -3, -12)
+    painted = [
+        any(
+            image.pixelColor(x, y).blue() - image.pixelColor(x, y).red() > 60
+            for y in range(inside.top(), inside.bottom())
+        )
+        for x in range(inside.left(), inside.right())
+    ]
+    assert len(painted) > 700 and all(painted)
+
+
 def test_the_cursor_comes_back_to_its_step_when_a_run_is_made_again() -> None:
     cursor = Cursor()
     cursor.set_length(300)

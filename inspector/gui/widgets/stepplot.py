@@ -223,6 +223,8 @@ class Line(pg.PlotDataItem):  # type: ignore[misc]
         self.opts["antialias"] = not self._busy or count <= SMOOTH
         self.opts["pen"] = self._fitting()
         self._alone = isolated(np.asarray(data[0]), np.asarray(data[1])) if count else np.zeros(0, np.bool_)
+        # Of a path that is not smoothed Qt leaves out what is shorter than a pixel; lines by themselves it paints.
+        self.curve.setSegmentedLineMode("auto" if self.opts["antialias"] else "on")
         super().setData(*data, **looks)
 
     def updateItems(self, styleUpdate: bool = True) -> None:
