@@ -101,9 +101,12 @@ def test_every_limit_has_a_range_that_its_own_value_is_in_and_both_ends_are_take
         for one in rule.limits:
             low, high = one.within
             assert low <= one.value <= high and low < high, (key, one)
+            beside = [other.name for other in rule.limits if other.name == one.below or other.below == one.name]
             for value in (low, min(high, 1e300)):
-                text = f"[diagnosis.limits]\n'{key}.{one.name}' = {value}\n"
-                assert read_settings(written(tmp_path, text)).limits == {f"{key}.{one.name}": value}
+                wanted = {f"{key}.{name}": min(value, 1.0) if name == "small" else value for name in beside}
+                wanted[f"{key}.{one.name}"] = value
+                text = "[diagnosis.limits]\n" + "".join(f"'{name}' = {number}\n" for name, number in wanted.items())
+                assert read_settings(written(tmp_path, text)).limits == wanted
             for value in (low - 1e-6, high + 1e-6):
                 with pytest.raises(SettingsError, match="expected"):
                     read_settings(written(tmp_path, f"[diagnosis.limits]\n'{key}.{one.name}' = {value}\n"))
