@@ -1,7 +1,7 @@
 """A project's file with a mute more or one less: only that entry of its list changes, all else stays as it is written.
 
-There is no writer of TOML in the standard library, and one would lose comments. So the text is changed, read again, and
-kept only where it then says what was meant; a file that is written in another way is left as it is, and said.
+tomlkit changes the text, comments and all; it is read again by the standard library, and kept only where it then says
+what was meant.
 """
 
 from __future__ import annotations
@@ -15,27 +15,25 @@ from typing import Any
 from inspector.capture import CaptureError, write_atomically
 from inspector.diagnosis.settings import FILE, Mute, SettingsError, project_file, read_settings
 
-HEADER = re.compile(r"(?m)^[ \t]*\[[ \t]*diagnosis[ \t]*\][ \t]*(?:#.*)?$")
-NEXT = re.compile(r"(?m)^[ \t]*\[")
-KEY = re.compile(r"(?m)^[ \t]*mute[ \t]*=[ \t]*(?=\[)")
-TOKEN = re.compile(r"""\"\"\".*?\"\"\"|'''.*?'''|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|\#[^\n]*|[\[\]{},]""", re.DOTALL)
-Span = tuple[int, int]
-
 
 def change_mutes(mute: Mute, folder: Path, *, on: bool = True, file: Path | None = None) -> Path:
     """Mute findings, or no longer, in a file, or the nearest one of a folder, or a new one there; the file that was
     written. Nothing changes where they are muted already. Raises SettingsError, and OSError."""
     path = file or project_file(folder) or folder / FILE
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    had = read_settings(path).muted if path.is_file() else ()  # a file that cannot be used is not changed either
+    there = path.is_file()
+    had = read_settings(path).muted if there else ()  # a file that cannot be used is not changed either
+    text = path.read_bytes().decode() if there else ""  # ends of lines as they are
     same = [one for one in had if (one.rule, one.place) == (mute.rule, mute.place)]
     if on == bool(same):
         if not on:
             raise SettingsError(f"{path} does not mute {_named(mute)}; nothing has changed.")
         return path
-    changed = _with(text, entry(mute)) if on else _without(text, [n for n, one in enumerate(had) if one in same])
+    try:
+        changed = _with(text, mute) if on else _without(text, [n for n, one in enumerate(had) if one in same])
+    except Exception:  # noqa: BLE001 - what the other reader of TOML takes and this one does not
+        changed = ""
     wanted = (*had, mute) if on else tuple(one for one in had if one not in same)
-    if changed is None or not _says(changed, text, wanted):
+    if not _says(changed, text, wanted):
         what = f"add {entry(mute)} to diagnosis.mute" if on else f"take {_named(mute)} out of diagnosis.mute"
         raise SettingsError(f"{path} is written in a way that is not changed here: {what} by hand.")
     try:
@@ -67,74 +65,29 @@ def _text(words: str) -> str:
     return json.dumps(words, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _with(text: str, new: str) -> str | None:
-    header = HEADER.search(text)
-    if header is None:
-        before = f"{text.rstrip()}\n\n" if text.strip() else ""
-        return f"{before}[diagnosis]\nmute = [{new}]\n"
-    found = _list_of(text, header.end())
-    if found is None:
-        return f"{text[: header.end()]}\nmute = [{new}]{text[header.end() :]}"
-    (start, end), entries = found
-    if not entries:
-        return f"{text[: start + 1]}{new}{text[start + 1 :]}"
-    last = entries[-1]
-    line = text.rfind("\n", start, last[0])
-    apart = ", " if line < 0 else ",\n" + re.sub(r"\S.*", "", text[line + 1 : last[0]], flags=re.DOTALL)
-    return f"{text[: last[1]]}{apart}{new}{text[last[1] :]}" if last[1] <= end else None
+def _with(text: str, mute: Mute) -> str:
+    """A text with an entry more at the end of its list; on a line of its own where the others have lines."""
+    from tomlkit import dumps, parse, table
+
+    document = parse(text)
+    diagnosis: Any = document.setdefault("diagnosis", table())
+    new: Any = parse(f"mute = [{entry(mute)}]")["mute"]
+    if "mute" not in diagnosis:
+        diagnosis["mute"] = new
+    elif lines := re.findall(r"\n([ \t]*)[\"'{]", diagnosis["mute"].as_string()):
+        diagnosis["mute"].add_line(new[0], indent=lines[-1])
+    else:
+        diagnosis["mute"].append(new[0])
+    return dumps(document)
 
 
-def _without(text: str, numbers: list[int]) -> str | None:
-    header = HEADER.search(text)
-    found = None if header is None else _list_of(text, header.end())
-    if found is None or max(numbers, default=-1) >= len(found[1]):
-        return None
-    (_start, end), entries = found
+def _without(text: str, numbers: list[int]) -> str:
+    from tomlkit import dumps, parse
+
+    document: Any = parse(text)
     for n in sorted(numbers, reverse=True):
-        first, last = entries[n]
-        after = re.compile(r"\s*,[ \t]*").match(text, last, end)
-        if after is not None:
-            last = after.end()
-        elif n:  # the last one: the comma before it goes
-            first = entries[n - 1][1]
-        text = text[:first] + text[last:]
-        end -= last - first
-        entries = entries[:n]
-    return text
-
-
-def _list_of(text: str, start: int) -> tuple[Span, list[Span]] | None:
-    """Where the list of mutes stands in the table that begins there, with where each entry does; None without one."""
-    after = NEXT.search(text, start)
-    key = KEY.search(text, start, after.start() if after is not None else len(text))
-    if key is None:
-        return None
-    depth, entries, begun, ended = 0, list[Span](), -1, -1
-    at = key.end()
-    for token in TOKEN.finditer(text, at):
-        between = text[at : token.start()]
-        word, at = token.group(), token.end()
-        if depth == 1 and between.strip() and begun < 0:
-            begun = token.start() - len(between.lstrip())
-        if word.startswith("#"):
-            continue
-        if word in "]}":
-            depth -= 1
-        closes = word == "]" and depth == 0
-        if (depth == 1 and word == ",") or closes:
-            if begun >= 0:
-                entries.append((begun, ended))
-            begun = -1
-            if closes:
-                return (key.end(), token.end()), entries
-            continue
-        if word in "[{":
-            begun = token.start() if depth == 1 and begun < 0 else begun
-            depth += 1
-        elif depth == 1 and begun < 0:
-            begun = token.start()
-        ended = token.end()
-    return None
+        del document["diagnosis"]["mute"][n]
+    return dumps(document)
 
 
 def _says(changed: str, text: str, wanted: tuple[Mute, ...]) -> bool:

@@ -36,6 +36,7 @@ class Limit:
         value, unit: what it is unless changed.
         source: where it comes from; what it misses, or accuses wrongly.
         within: the smallest and the largest number that make sense; a project's file with another one is refused.
+        below: the name of another limit of the rule that is not to be smaller than this one, "" for none.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Limit:
     source: str
     unit: str = ""
     within: Range = FROM_ZERO
+    below: str = ""
 
     @property
     def range(self) -> str:

@@ -126,12 +126,12 @@ def read_settings(path: Path) -> Settings:
     mutes = diagnosis.get("mute", [])
     if not isinstance(mutes, list):
         raise SettingsError(f"{path}: diagnosis.mute is {_BRIEF.repr(mutes)}; expected a list of rules.")
-    limits = _table(diagnosis.get("limits", {}), "diagnosis.limits", path)
-    return Settings(
-        tuple(_mute(one, path) for one in mutes),
-        {name: _limit(name, value, path) for name, value in limits.items()},
-        str(path),
-    )
+    limits = {
+        name: _limit(name, value, path)
+        for name, value in _table(diagnosis.get("limits", {}), "diagnosis.limits", path).items()
+    }
+    _in_order(limits, path)
+    return Settings(tuple(_mute(one, path) for one in mutes), limits, str(path))
 
 
 def known_limits() -> dict[str, float]:
@@ -188,3 +188,15 @@ def _limit(name: str, value: Any, path: Path) -> float:
             f"{path}: {name} is {value:g}; expected {known[name].range} (it is {usual} unless changed)."
         )
     return float(value)
+
+
+def _in_order(limits: Mapping[str, float], path: Path) -> None:
+    """Refuse a lower limit above the upper one, whichever of the two was changed."""
+    values = {**known_limits(), **limits}
+    for name, limit in _limits().items():
+        upper = f"{name.rpartition('.')[0]}.{limit.below}"
+        if limit.below and (name in limits or upper in limits) and values[name] > values[upper]:
+            said = [f"{each} is {values[each]:g}{'' if each in limits else ' (unchanged)'}" for each in (name, upper)]
+            raise SettingsError(
+                f"{path}: {said[0]} and {said[1]}; expected the first not to be larger than the second."
+            )

@@ -50,7 +50,7 @@ LIBRARIES = {
     "transport": {"click", "numpy"},  # click: its echo writes to whatever stands in for a terminal
     "workspace": {"platformdirs"},
     "analysis": {"numpy", "scipy"},
-    "diagnosis": {"numpy"},
+    "diagnosis": {"numpy", "tomlkit"},
     "gui": {"numpy", "scipy", "PySide6", "shiboken6", "pyqtgraph", "platformdirs", "PIL", "av"},
     "engine": {"numpy", "scipy", "torch", "safetensors", "soundfile", "distributed"},
     "cli": {"click", "tqdm"},

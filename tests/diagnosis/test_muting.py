@@ -61,19 +61,40 @@ def test_each_entry_of_a_list_is_taken_out_by_itself(tmp_path: Path) -> None:
         assert tomllib.loads(path.read_text())["other"] == {"b": [["c"]]}
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["diagnosis = { mute = ['IN403'] }\n", "diagnosis.mute = ['IN403']\n", "[diagnosis]\n'mute' = ['IN403']\n"],
+OTHER_FORMS = (
+    "diagnosis = { mute = ['IN403'] }\n",
+    "diagnosis.mute = ['IN403']\n",
+    "[diagnosis]\n'mute' = ['IN403']\n",
+    "[diagnosis]\r\nmute = [\r\n  'IN403',\r\n]\r\n",
+    "[diagnosis]\nmute = [\n  'IN403' # last\n]\n[other]\na = 1\n[diagnosis.limits]\n\"updates-lost.share\" = 0.3\n",
 )
-def test_a_file_that_is_written_in_another_way_stays_and_says_what_to_do(tmp_path: Path, text: str) -> None:
+
+
+@pytest.mark.parametrize("text", OTHER_FORMS)
+def test_other_ways_of_writing_the_same_are_changed_too(tmp_path: Path, text: str) -> None:
     path = tmp_path / "inspector.toml"
-    path.write_text(text)
-    for mute, on, said in ((NEW, True, r"add \{ rule"), (Mute("IN403"), False, "take IN403 out of")):
-        with pytest.raises(SettingsError, match=f"by hand|{said}"):
-            change_mutes(mute, tmp_path, on=on)
+    path.write_bytes(text.encode())
     with pytest.raises(SettingsError, match=r"does not mute IN402 at layers\.0; nothing has changed"):
         change_mutes(NEW, tmp_path, on=False)
-    assert path.read_text() == text
+    assert path.read_bytes() == text.encode()
+    change_mutes(NEW, tmp_path)
+    assert read_settings(path).muted == (Mute("IN403"), NEW)
+    change_mutes(Mute("IN403"), tmp_path, on=False)
+    assert read_settings(path).muted == (NEW,)
+    after, before = tomllib.loads(path.read_text()), tomllib.loads(text)
+    assert after.pop("other", None) == before.pop("other", None)
+    assert after["diagnosis"].get("limits") == before["diagnosis"].get("limits")
+    assert ("\r\n" in path.read_bytes().decode()) == ("\r\n" in text)
+
+
+def test_what_tomlkit_does_not_read_stays_and_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "inspector.toml"
+    path.write_text("[diagnosis]\nmute = ['IN403']\n")
+    monkeypatch.setattr("tomlkit.parse", lambda text: 1 / 0)
+    for mute, on, said in ((NEW, True, r"add \{ rule"), (Mute("IN403"), False, "take IN403 out of")):
+        with pytest.raises(SettingsError, match=f"{said}.* by hand"):
+            change_mutes(mute, tmp_path, on=on)
+    assert path.read_text() == "[diagnosis]\nmute = ['IN403']\n"
 
 
 def test_texts_of_an_entry_are_read_back_as_they_are() -> None:

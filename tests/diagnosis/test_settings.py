@@ -47,6 +47,15 @@ def test_mutes_and_limits(tmp_path: Path) -> None:
     assert [(mute.rule, mute.place) for mute in settings.muted] == [("IN403", "*"), ("no-gradient", "extra.*")]
 
 
+def test_lower_limits_are_below_upper_ones_and_both_may_move(tmp_path: Path) -> None:
+    pairs = [(rule, one) for _, rule in RULES.items() for one in rule.limits if one.below]
+    assert len(pairs) >= 7
+    for rule, one in pairs:
+        assert one.value < next(other.value for other in rule.limits if other.name == one.below), rule.id
+    moved = "[diagnosis.limits]\n'step-size.small' = 0.2\n'step-size.large' = 0.2\n"
+    assert read_settings(written(tmp_path, moved)).limits == {"step-size.small": 0.2, "step-size.large": 0.2}
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -62,6 +71,14 @@ def test_mutes_and_limits(tmp_path: Path) -> None:
         ("[diagnosis.limits]\n'updates-lost.share' = nan", "expected a number"),
         ("[diagnosis.limits]\n'diverged.p' = 2", "diverged.p is 2; expected 0 to 1 (it is 0.05 unless changed)."),
         ("[diagnosis.limits]\n'diverged.p' = -0.01", "expected 0 to 1"),
+        (
+            "[diagnosis.limits]\n'step-size.small' = 0.2",
+            "step-size.small is 0.2 and step-size.large is 0.1 (unchanged); expected the first not to be larger",
+        ),
+        (
+            "[diagnosis.limits]\n'mask-leaks.rounding' = 2\n'mask-leaks.margin' = 3",
+            "mask-leaks.margin is 3 and mask-leaks.rounding is 2; expected",
+        ),
         ("[diagnosis.limits]\n'loss-spike.recovery' = -3", "expected 0 or more (it is 20 points unless changed)."),
         ("[diagnosis.limits]\n'dead-units.steps' = 0", "expected 1 or more"),
         ("[diagnosis.limits]\n'redundant-heads.divergence' = 0.7", "expected 0 to 0.6931"),
@@ -84,9 +101,12 @@ def test_every_limit_has_a_range_that_its_own_value_is_in_and_both_ends_are_take
         for one in rule.limits:
             low, high = one.within
             assert low <= one.value <= high and low < high, (key, one)
+            beside = [other.name for other in rule.limits if other.name == one.below or other.below == one.name]
             for value in (low, min(high, 1e300)):
-                text = f"[diagnosis.limits]\n'{key}.{one.name}' = {value}\n"
-                assert read_settings(written(tmp_path, text)).limits == {f"{key}.{one.name}": value}
+                wanted = {f"{key}.{name}": min(value, 1.0) if name == "small" else value for name in beside}
+                wanted[f"{key}.{one.name}"] = value
+                text = "[diagnosis.limits]\n" + "".join(f"'{name}' = {number}\n" for name, number in wanted.items())
+                assert read_settings(written(tmp_path, text)).limits == wanted
             for value in (low - 1e-6, high + 1e-6):
                 with pytest.raises(SettingsError, match="expected"):
                     read_settings(written(tmp_path, f"[diagnosis.limits]\n'{key}.{one.name}' = {value}\n"))

@@ -40,6 +40,7 @@ def test_a_healthy_training_is_left_alone_and_it_is_said_who_looked(tmp_path: Pa
         "training:asked/reads_ahead_step": np.zeros(N), "training:graph/nodes": ones(50.0, 0.0, 0.0),
         "modules:activation/float16_used": ones(0.1, 0.01, 0.001), "parameters:gradient/float16_zero": ones(0.5, 0.0, 0.0),
         "parameters:gradient/float16_subnormal": ones(0.5, 0.0, 0.0), "training:asked/scores": ones(1.0, 0.0, 0.0),
+        "parameters:pair/distance": ones(0.0, 0.0, 0.0),
     }  # fmt: skip
     about = {
         "training": True,

@@ -53,7 +53,12 @@ class CriticalRate:
     needs = ("trial/learning_rate",)
     limits = (
         Limit("long", EDGE, "The edge: a longer step raises the loss of the batch from which it was made."),
-        Limit("short", SHORT, "Measured on Adam: a thousandth learns next to nothing, 0.3 to 0.5 learns fast."),
+        Limit(
+            "short",
+            SHORT,
+            "Measured on Adam: a thousandth learns next to nothing, 0.3 to 0.5 learns fast.",
+            below="long",
+        ),
         Limit("often", 0.5, "Of the steps that were tried later in a training: more than so many.", within=PART),
         Limit("share", 0.02, "As for plateau: less of a fall of the loss is none.", within=PART),
         Limit("p", 0.05, "As for diverged: a rank test of the loss over twenty blocks.", within=PART),

@@ -28,7 +28,7 @@ class MaskLeaks:
     limits = (
         Limit("margin", 4.85, "−ln ε of bfloat16: a masked key has 1/128 of the weight of one that is allowed, and "
         "counts "
-              "even in half precision.", "nat"),
+              "even in half precision.", "nat", below="rounding"),
         Limit("rounding", 15.9, "−ln ε of float32: up to here a masked key still counts in float32 "
         "(information).", "nat"),
     )  # fmt: skip

@@ -37,6 +37,7 @@ class RankCollapse:
             0.01,
             "Distance from one vector, of the norm; trained stacks with skips kept 0.2 and more.",
             within=PART,
+            below="began",
         ),
         Limit(
             "began",

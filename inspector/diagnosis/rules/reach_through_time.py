@@ -55,7 +55,7 @@ class ReachThroughTime:
     reads = ("lag",)
     needs = ("jacobian/lag",)
     limits = (
-        Limit("small", 1e-3, "A thousandth of a change is left: the app's horizon.", within=PART),
+        Limit("small", 1e-3, "A thousandth of a change is left: the app's horizon.", within=PART, below="large"),
         Limit("large", 1e3, "A change is a thousand times as large: the app's horizon."),
         Limit(
             "most", 0.5, "A state that reaches over half of the probe or more: information. A judgement.", within=PART

@@ -38,7 +38,7 @@ class StepSize:
     reads = ("series",)
     needs = ()
     limits = (
-        Limit("small", 1e-5, "torchmortem's range; Karpathy takes about 1e-3 for healthy."),
+        Limit("small", 1e-5, "torchmortem's range; Karpathy takes about 1e-3 for healthy.", below="large"),
         Limit("large", 1e-1, "The same range."),
         Limit("first", 0.5, "A first step that is half of what is left after it has replaced the initial weights."),
         Limit("iterations", 20, "Warm-up and young moments are no steady state.", within=COUNT),

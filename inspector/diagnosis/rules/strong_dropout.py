@@ -37,6 +37,7 @@ class StrongDropout:
             0.8,
             "UMLAUT (CHI 2021) tells from 0.5 on, which is usual in wide layers; a judgement.",
             within=PART,
+            below="strong",
         ),
         Limit("strong", 0.9, "From here on it is a warning where the loss hardly falls; a judgement.", within=PART),
         Limit(

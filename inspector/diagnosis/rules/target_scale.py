@@ -53,7 +53,9 @@ class TargetScale:
     limits = (
         Limit("looks", 32, "Batches; of fewer the end is not told from the beginning.", within=COUNT),
         Limit("large", 10.0, "Root mean square of targets: a model begins with outputs near 1 or below; a judgement."),
-        Limit("small", 0.1, "The same downwards: outputs as the model begins are noise beside the targets."),
+        Limit(
+            "small", 0.1, "The same downwards: outputs as the model begins are noise beside the targets.", below="large"
+        ),
         Limit("times", 2.0, "The loss beside that of the same predictions, scaled and shifted."),
         Limit(
             "unlearned",

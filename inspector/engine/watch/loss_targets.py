@@ -17,7 +17,7 @@ from inspector.engine.watch.exchanged import Compared, compared, numbers_of, ste
 from inspector.engine.watch.measure import Measure, Moment
 from inspector.engine.watch.parameters import Parameters
 from inspector.engine.watch.tables import PLACE, About
-from inspector.engine.watch.turns import APART, Turns
+from inspector.engine.watch.turns import APART, FURTHER, Turns
 from inspector.engine.wording import error_text
 
 OWN, OTHERS, APART_BY, DIFFER = (f"{PLACE}:asked/{word}" for word in ("own", "others", "outputs", "differ"))
@@ -26,9 +26,15 @@ STATISTICS = (
     "mean of targets", "deviation of targets", "mean of predictions", "deviation of predictions", "correlation",
 )  # fmt: skip
 SHIFTS = (0, 1, 2, 3)
+BEGINNING = 64
+"""Looks after which they are made less often: twice what the rules need that compare the end with the beginning."""
+SETTLED = 8
+"""Looks after which what does not change while code stays as it is (what a loss is given, how targets lie beside
+inputs) is looked for at every SETTLED / 2 th one only."""
 _METHOD = (
     "of the first backward pass, from what torch's own losses saved for it; iterations are at least "
-    f"{APART} apart in the preset normal; not of losses that are written out or compiled"
+    f"{APART} apart in the preset normal, {FURTHER * APART} after {BEGINNING} looks; not of losses that are "
+    "written out or compiled"
 )
 _EXCHANGED = "the targets of the batch are handed round, each sequence's to another, at the same steps"
 
@@ -83,6 +89,7 @@ class LossTargets(Measure):
         self._turns = turns
         self._call: Call | None = None
         self._over = False
+        self._looks = 0
 
     def forward_begins(self, moment: Moment, model: nn.Module, args: Any, kwargs: Any) -> None:
         """Remember what is read until the loss is seen."""
@@ -114,13 +121,16 @@ class LossTargets(Measure):
             self.say(f"What the loss is given is recorded no more ({error_text(fault)}).")
 
     def _look(self, moment: Moment, loss: Tensor, call: Call | None) -> None:
+        asked = asked_of(loss)
+        self._compare(moment, asked, 0 if call is None else call.sequences)
+        self._looks += 1
+        if self._looks > SETTLED and self._looks % (SETTLED // 2):
+            return
         outputs = [] if call is None else call.outputs
         wrong = wrong_input(loss, lambda node: any(origin(one) is node and are_shares(one) for one in outputs))
         wrong = CROSSED if crosses_all(loss) else wrong
         if wrong is not None:
             moment.put(WRONG_INPUT, 0, float(wrong))
-        asked = asked_of(loss)
-        self._compare(moment, asked, 0 if call is None else call.sequences)
         if call is not None and call.calls == 1 and call.ids is not None:
             self._ahead(moment, asked, call.ids)
 

@@ -22,13 +22,14 @@ from inspector.engine.watch.gate_saturation import Gates
 from inspector.engine.watch.gradients import ClippedNorms, GradientNorms
 from inspector.engine.watch.headroom import Headroom
 from inspector.engine.watch.kept_gradients import KeptGradients
-from inspector.engine.watch.loss_targets import LossTargets
+from inspector.engine.watch.loss_targets import BEGINNING, LossTargets
 from inspector.engine.watch.measure import Measure
 from inspector.engine.watch.modes import Modes
 from inspector.engine.watch.module_calls import ModuleCalls
 from inspector.engine.watch.now_and_then import Exponents, Spectra
 from inspector.engine.watch.orders import Test
 from inspector.engine.watch.padding import Padding
+from inspector.engine.watch.pairs import Pairs
 from inspector.engine.watch.parameters import Parameters
 from inspector.engine.watch.probing import Wanted
 from inspector.engine.watch.read_ahead import ReadAhead
@@ -109,12 +110,13 @@ def _preset(settings: Settings, parameters: Parameters, model: nn.Module) -> lis
         ClippedNorms(parameters),
         updates,
         Checksums(parameters),
+        Pairs(parameters, model),
         AdamState(parameters),
         calls,
         *readers,
         Padding(parameters, model),
         Continuing(parameters, model),
-        LossTargets(parameters, Turns(1 if settings.cost == "full" else APART)),
+        LossTargets(parameters, Turns(1) if settings.cost == "full" else Turns(APART, BEGINNING)),
         UnusedRows(parameters, model),
         ReadAhead(parameters),
         ScoreFacts(parameters),

@@ -32,6 +32,7 @@ from inspector.engine.watch.new_optimizers import NewOptimizers
 from inspector.engine.watch.optimizer_settings import described
 from inspector.engine.watch.orders import Orders, Reading, Test
 from inspector.engine.watch.pace import Pace
+from inspector.engine.watch.pairs import Pairs
 from inspector.engine.watch.parameters import Parameters, inner
 from inspector.engine.watch.pausing import Pausing
 from inspector.engine.watch.presets import Settings, measures_of
@@ -193,6 +194,7 @@ class Watcher:
         start = start_of(model)
         about = described(self._core.optimizers, known.names, known.column, known.of_model)
         about["ties"] = known.ties
+        about["pairs"] = [pair for one in self._core.measures if isinstance(one, Pairs) for pair in one.described()]
         about["training"] = model.training
         still = {name: type(part).__name__ for name, part in model.named_modules() if name and not part.training}
         about["in_evaluation_mode"], about["classes"] = list(still), still

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from inspector.engine.model.declared_ties import declared_tied
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_run
@@ -50,7 +51,7 @@ def _pairs(model: nn.Module) -> Iterator[tuple[str, str, tuple[bool, bool, bool]
     Layers of other kinds may begin as copies of each other by design (those of nn.TransformerEncoder do), and weights
     that are all one number are equal without being meant to be one.
     """
-    declared = _declared(model)
+    declared = declared_tied(model)
     modules = dict(model.named_modules())
     embeddings = [(name, one.weight) for name, one in modules.items() if isinstance(one, nn.Embedding)]
     lines = [(name, one.weight) for name, one in modules.items() if isinstance(one, nn.Linear)]
@@ -67,12 +68,3 @@ def _pairs(model: nn.Module) -> Iterator[tuple[str, str, tuple[bool, bool, bool]
 
 def _even(weight: Tensor) -> bool:
     return bool((weight == weight.flatten()[0]).all()) if weight.numel() else True
-
-
-def _declared(model: nn.Module) -> list[Tensor]:
-    """The weights that a Hugging Face model's configuration ties; none of any other model."""
-    if getattr(getattr(model, "config", None), "tie_word_embeddings", False) is not True:
-        return []
-    found = [getattr(model, f"get_{one}_embeddings", lambda: None)() for one in ("input", "output")]
-    weights = [getattr(one, "weight", None) for one in found]
-    return [one for one in weights if isinstance(one, Tensor)] if None not in weights else []
