@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from inspector.transport.container_memory import left_in_container
@@ -34,6 +35,21 @@ def taken_by(process: int) -> int:
     except OSError:
         return 0
     return (int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGE_SIZE")
+
+
+def may_take_none(process: int) -> bool:
+    """Whether a limit that cannot be lifted lies below the memory that a process has in use (Linux): whatever it tries
+    next may fail, the start of a thread too, which is then waited for without end."""
+    if sys.platform != "linux":
+        return False
+    import resource
+
+    try:
+        most = resource.prlimit(process, resource.RLIMIT_AS)[1]
+        pages = int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError, IndexError):
+        return False
+    return most != resource.RLIM_INFINITY and most < pages * resource.getpagesize()
 
 
 def taken_below(process: int) -> int:
