@@ -73,6 +73,18 @@ def started_by(process: int) -> list[int]:
     return found
 
 
+def lives_below(process: int) -> bool:
+    """Whether a process that it has started runs, and is no mere entry of one that has ended (Linux)."""
+    for one in started_by(process):
+        try:
+            state = Path(f"/proc/{one}/stat").read_bytes().rpartition(b")")[2].split()[0]
+        except (OSError, IndexError):
+            continue
+        if state not in (b"Z", b"X"):
+            return True
+    return False
+
+
 def _listed(folder: Path) -> list[Path]:
     try:
         return list(folder.iterdir())

@@ -29,7 +29,7 @@ from inspector.records import BadRecordError, Failure, Quit, decode, encode
 from inspector.transport.interpreter import cannot_be_run, chosen, what_is_wrong
 from inspector.transport.lines import Lines
 from inspector.transport.marked import end_marked
-from inspector.transport.memory import MEMORY
+from inspector.transport.memory import MEMORY, lives_below
 from inspector.version import __version__
 
 MODULE = "inspector.engine.worker"
@@ -46,6 +46,8 @@ THREADS_SECONDS = 2.5
 """Seconds for which `close` waits until nothing of the child's is read any more: pipes end with its last process."""
 LOST_SECONDS = 0.7
 """Seconds for which a worker whose connection has ended may still be ending."""
+TOLD_SECONDS = 10.0
+"""Seconds, on a busy machine, until the process above a worker that has ended tells how."""
 CUT_OFF_CODE = 86
 """With which a worker ends that finds it gone."""
 MEMORY_CODE, TOOK = 87, "The model took"
@@ -314,6 +316,9 @@ class WorkerProcess:
         assert self._process is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(LOST_SECONDS)
+        if sys.platform == "linux" and self.alive and not lives_below(self._process.pid):
+            with contextlib.suppress(subprocess.TimeoutExpired):  # it has ended; who tells how has not had its turn yet
+                self._process.wait(TOLD_SECONDS)
         if not self._closing and self.alive:
             self._cut_off = True
             if sys.platform == "win32":
