@@ -7,6 +7,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,8 +70,9 @@ class Groups:
 
     def _to_index(self) -> None:
         while (group := self._synchronised.get()) is not None:
-            try:
+            # it notes itself what goes wrong, and may fail at that where no memory is left; a thread that ended then
+            # would leave its queue full, and whoever hands something on would wait for ever
+            with suppress(BaseException):
                 self._finish(group)
-            finally:
-                for mark in group.marks:
-                    mark.set()
+            for mark in group.marks:
+                mark.set()

@@ -44,6 +44,8 @@ SQLITE_SAYS = {
 }
 """Code of SQLite's → what it means here; its own texts name what it was doing, not what is wrong."""
 
+UNTOLD = CaptureError("Writing the capture failed, and no memory was left to say why; what was committed is readable.")
+
 
 class Writer:
     """The one writer of a capture folder. Also a context manager.
@@ -167,9 +169,12 @@ class Writer:
                     self._hand_on(batch)
                 if batch and batch[-1] is None:
                     break
-            if self._groups is not None:
-                self._groups.close()
         except Exception as problem:  # noqa: BLE001 - a model that replaced a function of Python's, say
+            self._failed(problem)
+        try:
+            if self._groups is not None:
+                self._groups.close()  # what is on its way may still write
+        except Exception as problem:  # noqa: BLE001
             self._failed(problem)
         self._guarded(self._store.close)
 
@@ -250,7 +255,10 @@ class Writer:
         elif not self.begun:
             kept = "the capture that was there is unchanged"
         told = problem if isinstance(problem, CaptureError) else None
-        told = told or CaptureError(_explain(self.path, problem, kept), full=_is_full(problem))
+        try:
+            told = told or CaptureError(_explain(self.path, problem, kept), full=_is_full(problem))
+        except Exception:  # noqa: BLE001 - whoever waits must be told that it is over, with no memory for words too
+            told = UNTOLD
         with self._room:
             self.error = self.error or told
             self._room.notify_all()

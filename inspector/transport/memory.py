@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from inspector.transport.container_memory import left_in_container
@@ -36,6 +37,21 @@ def taken_by(process: int) -> int:
     return (int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGE_SIZE")
 
 
+def may_take_none(process: int) -> bool:
+    """Whether a limit that cannot be lifted lies below the memory that a process has in use (Linux): whatever it tries
+    next may fail, the start of a thread too, which is then waited for without end."""
+    if sys.platform != "linux":
+        return False
+    import resource
+
+    try:
+        most = resource.prlimit(process, resource.RLIMIT_AS)[1]
+        pages = int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError, IndexError):
+        return False
+    return most != resource.RLIM_INFINITY and most < pages * resource.getpagesize()
+
+
 def taken_below(process: int) -> int:
     """The same of all processes that a process has started and these have: pages that several share, as after a fork,
     count once. Of a single one this is `taken_by`, which takes less time."""
@@ -55,6 +71,18 @@ def started_by(process: int) -> list[int]:
             found += new
             waiting += new
     return found
+
+
+def lives_below(process: int) -> bool:
+    """Whether a process that it has started runs, and is no mere entry of one that has ended (Linux)."""
+    for one in started_by(process):
+        try:
+            state = Path(f"/proc/{one}/stat").read_bytes().rpartition(b")")[2].split()[0]
+        except (OSError, IndexError):
+            continue
+        if state not in (b"Z", b"X"):
+            return True
+    return False
 
 
 def _listed(folder: Path) -> list[Path]:

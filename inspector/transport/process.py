@@ -29,7 +29,7 @@ from inspector.records import BadRecordError, Failure, Quit, decode, encode
 from inspector.transport.interpreter import cannot_be_run, chosen, what_is_wrong
 from inspector.transport.lines import Lines
 from inspector.transport.marked import end_marked
-from inspector.transport.memory import MEMORY
+from inspector.transport.memory import MEMORY, lives_below
 from inspector.version import __version__
 
 MODULE = "inspector.engine.worker"
@@ -42,12 +42,21 @@ MAX_MESSAGE = 64 << 20
 PIECE = 1 << 16
 """Bytes of output that are read at a time."""
 KEPT_LINES = 80
+THREADS_SECONDS = 2.5
+"""Seconds for which `close` waits until nothing of the child's is read any more: pipes end with its last process."""
 LOST_SECONDS = 0.7
 """Seconds for which a worker whose connection has ended may still be ending."""
+TOLD_SECONDS = 10.0
+"""Seconds, on a busy machine, until the process above a worker that has ended tells how."""
 CUT_OFF_CODE = 86
 """With which a worker ends that finds it gone."""
 MEMORY_CODE, TOOK = 87, "The model took"
 """With which a worker ends that took more memory than it may, and how the last line says so (supervisor.py)."""
+LEFT_NONE = (
+    "The model lowered the memory that its process may take below what it has, for good, and the worker could not end "
+    "by itself: it was ended; what was captured so far is stored."
+)
+"""The last line of one that was left with none."""
 SPENT_CODE = 88
 """With which a worker ends, its request answered, whose model has lowered limits of the process for good."""
 KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 34)}
@@ -138,6 +147,8 @@ class WorkerProcess:
         self._mark = secrets.token_hex(16)
         self._errors: deque[str] = deque(maxlen=KEPT_LINES)
         self._drains: dict[str, threading.Thread] = {}
+        self._last: threading.Thread | None = None
+        """The thread that ends after the others and calls `on_exit`."""
         self._drained_at = 0.0
         self._telling: set[str] = set()
 
@@ -173,7 +184,8 @@ class WorkerProcess:
         threads = [*self._drains.values(), reader]
         for thread in threads:
             thread.start()
-        threading.Thread(target=self._wait, args=(listener, threads), name="worker-exit", daemon=True).start()
+        self._last = threading.Thread(target=self._wait, args=(listener, threads), name="worker-exit", daemon=True)
+        self._last.start()
 
     def _child(self, more: dict[str, str]) -> subprocess.Popen[bytes]:
         """The child process. Raises OSError."""
@@ -218,6 +230,8 @@ class WorkerProcess:
             self._process.kill()
             self._process.wait()
         self._end_group()
+        if self._last is not None and self._last is not threading.current_thread():
+            self._last.join(THREADS_SECONDS)  # a thread that still works while the interpreter ends may crash it
 
     def _end_group(self) -> None:
         """End the processes that the model left behind, immediately after the child's end and never again.
@@ -302,6 +316,9 @@ class WorkerProcess:
         assert self._process is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(LOST_SECONDS)
+        if sys.platform == "linux" and self.alive and not lives_below(self._process.pid):
+            with contextlib.suppress(subprocess.TimeoutExpired):  # it has ended; who tells how has not had its turn yet
+                self._process.wait(TOLD_SECONDS)
         if not self._closing and self.alive:
             self._cut_off = True
             if sys.platform == "win32":
@@ -329,7 +346,7 @@ class WorkerProcess:
             return Exit(code, False, CUT_OFF)
         if code == SPENT_CODE and not self._closing:
             return Exit(code, False, SPENT)
-        if code == MEMORY_CODE and lines and lines[-1].startswith(TOOK):
+        if code == MEMORY_CODE and lines and lines[-1].startswith((TOOK, LEFT_NONE)):
             return Exit(code, False, lines[-1])
         if not self._heard and not self._closing and code > 0:  # its first message is the catalogue
             wrong = what_is_wrong(self.python)

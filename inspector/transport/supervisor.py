@@ -15,9 +15,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from inspector.transport.memory import MEMORY, allowed, named_limit, taken_below, taken_by
+from inspector.transport.memory import MEMORY, allowed, may_take_none, named_limit, taken_below, taken_by
 from inspector.transport.parent_link import die_with_parent
-from inspector.transport.process import MEMORY_CODE, TOOK
+from inspector.transport.process import LEFT_NONE, MEMORY_CODE, TOOK
 from inspector.transport.same_command import end_like
 
 LOOK_SECONDS = 0.05
@@ -26,6 +26,8 @@ LOOKS = 10
 """Of so many looks one is at all processes that the worker has started: counting shared pages takes longer."""
 ENDING_SECONDS = 2.0
 """Seconds for which processes that were killed are waited for; one that hangs in a driver ends later."""
+LAST_SECONDS = 10.0
+"""Seconds in which a worker that may take no memory any more can answer and end by itself: it may well hang."""
 SET_CHILD_SUBREAPER = 36
 
 
@@ -54,7 +56,7 @@ def stay_above(parent: int) -> None:
 
 def _watch(worker: int, parent: int) -> int:
     """How the worker ended, as in subprocess; everything that it started has ended too."""
-    named, looks = named_limit(os.environ.get(MEMORY, "")), 0
+    named, looks, last = named_limit(os.environ.get(MEMORY, "")), 0, float("inf")
     while (code := _ended(worker)) is None:
         told = signal.sigtimedwait({signal.SIGCHLD, signal.SIGTERM}, LOOK_SECONDS)
         if told is not None and told.si_signo == signal.SIGTERM:
@@ -67,6 +69,12 @@ def _watch(worker: int, parent: int) -> int:
         if taken > (most := allowed(taken, named)):
             _end_all()
             _say(_too_much(taken, most, bool(named)))
+            return MEMORY_CODE
+        if not looks % LOOKS:
+            last = min(last, time.monotonic() + LAST_SECONDS) if may_take_none(worker) else float("inf")
+        if time.monotonic() > last:
+            _end_all()
+            _say(LEFT_NONE)
             return MEMORY_CODE
     _end_all()
     return code

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ sys.path[:0] = [str(HERE.parent / "support")]
 from with_parent import ends_with_parent, started_by_this  # noqa: E402
 
 Kind = Literal["survived", "refused", "lost"]
+START_SECONDS = 240
+"""For a child until it has prepared its section."""
 MOST_OF_A_SENTENCE = 800
 """Characters: the aim is 300, beside the path and the names that a message quotes."""
 
@@ -90,14 +93,22 @@ def is_one_sentence(text: str) -> bool:
     return plain and "Traceback" not in text and len(text) <= MOST_OF_A_SENTENCE
 
 
-def campaign(section: Section, module: str, count: int, seed: int, scratch: Path | None = None) -> Tally:
-    """Try so many cases of a section."""
+def campaign(
+    section: Section, module: str, count: int, seed: int, scratch: Path | None = None,
+    tell: Callable[[Any, Outcome | None, float], None] = lambda _case, _outcome, _seconds: None,
+) -> Tally:  # fmt: skip
+    """Try so many cases of a section; `tell` hears of each as it begins, with None, and as it ends, after so many
+    seconds: a hang names itself."""
     tally = Tally(section.name, section.faults)
     folder = Path(tempfile.mkdtemp(prefix="faults-", dir=scratch))
     try:
         with contextlib.closing(_Children(module, section, folder)) as children:
             for case in section.cases(count, seed):
-                tally.add(case, children.tried(case))
+                began = time.monotonic()
+                tell(case, None, 0.0)
+                outcome = children.tried(case)
+                tally.add(case, outcome)
+                tell(case, outcome, time.monotonic() - began)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return tally
@@ -156,7 +167,11 @@ class _Children:
             answers.put("ended")
 
         threading.Thread(target=listen, daemon=True).start()
-        assert answers.get(timeout=240).strip() == "ready", (self._folder / "stderr").read_text()
+        try:
+            said = answers.get(timeout=START_SECONDS).strip()
+        except queue.Empty:
+            said = f"not ready after {START_SECONDS} s"
+        assert said == "ready", f"{said}: {(self._folder / 'stderr').read_text()[-2000:]}"
 
 
 def sections(module: str) -> dict[str, Section]:

@@ -279,7 +279,7 @@ def _judged(
     problems = [f"left behind {gone:.1f} s after the end: {left}"] * bool(left)
     problems += [f"it ended with {code}"] * (code not in _codes(state, how))
     problems += _said(driven.errors()) + _user_files(scratch, orderly=not killed and state not in EARLY)
-    problems += _training_goes_on(driven, scratch)
+    problems += _threads_left(scratch) + _training_goes_on(driven, scratch)
     problems += [f"{path.name} has changed" for path, digest in before.items() if _changed(state, path, digest)]
     while (wrong := _captures(scratch, shown)) and time.monotonic() - ended < GONE_SECONDS:
         time.sleep(0.05)  # a process that was killed is there until its memory was given back
@@ -329,6 +329,15 @@ def _left_by_errors(scratch: Path) -> list[str]:
         for name, text in files.items()
         if name.startswith("error-") or text.strip()
     ]
+
+
+def _threads_left(scratch: Path) -> list[str]:
+    """The threads that worked when its interpreter ended, which a crash may come of."""
+    from driven_window import THREADS
+
+    file = scratch / THREADS
+    left = file.read_text("utf-8").split("\n") if file.exists() else []
+    return [f"threads were left as it ended: {', '.join(left)}"] * any(left)
 
 
 def _training_goes_on(driven: Driven, scratch: Path) -> list[str]:

@@ -25,6 +25,8 @@ import ctypes, gc, mmap, os, re, signal, subprocess, sys, tempfile, threading, t
 import torch
 from torch import nn
 
+kept = []
+
 def fault():
     {fault}
 
@@ -126,6 +128,7 @@ FAULTS = {
     "a thread that raises": "threading.Thread(target=lambda: 1 / 0).start()",
     "no thread more": "import resource; resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))",
     "little memory": "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 20, 1 << 20)); bytearray(50_000_000)",
+    "no memory at all": "import resource; kept[:] = [None] * 3_000_000; places = iter(range(3_000_000)); resource.setrlimit(resource.RLIMIT_AS, (1 << 20, 1 << 20))\n    for size in [1 << n for n in range(26, 3, -1)]:\n        try:\n            while True: kept[next(places)] = bytearray(size)\n        except MemoryError: pass",
 }  # fmt: skip
 PLACES = ("forward", "import", "constructor", "destructor")
 HANGS = {

@@ -17,7 +17,7 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support"), str(HERE.parent.parent)]
 
-from campaign import Section, Tally, campaign, sections  # noqa: E402
+from campaign import Outcome, Section, Tally, campaign, sections  # noqa: E402
 
 MODULES = (
     "harmed_captures", "killed_writers", "failing_writes", "hostile_checkpoints", "hostile_texts", "faulty_models",
@@ -47,6 +47,12 @@ def listing() -> str:
     for name, (_, one) in every().items():
         lines.append(f"| `{name}` | {one.faults} | {one.kinds or 'made'} | {one.short:,} | {one.full:,} |")
     return "\n".join(lines)
+
+
+def told(case: Any, outcome: Outcome | None, seconds: float) -> None:
+    """A line as a case begins and as it ends: where one hangs, its beginning is the last."""
+    sys.stderr.write(f"  {json.dumps(case)} … " if outcome is None else f"{outcome.kind} in {seconds:.1f} s\n")
+    sys.stderr.flush()
 
 
 def again(section: Section, case: Any) -> int:
@@ -84,7 +90,7 @@ def main() -> int:
         module, one = known[name]
         began = time.monotonic()
         count = asked.cases or max(1, round((one.full if asked.full else one.short) * asked.times))
-        tally = campaign(one, module, count, asked.seed)
+        tally = campaign(one, module, count, asked.seed, tell=told)
         tallies.append(tally)
         sys.stderr.write(f"{name}: {dict(tally.counts)} in {time.monotonic() - began:.0f} s\n")
         for case, said in tally.lost:

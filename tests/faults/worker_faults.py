@@ -47,7 +47,7 @@ TRIED = (
     "replaces threading", "replaces sqlite3 and json", "replaces os", "errors of numpy", "no file may be made",
     "stops itself", "waits for its own lock", "ends its parent", "an exit that hangs", "deterministic from here on",
     "anomalies from here on", "a generator that is closed by raising", "leaves its session", "a thread that raises",
-    "no thread more", "little memory",
+    "no thread more", "little memory", "no memory at all",
     # ends of other kinds, and places before the call
     "a mapped file that is cut", "recursion without a limit", "native code that holds the interpreter",
     "floods stdout with a gigabyte", "takes memory in a child", AT_IMPORT, IN_CONSTRUCTOR, NO_INTERPRETER,
@@ -57,7 +57,9 @@ SHORT = ("replaces threading", "little memory", "closes its standard files", "ra
 TOLD_SECONDS, GONE_SECONDS, CANCELLED_SECONDS = 0.5, 2.0, 4.0
 """From the end of a worker, or of a run that raises, until the window tells it; until no process is left; and from a
 cancel until the window tells its end: it asks for two seconds, then ends the worker."""
-PATIENCE = 120.0
+PATIENCE = 90.0
+"""Until the fault is come to, and from there until the run's end; the longest here, an import of torch on a busy machine,
+takes 20."""
 MEMORY_GB = "2.5"
 """What a worker may take here: others use the machine too."""
 
@@ -123,13 +125,16 @@ def _ran(case: dict[str, Any], window: BeatingWindow, folder: Path) -> tuple[str
         window.rest(0.3)
         session.cancel()
         cancelled = time.monotonic()
-    over = 0.0
+    over, until = 0.0, time.monotonic() + PATIENCE
     while session.waited_for:  # not a model that another worker opens again by itself; the moment at which it was over is seen before the window has its turn
         if not over and (worker is None or not _lives(worker.pid)):
             over = time.monotonic()
         window.application.processEvents()
-        if time.monotonic() - (cancelled or window._last[0]) > PATIENCE:
-            return "", [f"the window never told the end: {session.sentence}"]
+        if time.monotonic() > until:
+            lives = worker is not None and _lives(worker.pid)
+            return "", [
+                f"no end is told after {PATIENCE:.0f} s, the worker {'lives' if lives else 'is gone'}: {session.sentence}"
+            ]
         time.sleep(0.001)
     took = time.monotonic() - (cancelled or over or time.monotonic())
     crowded = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))  # a busy machine gives everybody less
@@ -200,6 +205,6 @@ def _left(scratch: Path) -> list[str]:
 SECTIONS = [
     Section(
         "workers", "faults of a worker, as a window tells them, and the next run in the same window", 4, 2 * len(TRIED),
-        cases, BeatingWindow, attempt, seconds=400.0, kinds=len(TRIED),
+        cases, BeatingWindow, attempt, seconds=4 * PATIENCE, kinds=len(TRIED),
     )
 ]  # fmt: skip

@@ -31,14 +31,24 @@ first_frame.import_behind_it()
 print(missing)
 """
 SIGNALLED = """
-import signal, sys
+import os, signal, sys
+from PySide6.QtCore import QCoreApplication, QTimer
 from inspector.gui.runtime.signals import close_by_signals
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
+application = QCoreApplication([])
 close_by_signals(lambda: print("closed", flush=True))
 assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-print("ready", flush=True)
-while True:
-    signal.pause()
+timer = QTimer(interval=10)  # Python gets its turn
+timer.timeout.connect(lambda: None)
+timer.start()
+def work():
+    os.kill(os.getpid(), signal.SIGTERM)
+    print("worked", flush=True)
+if sys.argv[1:]:
+    QTimer.singleShot(0, work)
+else:
+    print("ready", flush=True)
+application.exec()
 """
 
 
@@ -105,3 +115,11 @@ def test_a_signal_closes_once_and_a_second_interrupt_ends() -> None:
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == -signal.SIGINT and process.stdout.read() == ""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_nothing_is_closed_in_the_middle_of_what_is_being_done() -> None:
+    with subprocess.Popen([sys.executable, "-c", SIGNALLED, "x"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in range(2)] == ["worked\n", "closed\n"]
+        process.kill()

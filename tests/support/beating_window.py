@@ -63,7 +63,7 @@ class BeatingWindow:
         self._timer = QTimer(self.window, interval=BEAT_MS)
         self._timer.timeout.connect(self._beat)
         self._timer.start()
-        self.until(lambda: self.window.panels.made and self.session.catalog is not None, 240)
+        self.until(lambda: self.window.panels.made and self.session.catalog is not None, 180, "the start of the window")
 
     @property
     def session(self) -> Any:

@@ -9,14 +9,18 @@ frame's button does. FOLDER holds what a state needs, and gets what it writes.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 LOOK_MS = 20
+THREADS = "threads"
+"""File in the folder of a state: the names of the threads that were left at the end."""
 DIALOGS = {
     "open": "open", "open model": "openmodel", "a folder of checkpoints": "runafolderofcheckpoints",
     "listen": "listenfortrainings", "add a run": "addrun", "compare with": "comparewith", "save as": "savecaptureas",
@@ -406,6 +410,12 @@ def install(state: str, folder: Path) -> None:
     app.make_window, app.begin = made, beginning
 
 
+def note_threads(folder: Path) -> None:
+    """The threads that still work when the interpreter begins to end, for whoever drives: it may crash of them."""
+    left = [one.name for one in threading.enumerate() if one is not threading.main_thread()]
+    (folder / THREADS).write_text("\n".join(left), encoding="utf-8")
+
+
 def main() -> int:
     """As the command `inspector`; killed with the suite that drives it."""
     from with_parent import ends_with_parent
@@ -414,6 +424,7 @@ def main() -> int:
     state, folder, paths = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
     sys.argv[1:] = paths
     say(started=state)
+    atexit.register(note_threads, folder)  # first, so that it is called last, behind the interpreter's own waiting
     if state != "starting":
         install(state, folder)
     from inspector.__main__ import main as command

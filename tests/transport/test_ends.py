@@ -16,7 +16,7 @@ from workers import Parent
 
 from inspector.capture import open_capture
 from inspector.records import InputSpec, Load, Loaded, Run
-from inspector.transport.process import Exit, _where, explain
+from inspector.transport.process import LOST_SECONDS, Exit, _where, explain
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc, process groups and signals")
 MODELS = """
@@ -159,3 +159,19 @@ def test_ctrl_c_ends_the_run_with_130_and_keeps_what_came(file: Path) -> None:
     assert "Traceback" not in told
     with open_capture(target) as capture:
         assert capture.extent("cell:h")[0] > 0 and capture.status in ("cancelled", "unfinished")
+
+
+def test_a_worker_that_has_ended_is_no_lost_connection_however_late_its_end_is_told(parent: Parent, file: Path) -> None:
+    """The process above it, which tells how it ended, does not come to its turn for longer than the pipe is waited for."""
+    parent.worker.send(Load(subject=f"{file}:Slow", trusted=True))
+    parent.wait(Loaded)
+    above = parent.worker.pid
+    worker = int(Path(f"/proc/{above}/task/{above}/children").read_text().split()[0])
+    os.kill(above, signal.SIGSTOP)
+    try:
+        os.kill(worker, signal.SIGKILL)
+        time.sleep(3 * LOST_SECONDS)
+    finally:
+        os.kill(above, signal.SIGCONT)
+    ended = parent.wait(Exit)
+    assert ended.code == -signal.SIGKILL and "killed" in ended.sentence and "connection" not in ended.sentence

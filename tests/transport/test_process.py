@@ -252,8 +252,9 @@ def test_cancel_between_pages_keeps_the_capture(lasting: Parent, start_another: 
 def test_a_model_that_loops_for_ever_is_ended_by_closing(parent: Parent, start: Callable[[str], Path]) -> None:
     path = start("Loops")
     parent.wait(Progress)
-    time.sleep(0.5)
-    parent.worker.close()  # the test's own timeout says that it returns
+    while seen_steps(path) < 32:  # as below: the test's own timeout says that it comes to that
+        time.sleep(0.1)
+    parent.worker.close()
     assert not parent.worker.alive
     assert seen_steps(path) >= 32
 

@@ -16,7 +16,7 @@ from workers import Parent
 from inspector.cli import cli
 from inspector.records import Load, Log
 from inspector.transport import container_memory, memory
-from inspector.transport.process import Exit
+from inspector.transport.process import LEFT_NONE, Exit
 from inspector.transport.run_client import Outcome
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a child subreaper, /proc")
@@ -45,6 +45,12 @@ class Held:
 class Destructor(nn.RNN):
     def __init__(self):
         Held()
+
+class Starves(nn.RNN):
+    def __init__(self):
+        import resource
+        resource.setrlimit(resource.RLIMIT_AS, (1 << 20, 1 << 20))
+        time.sleep(600)
 
 class Daemon(nn.RNN):
     def __init__(self):
@@ -146,6 +152,26 @@ def test_a_model_that_takes_too_much_memory_is_ended_with_one_sentence(model: st
     assert "more than the 0.9 GB that it may take" in ended.sentence and "captured so far is stored" in ended.sentence
     taken = float(ended.sentence.split()[3])
     assert 0.9 <= taken < 1.5
+
+
+def test_a_worker_that_may_take_no_memory_any_more_and_hangs_is_ended_with_one_sentence(file: Path) -> None:
+    parent = Parent()
+    parent.worker.send(Load(subject=f"{file}:Starves", trusted=True))
+    ended = parent.wait(Exit)
+    assert not ended.expected and ended.sentence == LEFT_NONE
+
+
+def test_who_may_take_no_memory_is_told_from_who_may() -> None:
+    code = (
+        "import os, resource, sys; from inspector.transport.memory import may_take_none as none; me = os.getpid()\n"
+        "told = [none(me)]; kept = bytearray(64_000_000); kept = None\n"
+        "for most in ((1 << 20, -1), (1 << 46, 1 << 46), (1 << 20, 1 << 20)):\n"
+        "    resource.setrlimit(resource.RLIMIT_AS, most); told.append(none(me))\n"
+        "os.write(1, repr(told).encode())"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert told.stdout == "[False, False, False, True]", told
+    assert not memory.may_take_none(2**22 + 1)
 
 
 def test_the_limit_is_the_named_one_or_most_of_what_is_free(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

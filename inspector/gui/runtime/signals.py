@@ -21,8 +21,12 @@ def end_at_once() -> None:
 def close_by_signals(close: Callable[[], object]) -> None:
     """Call `close` at the first of these signals. What is ignored here, as below nohup, stays ignored.
 
-    A second Ctrl+C ends the process at once, and Linux its workers with it. The others often come together.
+    A second Ctrl+C ends the process at once, and Linux its workers with it. The others often come together. Python
+    calls a handler between any two lines, in the middle of a tick or of painting too, and what is closed beneath them
+    may crash: so it is closed by the next turn of the loop of events.
     """
+    from PySide6.QtCore import QTimer
+
     asked = False
 
     def end(_number: int, _frame: object) -> None:
@@ -30,7 +34,7 @@ def close_by_signals(close: Callable[[], object]) -> None:
         if not asked:
             asked = True
             signal.signal(signal.SIGINT, signal.SIG_DFL)
-            close()
+            QTimer.singleShot(0, close)
 
     for name in NAMES:
         number = getattr(signal, name, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from inspector.gui.state.exchange import Changes
@@ -32,6 +33,8 @@ class Answers:
 
     def __init__(self, work: Work) -> None:
         self.work, self.models = work, work.models
+        self._again: tuple[Load | None, Wanted | None] = None, None
+        """What was asked for again as its worker was replaced, until it is answered."""
 
     def take(self, event: Any, changes: Changes) -> None:
         """One record."""
@@ -118,6 +121,7 @@ class Answers:
         changes.lines.append(Log(_waits(event), "warning"))
 
     def _finished(self, event: Finished, changes: Changes) -> None:
+        self._again = None, None
         if event.stop.status == "done" and self.work.question:
             self.work.shown.later += self.work.question
             changes.computed = True
@@ -129,6 +133,7 @@ class Answers:
 
     def _failed(self, event: Failure, changes: Changes) -> None:
         """A request could not be met; a model that could not be opened leaves the one before open."""
+        self._again = None, None
         said = f"{event.message.removesuffix('.')}{self.models.still}."
         if event.kind == "cancelled":
             changes.not_opened = self.work.not_opened(said)
@@ -160,8 +165,7 @@ class Answers:
     def _worker_ended(self, ended: Exit, changes: Changes) -> None:
         if ended.expected:
             return
-        if ended.code == SPENT_CODE:
-            self._replaced(ended, changes)
+        if ended.code == SPENT_CODE and self._replaced(ended, changes):
             return
         self.work.connection.state, self.models.loaded = "ended", None
         self.work.background.lost()
@@ -169,21 +173,25 @@ class Answers:
         changes.failure = Failure(message=ended.sentence, kind="worker")
         changes.lines.append(Log(ended.sentence, "error"))
 
-    def _replaced(self, ended: Exit, changes: Changes) -> None:
+    def _replaced(self, ended: Exit, changes: Changes) -> bool:
         """A worker that can run nothing more has answered, and another takes its place: it opens what was open, or does
-        what was asked for since."""
+        what was asked for since. False where it was asked for again already: its answer never comes."""
         load, then = self.waiting() if self.work.busy else (None, None)
-        said = self.work.sentence
+        asked = replace(load, generation=0) if load is not None else None, then
+        if load is not None and self._again == asked:
+            return False
+        said, self._again = self.work.sentence, asked
         self.work.connection.state, self.models.loaded = "ended", None
         self.work.background.lost()
         changes.lines.append(Log(ended.sentence, "warning"))
         if load is None:
             self.work.start_again(said)
-            return
+            return True
         self.work.start_worker()
         self.work.interrupt()
         self.work.finish("")
         self.work.begin_opening(load, then)
+        return True
 
 
 def _waits(asked: NeedsTrust) -> str:

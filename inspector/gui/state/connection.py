@@ -35,6 +35,7 @@ class Connection:
         self._left: list[Log] = []
         """Records of a worker before another replaced it."""
         self._ending: list[threading.Thread] = []
+        self._closed = False
 
     @property
     def alive(self) -> bool:
@@ -42,8 +43,8 @@ class Connection:
         return self.worker is not None and self.worker.alive
 
     def start(self) -> bool:
-        """Start a worker where none is alive; returns whether that was the case."""
-        if self.alive:
+        """Start a worker where none is alive, and never after `close`; returns whether that was the case."""
+        if self.alive or self._closed:  # what is under way while the window closes may still ask
             return False
         self.state = "starting"
         self._left += [*self._inbox.lines(MOST_LINES), *self._inbox.begun()]
@@ -77,6 +78,7 @@ class Connection:
 
     def close(self) -> None:
         """Begin to end the worker; `wait_for_end` waits until it has ended. The records of its end are not wanted."""
+        self._closed = True
         self._inbox.close()
         self._begin_to_end(CLOSING_PATIENCE)
 

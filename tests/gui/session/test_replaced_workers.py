@@ -57,3 +57,22 @@ def test_another_model_that_was_asked_for_meanwhile_is_opened(session: Session) 
     session.tick()
     assert session.subject == "y" and session.running
     session.close()
+
+
+def test_a_run_that_no_worker_answers_is_tried_again_once(session: Session) -> None:
+    first = opened(session)
+    done(session, first)
+    session.run(InputSpec(kind="text", value="abc"))
+    for turn in range(2):
+        fake = Fake.made[-1]
+        ends(fake)
+        changes = session.tick()
+        if turn == 0:
+            new = Fake.made[-1]
+            assert new is not fake
+            new.say(Loaded(subject="x", generation=new.sent[-1].generation))
+            session.tick()
+            assert session.running
+    assert Fake.made[-1] is fake and not session.busy and session.sentence.startswith(SPENT.rstrip("."))
+    assert changes.failure is not None and changes.failure.message == SPENT
+    session.close()
