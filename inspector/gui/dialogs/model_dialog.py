@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QStringListModel, Qt, Signal, Slot
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QCompleter,
@@ -101,6 +102,12 @@ class OpenModelDialog(QDialog):
         layout.addWidget(self.more)
         layout.addWidget(self.details, 1)
         layout.addWidget(buttons)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """It begins in its first field each time: where it was left, Enter would press Cancel again."""
+        super().showEvent(event)
+        self.subject.setFocus()
+        self.subject.selectAll()
 
     def fill(self, subject: str, checkpoint: str = "") -> None:
         """Other fields: a Python file gets the callable that is most likely to make a model."""

@@ -32,6 +32,15 @@ def test_a_file_that_is_chosen_gets_its_likeliest_callable(
     assert dialog.load() == Load(subject=f"{models}:make")
 
 
+def test_it_begins_in_its_first_field_each_time(dialog: OpenModelDialog, models: Path) -> None:
+    dialog.fill(f"{models}:make")
+    dialog.checkpoint.setFocus()
+    dialog.reject()
+    assert dialog.focusWidget() is dialog.checkpoint
+    dialog.show()
+    assert dialog.focusWidget() is dialog.subject and dialog.subject.selectedText() == f"{models}:make"
+
+
 def test_the_device_is_one_of_those_that_are_there(dialog: OpenModelDialog) -> None:
     assert dialog.load().device == "cpu" and not dialog.device.isEnabled()
     dialog.offer_devices(("cpu", "cuda:0", "cuda:1"))
