@@ -93,6 +93,7 @@ class OpenModelDialog(QDialog):
         self.look.setToolTip("Show every tensor of the checkpoint, without a model")
         self.look.clicked.connect(self._look)
         self.checkpoint.textChanged.connect(lambda text: self.look.setEnabled(bool(text.strip())))
+        self.checkpoint.textChanged.connect(lambda text: self.weights.mark(text.strip()))
         self.look.setEnabled(False)
         buttons.accepted.connect(self._accept)
         buttons.rejected.connect(self.reject)
@@ -202,6 +203,7 @@ class OpenModelDialog(QDialog):
             self.makers.show_found([(f"{where}:{one.name}", one.words) for one in found])
             beside = checkpoints_beside(where, self.suffixes) if found else []
             self.weights.show_found([(str(path), words) for path, words in beside])
+            self.weights.mark(self.checkpoint.text().strip())
         self.makers.mark(text.strip())
 
     @Slot(str)
