@@ -12,7 +12,7 @@ class ViewAt:
 
     Attributes:
         panel: its key.
-        frame: its index, -1 for the newest.
+        frame: its index, -1 for the newest, -2 for the difference of two, where a window shows it.
         place: of the model ("rnn.l0").
         step: of the input, from 0 on. steps: the first and last one in view.
         unit, head: of the place.

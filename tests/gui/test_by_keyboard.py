@@ -8,7 +8,7 @@ import pytest
 import shiboken6
 from opened import opened
 from PySide6.QtCore import QEvent, Qt
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QTableWidgetItem, QWidget
 
@@ -72,6 +72,15 @@ def test_ctrl_tab_brings_every_panel_to_the_front_with_the_focus(window: Window)
     assert came == keys[first:] + keys[:first]
     press(Key.Key_Tab, Modifier.ControlModifier | Modifier.ShiftModifier)
     assert window.panels[keys[first - 2]].hasFocus()
+
+
+def test_every_entry_of_the_menus_has_a_key_that_keyboards_have(window: Window) -> None:
+    """*Preferences* had the key that Qt calls Settings: few keyboards have one."""
+    keys = {action.text(): action.shortcut() for action in window.menu_actions if not action.shortcut().isEmpty()}
+    assert keys["Prefere&nces…"] == QKeySequence("Ctrl+,") and len(keys) > 20
+    for text, sequence in keys.items():
+        key = sequence[0].key()
+        assert key.value < Qt.Key.Key_Back.value, f"{text} has a key of multimedia keyboards: {sequence.toString()}"
 
 
 def test_a_panel_that_was_closed_is_passed_over(window: Window) -> None:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from opened import opened
@@ -20,8 +21,9 @@ from inspector.gui.dialogs.preferences import FIELDS, Chosen, PreferencesDialog
 from inspector.gui.runtime.crash_file import KEPT, NATIVE, NativeCrashes, write
 from inspector.gui.runtime.versions import versions
 from inspector.gui.state.preferred import PYTHON, memory_of, python_of, runs_of, threads_of
+from inspector.gui.state.settings import Settings
 from inspector.gui.window.main_window import Window
-from inspector.gui.window.preferences import ANOTHER_WORKER, NEXT_WORKER, chosen_now, use
+from inspector.gui.window.preferences import ANOTHER_WORKER, NEXT_WORKER, chosen_now, show_preferences, use
 from inspector.records import Catalog, Entry
 from inspector.transport.interpreter import VARIABLE
 from inspector.transport.memory import MEMORY
@@ -63,6 +65,45 @@ def test_what_is_chosen_is_remembered_and_takes_effect(
     assert "from the next start" in window.session.sentence
     use(window, wanted, replace(wanted, points=0, also=frozenset()))
     assert qapp.font().pointSizeF() == qapp.property("first points") and window.session.also == ()
+
+
+def test_what_the_worker_says_later_comes_into_the_dialog_that_is_open(
+    qtbot: Any, qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its list stayed empty, and *OK* switched off what was computed by default before."""
+    monkeypatch.setattr("inspector.gui.state.session.Session.start_worker", lambda _session: None)
+    Settings().set_text("also", "bptt")
+    catalog = Catalog(
+        torch="2", threads=1, devices=("cpu", "cuda:0"),
+        quantities=(Entry(key="bptt", summary="itemise"), Entry(key="b", summary="another")),
+    )  # fmt: skip
+    with opened(qtbot) as window:
+        seen: list[list[str]] = []
+
+        def reply(dialog: PreferencesDialog) -> int:
+            items = [dialog.also.item(n) for n in range(dialog.also.count())]
+            assert [one.text() for one in items] == ["The list is filled when the worker is ready"]
+            assert dialog.read().also == frozenset(), "nothing is known yet"
+            window.session.catalog = catalog
+            window.offer(catalog)
+            qtbot.waitUntil(lambda: dialog.also.count() == 2, timeout=30_000)
+            items = [dialog.also.item(n) for n in range(dialog.also.count())]
+            seen.append([one.text() for one in items if one.checkState() == Qt.CheckState.Checked])
+            assert [dialog.device.itemText(n) for n in range(dialog.device.count())] == ["cpu", "cuda:0"]
+            dialog._accept()
+            return dialog.result()
+
+        monkeypatch.setattr(PreferencesDialog, "exec", reply)
+        show_preferences(window)
+        assert seen == [["bptt: itemise"]] and window.session.also == ("bptt",)
+
+
+def test_a_dialog_that_lists_nothing_switches_nothing_off(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
+    window.compute_menu.keys["bptt"].setChecked(True)
+    window.session.catalog = None
+    monkeypatch.setattr(PreferencesDialog, "exec", lambda dialog: (dialog._accept(), dialog.result())[1])
+    show_preferences(window)
+    assert window.session.also == ("bptt",)
 
 
 def test_the_python_of_models_is_that_of_the_command_line_else_the_preferred(

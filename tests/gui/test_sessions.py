@@ -11,11 +11,12 @@ from captures import numbers, write
 from opened import finish, opened
 from PySide6.QtWidgets import QComboBox, QFileDialog, QMessageBox
 
-from inspector.capture import add_note, notes
+from inspector.capture import Difference, add_note, notes
 from inspector.gui.state.pins import pins_of
+from inspector.gui.window.frame_bar import DIFFERENCE
 from inspector.gui.window.layouts import check, describe
 from inspector.gui.window.sessions import OPEN
-from inspector.records import Noted
+from inspector.records import InputSpec, Noted, parse_edit
 from inspector.workspace.session_files import read_session
 
 
@@ -67,6 +68,30 @@ def test_a_session_brings_back_run_cursor_layout_choices_and_notes(
         )
         qtbot.waitUntil(lambda: box.currentText() == choice)
         assert str(path) in window.settings.recent()
+
+
+def test_a_session_brings_back_its_text_edits_and_the_difference(tmp_path: Path, qtbot: Any) -> None:
+    """The line was empty, so that the text could not be changed, and the newest frame was shown."""
+    path, text = tmp_path / "a.session.json", "Alice was\nbeginning"
+    edits = (parse_edit("rnn.l0:h[3]=0@2:"),)
+    with opened(qtbot, background=False) as window:
+        window.open_sample("char-elman", "", InputSpec(kind="text", value=text))
+        finish(window, qtbot)
+        window.session.run(InputSpec(kind="text", value=text), edits)
+        window.tick()
+        finish(window, qtbot)
+        qtbot.waitUntil(lambda: DIFFERENCE in window.frames.places)
+        window.frames.choose(DIFFERENCE)
+        window.sessions.save(path)
+        assert read_session(path)[0].at.frame == DIFFERENCE
+    with opened(qtbot, background=False) as window:
+        window.open_path(str(path))
+        finish(window, qtbot)
+        qtbot.waitUntil(lambda: window.frames.current == DIFFERENCE)
+        assert isinstance(window.panels.source, Difference)
+        assert window.session.shown.current.request.edits == edits
+        assert window.input.line.text() == "Alice was↵beginning" and not window.input.typed
+        assert window.input.spec() == InputSpec(kind="text", value=text), "Run runs it again"
 
 
 def _noted(window: Any, before: Path) -> bool:

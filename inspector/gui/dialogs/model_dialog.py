@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QStringListModel, Qt, Signal, Slot
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QCompleter,
@@ -92,6 +93,7 @@ class OpenModelDialog(QDialog):
         self.look.setToolTip("Show every tensor of the checkpoint, without a model")
         self.look.clicked.connect(self._look)
         self.checkpoint.textChanged.connect(lambda text: self.look.setEnabled(bool(text.strip())))
+        self.checkpoint.textChanged.connect(lambda text: self.weights.mark(text.strip()))
         self.look.setEnabled(False)
         buttons.accepted.connect(self._accept)
         buttons.rejected.connect(self.reject)
@@ -101,6 +103,12 @@ class OpenModelDialog(QDialog):
         layout.addWidget(self.more)
         layout.addWidget(self.details, 1)
         layout.addWidget(buttons)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """It begins in its first field each time: where it was left, Enter would press Cancel again."""
+        super().showEvent(event)
+        self.subject.setFocus()
+        self.subject.selectAll()
 
     def fill(self, subject: str, checkpoint: str = "") -> None:
         """Other fields: a Python file gets the callable that is most likely to make a model."""
@@ -195,6 +203,7 @@ class OpenModelDialog(QDialog):
             self.makers.show_found([(f"{where}:{one.name}", one.words) for one in found])
             beside = checkpoints_beside(where, self.suffixes) if found else []
             self.weights.show_found([(str(path), words) for path, words in beside])
+            self.weights.mark(self.checkpoint.text().strip())
         self.makers.mark(text.strip())
 
     @Slot(str)

@@ -78,6 +78,8 @@ class PreferencesDialog(QDialog):
         super().__init__(parent)
         self.setWindowTitle("Preferences")
         self.chosen = now
+        self.at_first = now.also
+        """What was computed beyond the default when the list was filled."""
         self.problem = plain_label("")
         self.problem.setObjectName("problem")
         self.problem.setAccessibleName("Problem")
@@ -102,8 +104,6 @@ class PreferencesDialog(QDialog):
         self.theme, self.device, self.budget = QComboBox(), QComboBox(), QComboBox()
         self.theme.addItems(THEMES)
         self.theme.setCurrentText(now.theme)
-        self.device.addItems(list(dict.fromkeys(("cpu", *devices, now.device))))
-        self.device.setCurrentText(now.device)
         for text, seconds in BUDGETS.items():
             self.budget.addItem(text, seconds)
         self.budget.setCurrentIndex(
@@ -116,13 +116,7 @@ class PreferencesDialog(QDialog):
         self.runs.setText(now.runs)
         self.also = QListWidget()
         self.also.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)  # a long name ends in …
-        for entry in quantities:
-            item = QListWidgetItem(clean(f"{entry.key}: {entry.summary}"), self.also)
-            item.setData(Qt.ItemDataRole.UserRole, entry.key)
-            item.setToolTip(tooltip(f"{entry.summary} Cost: {entry.cost or 'small'}."))
-            item.setCheckState(Qt.CheckState.Checked if entry.key in now.also else Qt.CheckState.Unchecked)
-        if not quantities:
-            QListWidgetItem("The list is filled when the worker is ready", self.also).setFlags(Qt.ItemFlag.NoItemFlags)
+        self.offer(devices, quantities, now.also)
         self.python = LineField()
         self.python.setPlaceholderText("the one that runs this window")
         self.python.setText(now.python)
@@ -131,6 +125,22 @@ class PreferencesDialog(QDialog):
             self.also,
         )  # fmt: skip
         self.fields: dict[str, QWidget] = dict(zip(FIELDS, widgets, strict=True))
+
+    def offer(self, devices: Sequence[str], quantities: Sequence[Entry], also: frozenset[str]) -> None:
+        """What the worker has reported, also while the dialog is open; `also` is computed beyond the default now."""
+        self.at_first = also
+        chosen = self.device.currentText() or self.chosen.device
+        self.device.clear()
+        self.device.addItems(list(dict.fromkeys(("cpu", *devices, chosen))))
+        self.device.setCurrentText(chosen)
+        self.also.clear()
+        for entry in quantities:
+            item = QListWidgetItem(clean(f"{entry.key}: {entry.summary}"), self.also)
+            item.setData(Qt.ItemDataRole.UserRole, entry.key)
+            item.setToolTip(tooltip(f"{entry.summary} Cost: {entry.cost or 'small'}."))
+            item.setCheckState(Qt.CheckState.Checked if entry.key in also else Qt.CheckState.Unchecked)
+        if not quantities:
+            QListWidgetItem("The list is filled when the worker is ready", self.also).setFlags(Qt.ItemFlag.NoItemFlags)
 
     @staticmethod
     def _counted(nothing: str, most: int, now: int, suffix: str) -> QSpinBox:
@@ -180,7 +190,11 @@ class PreferencesDialog(QDialog):
         if folder.exists() and not (folder.is_dir() and os.access(folder, os.W_OK)):
             raise ValueError(f"Where runs are kept: nothing can be written into {folder}.")
         items = [item for n in range(self.also.count()) if (item := self.also.item(n)) is not None]
-        also = {str(one.data(Qt.ItemDataRole.UserRole)) for one in items if one.checkState() == Qt.CheckState.Checked}
+        listed = [one for one in items if one.data(Qt.ItemDataRole.UserRole)]
+        ticked = {
+            str(one.data(Qt.ItemDataRole.UserRole)) for one in listed if one.checkState() == Qt.CheckState.Checked
+        }
+        also = ticked if listed else self.at_first
         return Chosen(
             self.theme.currentText(), points, self.threads.value(), self.device.currentText(),
             str(folder) if self.runs.text() else "", float(self.budget.currentData()), frozenset(also),

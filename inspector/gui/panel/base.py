@@ -56,6 +56,8 @@ class Panel(PanelInWords, SameInAll):
     computed before others."""
     asks_first: ClassVar[bool] = False
     """Whether it shows nothing before a person has asked for something: it is no figure of a capture."""
+    forward_last: ClassVar[bool] = False
+    """Whether it comes to the front by itself only where no other beside it draws something: every run has an input."""
     needs_height: ClassVar[int] = 180
     """Pixels of height below which the figure scrolls instead of shrinking."""
 

@@ -81,7 +81,7 @@ class Ask(Panel):
         self.parts = QSplitter()
         self.parts.addWidget(self.table)
         self.parts.addWidget(self.figure)
-        self.parts.setSizes([480, 520])
+        self.parts.setSizes([540, 460])
         return self.parts
 
     def build(self) -> None:
@@ -299,7 +299,7 @@ class Ask(Panel):
         """The correlation of a track with its delay, and what chance reaches."""
         chance = next((found.chance for found in list(self.job.found) if found.channel == one.channel), np.nan)
         told = f"by chance {short(chance, 2)}" if np.isfinite(chance) else "too short to tell from chance"
-        return f"r {short(one.r, 2)} ({told}), delay {one.delay}"
+        return f"r {short(one.r, 4)} ({told}), delay {one.delay}"
 
     def drawn_tracks(self) -> list[Track]:
         """The one that was chosen, then the best."""

@@ -51,6 +51,7 @@ class Inputs(Panel):
 
     tab_order, tab_row = 15, "upper"
     menu_group = "sequence"
+    forward_last = True
     key, title = "inputs", "Input"
     hint = "What the model reads: tokens, series, pictures, sound. Every run of a model has it."
     shows = ("input",)

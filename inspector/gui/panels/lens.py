@@ -59,6 +59,7 @@ class Lens(Panel):
 
     tab_order, tab_row = 27, "upper"
     menu_group = "sequence"
+    forward_last = True
     key, title = "lens", "Token"
     hint = "What the token under the cursor does in the whole text. Needs attention, gates, or gradients by step."
     shows = ("attention/maps", "gates", "gradient/lag_map", "gradients", "gradients/embedding")

@@ -10,6 +10,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QDockWidget, QMainWindow
 
 from inspector.gui.panel.drawn_when_seen import TURN_MS
+from inspector.gui.panel.registry import PANELS
 
 if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
@@ -47,15 +48,21 @@ class GivingWay:
         """The capture for which panels gave way, while there is one."""
         self._owed = False
         """Whether that was put off, since one panel filled the window."""
+        self._coming: set[str] = set()
+        """Empty panels on top whose numbers were being computed, or were to be, when the others gave way."""
         self.asked = ""
         """The panel that was asked for by its name last: it stays, and says why it has nothing to show."""
 
     def for_capture(self, capture: object, *, in_turns: bool) -> None:
         """Once for each capture, when its run has ended; not when more was computed for it afterwards: what is empty
         then and on top was chosen by a person, who reads why. `in_turns`: with events between the panels."""
-        if capture is None or self._for() is capture:
+        if capture is None:
+            return
+        if self._for() is capture:
+            self._settled()
             return
         self._for, self._owed, self.asked = weakref.ref(capture), bool(self._docking.enlarged), ""
+        self._coming = set()
         if self._owed:
             return
         steps = self.steps(frozenset(self._docking.seen))
@@ -64,6 +71,15 @@ class GivingWay:
         else:
             for _ in steps:
                 pass
+
+    def _settled(self) -> None:
+        """What was to be computed for them did not come: a model without recurrence has no step Jacobians."""
+        self._coming &= self._docking.seen - {self.asked}
+        made = self._docking.made
+        done = {key for key in self._coming if key in made and not _is_coming(made[key])}
+        if done:
+            self._coming -= done
+            self._go_on(self.steps(frozenset(done)), self._for)
 
     def rows_are_back(self) -> None:
         """No panel fills the window any more: what was put off is done after the events that have come."""
@@ -96,6 +112,8 @@ class GivingWay:
                 panel.redraw()
                 yield
             if panel.state != "empty" or panel.computed or panel.remaining.sentence:
+                if panel.state == "empty" and _is_coming(panel):
+                    self._coming.add(key)
                 continue
             panel.redraw()  # what cannot apply to the model is known only when its run has ended
             if panel.state == "empty" and not self._docking.docks[key].isFloating():
@@ -105,7 +123,9 @@ class GivingWay:
         """The first panel in tabs beside one that draws something comes to the front, where there is one."""
         docking = self._docking
         keys = {docking.docks[key]: key for key in docking.rows if key != self._page}
-        for other in [keys[dock] for dock in docking.window.tabifiedDockWidgets(docking.docks[key]) if dock in keys]:
+        beside = [keys[dock] for dock in docking.window.tabifiedDockWidgets(docking.docks[key]) if dock in keys]
+        drawing = [other for other in beside if not PANELS[other].asks_first]
+        for other in sorted(drawing, key=lambda other: PANELS[other].forward_last):
             yield
             panel = docking.panel_with_data(other)
             if panel is None:
@@ -114,3 +134,8 @@ class GivingWay:
             if panel.state == "figure":
                 docking.docks[other].raise_()
                 return
+
+
+def _is_coming(panel: Panel) -> bool:
+    """Whether numbers of this panel are computed without being asked for."""
+    return bool(panel.remaining.present or panel.remaining.waiting)

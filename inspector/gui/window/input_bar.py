@@ -333,7 +333,13 @@ class InputBar(QWidget):
             self.ask()
 
     def show_spec(self, spec: InputSpec) -> None:
-        """Show which example runs."""
+        """Show which example runs, or the text of a session that was opened: it can be changed and run again."""
+        entry = self._entries.get(spec.kind)
+        if entry is not None and entry.form == "line" and spec.value and not self.typed and not spec.parts:
+            self.kind.setCurrentIndex(self.kind.findData(spec.kind))
+            self.line.setText(spec.value.replace("\n", LINE_BREAK))
+            self.line.setCursorPosition(0)
+            self._set[spec.kind] = dict(spec.options)
         names = [str(self.examples.itemData(i)) for i in range(self.examples.count())]
         alike = [i for i, name in enumerate(names) if name.lower().startswith(spec.value.lower())]
         if spec.kind == "example" and spec.value and alike:

@@ -110,10 +110,10 @@ class Menus:
         self.add(menu, "&Export figures…", self.exporting.ask, says=EXPORT)
         self.add(menu, "&Report…", window.report.ask, says=REPORT)
         menu.addSeparator()
-        self.add(menu, "Prefere&nces…", lambda: show_preferences(window), Standard.Preferences, PREFERENCES)
+        self.add(menu, "Prefere&nces…", lambda: show_preferences(window), "Ctrl+,", PREFERENCES)
         menu.addSeparator()
         self.add(menu, "&Close window", window.close, Standard.Close)
-        self.add(menu, "&Quit", window.close, Standard.Quit)
+        self.add(menu, "&Quit", window.close, "Ctrl+Q")
 
     def run(self) -> None:
         """Running the model."""

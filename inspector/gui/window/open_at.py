@@ -61,7 +61,7 @@ class OpenAt:
         check_frame(window.session.capture.frames, at.frame)
         if at.colours:
             colours_of(window.looking).take_text(at.colours)
-        if at.frame >= 0:
+        if at.frame >= 0 or at.frame in window.frames.places:
             window.frames.choose(at.frame)
         changes = {name: getattr(at, name) for name in ("step", "unit", "head") if getattr(at, name) is not None}
         window.looking.move(**({"place": at.place} if at.place else {}), **changes)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
 from inspector.gui.dialogs.preferences import Chosen, PreferencesDialog
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 NEXT_START = "Runs are kept there from the next start on; those that were made stay where they are."
 NEXT_WORKER = "Threads, memory and Python of models hold from the next start of the worker on."
 ANOTHER_WORKER = "A worker with the new preferences was started."
+POLL_MS = 100
+"""While the worker has not said yet what it has."""
 
 
 def chosen_now(window: Asking) -> Chosen:
@@ -33,14 +37,24 @@ def chosen_now(window: Asking) -> Chosen:
 
 def show_preferences(window: Asking, name: str = "") -> None:
     """Ask, and put what was chosen into effect; the focus begins in the field of `name`."""
-    catalog = window.session.catalog
-    devices = catalog.devices if catalog is not None else ()
-    quantities = [entry for entry in catalog.quantities if not entry.default] if catalog is not None else []
     now = chosen_now(window)
-    dialog = PreferencesDialog(now, devices, quantities, window)
+    dialog = PreferencesDialog(now, (), [], window)
+    waiting = QTimer(dialog, interval=POLL_MS)
+    waiting.timeout.connect(lambda: _fill(window, dialog, waiting))
+    waiting.start()
+    _fill(window, dialog, waiting)
     dialog.go_to(name)
     if dialog.exec():
-        use(window, now, dialog.chosen)
+        use(window, replace(now, also=dialog.at_first), dialog.chosen)
+
+
+def _fill(window: Asking, dialog: PreferencesDialog, waiting: QTimer) -> None:
+    """Offer what the worker has, once it has said so: it may come while the dialog is open."""
+    catalog = window.session.catalog
+    further = [entry for entry in catalog.quantities if not entry.default] if catalog is not None else []
+    if catalog is not None and window.compute_menu.keys.keys() >= {entry.key for entry in further}:
+        waiting.stop()
+        dialog.offer(catalog.devices, further, chosen_now(window).also)
 
 
 def use(window: Asking, now: Chosen, wanted: Chosen) -> None:
@@ -59,8 +73,8 @@ def use(window: Asking, now: Chosen, wanted: Chosen) -> None:
         settings.set_text(RUNS, wanted.runs)
     if wanted.budget != now.budget:
         window.choose_budget(wanted.budget)
-    for key, action in window.compute_menu.keys.items():
-        action.setChecked(key in wanted.also)
+    for key in wanted.also ^ now.also:
+        window.compute_menu.keys[key].setChecked(key in wanted.also)
     said = [NEXT_START] * (wanted.runs != now.runs)
     if (wanted.threads, wanted.python, wanted.memory) != (now.threads, now.python, now.memory):
         said.append(_another_worker(window))

@@ -17,6 +17,7 @@ from inspector.gui.state.followed_log import as_log
 from inspector.gui.state.pins import MOST, Pin, pins_of
 from inspector.gui.widgets.plain_text import plain_box
 from inspector.gui.window.choices import choose_in, chosen_in
+from inspector.gui.window.frame_bar import NEWEST
 from inspector.gui.window.layouts import arrange, check, describe
 from inspector.records import Note, ViewAt
 from inspector.records.saved_session import Pinned, SavedSession
@@ -100,7 +101,7 @@ class Sessions(QObject):
         whole = high - low >= window.steps.length
         return ViewAt(
             panel=next((key for key in window.docking.bars if key in window.docking.seen), ""),
-            frame=max(-1, window.frames.current) if not window.frames.following else -1, place=position.place,
+            frame=window.frames.current if not window.frames.following else NEWEST, place=position.place,
             step=position.step, unit=position.unit, head=position.head, run=run,
             colours=colours_of(window.looking).text,
             steps=None if whole else (max(0, round(low + 0.5)), round(high - 0.5)),

@@ -32,6 +32,33 @@ def test_a_file_that_is_chosen_gets_its_likeliest_callable(
     assert dialog.load() == Load(subject=f"{models}:make")
 
 
+def test_it_begins_in_its_first_field_each_time(dialog: OpenModelDialog, models: Path) -> None:
+    dialog.fill(f"{models}:make")
+    dialog.checkpoint.setFocus()
+    dialog.reject()
+    assert dialog.focusWidget() is dialog.checkpoint
+    dialog.show()
+    assert dialog.focusWidget() is dialog.subject and dialog.subject.selectedText() == f"{models}:make"
+
+
+def test_the_list_of_checkpoints_marks_the_one_that_is_named(dialog: OpenModelDialog, models: Path) -> None:
+    beside = [models.parent / name for name in ("a.pt", "b.pt")]
+    for path in beside:
+        path.write_bytes(b"")
+    dialog.show_fields({"checkpoint": str(beside[0])})
+    dialog.fill(f"{models}:make")
+    dialog.offer_checkpoints((".pt",))
+    assert dialog.weights.count() == 2
+    for path in reversed(beside):
+        dialog.checkpoint.setText(str(path))
+        assert [one.text().split()[0] for one in dialog.weights.selectedItems()] == [path.name]
+    dialog.checkpoint.setText("")
+    assert not dialog.weights.selectedItems()
+    dialog.show_fields({"checkpoint": str(beside[1])})
+    dialog.offer_checkpoints((".pt", ".bin"))
+    assert [one.text().split()[0] for one in dialog.weights.selectedItems()] == ["b.pt"]
+
+
 def test_the_device_is_one_of_those_that_are_there(dialog: OpenModelDialog) -> None:
     assert dialog.load().device == "cpu" and not dialog.device.isEnabled()
     dialog.offer_devices(("cpu", "cuda:0", "cuda:1"))
