@@ -52,8 +52,7 @@ class Panel(PanelInWords, SameInAll):
     of_recurrences: ClassVar[bool] = False
     """Whether a recurrence that was seen and is not shown would have been shown here."""
     shows: ClassVar[tuple[str, ...]] = ()
-    """Keys of the quantities computed by default whose channels are shown here: while the panel is visible, they are
-    computed before others."""
+    """Keys of default quantities whose channels are shown here; they come first while the panel is visible."""
     asks_first: ClassVar[bool] = False
     """Whether it shows nothing before a person has asked for something: it is no figure of a capture."""
     forward_last: ClassVar[bool] = False
