@@ -42,6 +42,8 @@ class PageAppender:
         self.folder = folder
         self.number = -1
         self._file: BinaryIO | None = None
+        self.present: tuple[int, tuple[int, int]] | None = None
+        """Number of the present file, and its device and number there: the file that has its name may be another."""
         self._committed: Mark = (-1, 0)
         self._made: list[int] = []
         """Page files that were made after what is committed."""
@@ -89,6 +91,8 @@ class PageAppender:
                 with contextlib.suppress(FileExistsError):  # another writer, or not a regular file
                     self._file = private_file(self.folder / page_file(number), fresh=True)
                     self.number, self._end = number, 0
+                    found = os.fstat(self._file.fileno())
+                    self.present = number, (found.st_dev, found.st_ino)
                     self._made.append(number)
                     return
         raise CaptureError(f"{self.folder} has no free name for another page file.")
@@ -132,12 +136,18 @@ class PageAppender:
             self.close()
         number, end = self._committed
         with contextlib.suppress(OSError):  # moved or removed meanwhile
-            if number >= 0:
-                os.truncate(self.folder / page_file(number), end)
+            path = self.folder / page_file(number)
+            if number >= 0 and (self.present is None or self.present[0] != number or self._is_present(path)):
+                os.truncate(path, end)
         for made in self._made:
             with contextlib.suppress(OSError):
                 (self.folder / page_file(made)).unlink()
-        self._made = []
+        self._made, self.present = [], None
+
+    def _is_present(self, path: Path) -> bool:
+        """Whether a file is the present one. Raises OSError."""
+        found = path.stat()
+        return self.present is not None and self.present[1] == (found.st_dev, found.st_ino)
 
     def close(self) -> None:
         """Close the present file."""

@@ -23,10 +23,18 @@ def record_checksum(run: str, table: str, number: int, text: str, kind: str = ""
     return zlib.crc32(rest.encode("utf-8", "surrogatepass"), _owner(run, table))
 
 
-def page_checksum(run: str, channel: Channel, *row: object) -> int:
-    """CRC-32 of a page's row: the run's name, its channel's name and element type, and its columns in their order."""
-    rest = "\0" + "\0".join(map(str, row))
-    return zlib.crc32(rest.encode("utf-8", "surrogatepass"), _owner(run, channel.name, channel.dtype))
+def page_checksum(owner: int, row: tuple[object, ...]) -> int:
+    """CRC-32 of a page's row: what its owner has (`page_owner`), and its columns in their order."""
+    return zlib.crc32((_FIELDS[len(row)] % row).encode("utf-8", "surrogatepass"), owner)
+
+
+def page_owner(run: str, channel: Channel) -> int:
+    """What the checksums of all pages of a channel begin with: the run's name, the channel's and its element type."""
+    return _owner(run, channel.name, channel.dtype)
+
+
+_FIELDS = ["\0%s" * count for count in range(16)]
+"""So many columns, each after a zero: one call, where joining them takes one for each."""
 
 
 @lru_cache(maxsize=1 << 9)  # the channels of one run, mostly: each run has a name of its own

@@ -70,7 +70,10 @@ class Connection:
                     if is_locked(problem):
                         raise BusyError(f"The index of {name} is locked ({problem}).") from None
             return self._first_read(self._copied())
-        except (sqlite3.Error, UnicodeDecodeError, OSError) as problem:
+        except OSError as problem:  # of the private copy, mostly: nothing is wrong with the capture
+            where = f" ({problem.filename})" if problem.filename else ""
+            raise CaptureError(f"The index of {name} cannot be read: {in_words(problem)}{where}.") from None
+        except (sqlite3.Error, UnicodeDecodeError) as problem:
             raise CaptureError(f"The index of {name} cannot be read ({problem}); the capture is damaged.") from None
 
     def _in_place(self) -> sqlite3.Connection:

@@ -16,6 +16,7 @@ from pathlib import Path
 from inspector.capture.appending import PAGE_FILES
 from inspector.capture.connection import Connection, check_files
 from inspector.capture.control import FOLDER as CONTROL
+from inspector.capture.encrypted import encrypted
 from inspector.capture.layout import INDEX, PACKED_SUFFIX, SUFFIX, CaptureError, page_file
 from inspector.capture.own_files import is_own, require_own, require_room
 from inspector.capture.private import private_file
@@ -184,6 +185,9 @@ def _check_members(archive: Path, members: list[zipfile.ZipInfo]) -> None:
     names = [member.filename for member in members]
     if INDEX not in names:
         raise CaptureError(f"{archive} is not a packed capture: it holds no {INDEX}.")
+    locked = encrypted(members)
+    if locked is not None:
+        raise CaptureError(f"{archive} is not read: {locked}.")
     if len(set(names)) != len(names):
         raise CaptureError(f"{archive} holds two files of one name; it was not made by `inspector pack`.")
     for member in members:

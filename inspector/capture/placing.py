@@ -10,7 +10,7 @@ import numpy as np
 
 from inspector.capture.arrays import Arrays
 from inspector.capture.assemble import Assembly, Spare, declared_fill
-from inspector.capture.checksums import page_checksum
+from inspector.capture.checksums import page_checksum, page_owner
 from inspector.capture.damage import Box, Damage, where
 from inspector.capture.layout import PAGE_BYTES, CaptureError
 from inspector.capture.parsing import PageRow, page_of, require_page
@@ -129,7 +129,7 @@ class Placing:
 
     def _require_page(self, row: tuple[Any, ...], channel: Channel) -> None:
         """Raise CaptureError for a row that is not as it was written, or that no page has."""
-        if self._major > 1 and row[-1] != page_checksum(self.start.run, channel, *row[:-1]):
+        if self._major > 1 and row[-1] != page_checksum(page_owner(self.start.run, channel), row[:-1]):
             raise CaptureError(f"page {row[0]} of the index has changed since it was written.")
         require_page(row, _itemsize(channel.dtype), len(channel.dims))
         if self._major > 1 and row[5] > PAGE_BYTES:

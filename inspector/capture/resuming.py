@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from inspector.capture.layout import CaptureError
+from inspector.capture.reserve import Reserve
 from inspector.capture.writer import Writer
-from inspector.records import Log, Page, RunStart, counted
+from inspector.records import Log, Page, RunStart, RunStop, counted
 
 RETRY_SECONDS = 10.0
 NEEDED_BYTES = 16 << 20
@@ -46,6 +47,7 @@ class ResumingWriter:
         """Why nothing is written now; None while all goes well."""
         self._since = self._next = 0.0
         self._lines = 0
+        self._reserve = Reserve(self._place)
 
     @property
     def begun(self) -> bool:
@@ -71,14 +73,24 @@ class ResumingWriter:
 
     def close(self) -> None:
         """Commit what is left, where there is room now. Idempotent; raises CaptureError where something was lost."""
-        if self._full is None and self._done(self._writer.close):
-            return
-        self._next = 0.0
-        if self._resumed():
-            self._writer.close()
-            return
-        assert self._full is not None
-        raise self._full
+        try:
+            if self._full is None and self._done(self._writer.close):
+                return
+            self._next = 0.0
+            if self._resumed():
+                self._writer.close()
+                return
+            assert self._full is not None
+            self._say_how(self._full)
+            raise self._full
+        finally:
+            self._reserve.give()
+
+    def _say_how(self, problem: CaptureError) -> None:
+        """That the disk ended the capture is written where nothing else fits: space was kept free for it."""
+        self._reserve.give()
+        with suppress(CaptureError), Writer(self._place, self._start, block=False, again=True) as writer:
+            writer.write(RunStop("failed", str(problem)))
 
     def _done(self, action: Callable[[], None]) -> bool:
         """Whether it worked; a disk that is full is noted. Raises any other CaptureError."""

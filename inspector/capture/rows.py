@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from inspector.capture.appending import Position
-from inspector.capture.checksums import page_checksum, record_checksum
+from inspector.capture.checksums import page_checksum, page_owner, record_checksum
 from inspector.capture.layout import COUNTED, MAJOR, MAX_JSON, schema
 from inspector.capture.placing import contradiction
 from inspector.records import Channel, Frame, Page, RowCounts, RunStart, RunStop, decode, encoded
@@ -47,7 +47,8 @@ class Rows:
 
     def __init__(self, index: sqlite3.Connection) -> None:
         self.index = index
-        self._channels: dict[str, tuple[int, Channel]] = {}
+        self._channels: dict[str, tuple[int, Channel, int]] = {}
+        """Name → number of the description that applies, the description, and what its pages' checksums begin with."""
         self._described: dict[bytes, int] = {}
         self._frames: set[int] = set()
         self._first = dict.fromkeys(COUNTED, 1)
@@ -81,7 +82,7 @@ class Rows:
         self._counted = sum(self._next.values())
         for number, text in self.index.execute("SELECT id, record FROM channels ORDER BY id").fetchall():
             channel = decode(text)
-            self._channels[channel.name] = (number, channel)
+            self._channels[channel.name] = (number, channel, page_owner(run, channel))
             self._described[text.encode()] = number
         self._frames = {decode(text).index for (text,) in self.index.execute("SELECT record FROM frames").fetchall()}
         self.index.execute("DELETE FROM lease")  # of a writer that was killed: the caller found none that is alive
@@ -174,12 +175,12 @@ class Rows:
         if number is None:
             name = channel.name.encode("utf-8", "backslashreplace").decode()
             number = self._described[data] = self._record("channels", data.decode(), name)
-        self._channels[channel.name] = (number, channel)
+        self._channels[channel.name] = (number, channel, page_owner(self._run, channel))
 
     def _page(self, page: PlacedPage) -> None:
         if page.channel not in self._channels:
             raise ValueError(f"a page of {page.channel!r} was written before its channel was declared")
-        number, channel = self._channels[page.channel]
+        number, channel, owner = self._channels[page.channel]
         if _plain_name(page.dtype) != channel.dtype or len(page.shape) != len(channel.dims):
             raise ValueError(
                 f"a page of {channel.name} is {page.dtype}{page.shape}; declared: {channel.dtype} {channel.dims}"
@@ -189,7 +190,8 @@ class Rows:
         file, offset, nbytes, crc = page.place
         own, start, shape = self._next["pages"], _listed(page.offset), _listed(page.shape)
         columns = (own, number, page.frame, file, offset, nbytes, start, shape, crc)
-        self._insert("pages", *columns, page_checksum(self._run, channel, *columns))
+        self._new["pages"].append((*columns, page_checksum(owner, columns)))
+        self._next["pages"] = own + 1
 
     def _record(self, table: str, text: str, kind: str = "") -> int:
         """A row that holds a record, and the kind of a note or the name of a channel; its number."""

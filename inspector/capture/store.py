@@ -21,8 +21,10 @@ from inspector.capture.groups import Group
 from inspector.capture.layout import INDEX, PAGE_BYTES, CaptureError
 from inspector.capture.owner import give_up, own_lease
 from inspector.capture.private import private_index
+from inspector.capture.reserve import Reserve
 from inspector.capture.rows import PlacedPage, Rows
 from inspector.capture.splitting import split
+from inspector.capture.still_there import Identity, StillThere, identity
 from inspector.capture.target import busy, in_use, index_files, is_damage, is_leased, is_ours, page_files
 from inspector.records import Page, RunStart, RunStop
 
@@ -46,9 +48,13 @@ class Store:
         self.pages = PageAppender(self.path)
         self._lease = own_lease()
         self._early: list[Any] = []
-        self._identity: tuple[int, int] | None = None
+        self._identity: Identity | None = None
+        self._files = StillThere(self.path)
         self._rows: Rows | None = None
         self._appending = threading.Lock()
+        self._reserve: Reserve | None = None
+        self.stop: RunStop | None = None
+        """How the run ended where writing failed, for `close`; None where it says so itself."""
         self._ended = False
         """Whether a write has failed, so that nothing is appended any more."""
         if again:
@@ -140,7 +146,9 @@ class Store:
         except sqlite3.OperationalError:  # a reader is connected: then they wait for each other
             index.execute("PRAGMA locking_mode=NORMAL")
         index.execute("PRAGMA synchronous=FULL")
-        self._identity = _identity(self.path / INDEX)
+        self._identity = identity(self.path / INDEX)
+        self._files.forget()
+        self._reserve = Reserve(self.path)
         self.begun = True
 
     def _leave(self) -> None:
@@ -199,9 +207,10 @@ class Store:
             with self._appending:
                 self._ended = True
                 self.pages.cut()
-            words = [record for record in group.records if not isinstance(record, (Page, PlacedPage))]
+            lost = (Page, PlacedPage, RunStop)  # a run that says it is done would have all its pages
+            words = [record for record in group.records if not isinstance(record, lost)]
             self._commit_rows(words)  # a full disk may still have space for the other records
-            group.records = [record for record in group.records if isinstance(record, (Page, PlacedPage))]
+            group.records = [record for record in group.records if isinstance(record, lost)]
         if group.problem is not None:
             raise group.problem
         if group.records:
@@ -220,6 +229,7 @@ class Store:
                     break
             if mark is not None:
                 self.pages.committed(mark)  # before the commit: one that fails may be in the log, and its pages stay
+        self._files.committed()
         if refused is not None:
             raise refused
 
@@ -242,12 +252,18 @@ class Store:
 
     def _check_folder(self) -> None:
         """SQLite would continue to write to a file that was removed or moved, where the numbers would be lost."""
-        now = _identity(self.path / INDEX)
+        now = identity(self.path / INDEX)
         if now != self._identity and not self._is_mine():
             raise CaptureError(
                 f"{self.path} was removed, moved or replaced while the run was writing to it; the capture ends there."
             )
         self._identity = now
+        try:
+            self._files.check(self.pages)
+        except CaptureError:
+            with contextlib.suppress(sqlite3.Error):  # what is in a log without a name alone gets into the index
+                self._open().index.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            raise
 
     def _is_mine(self) -> bool:
         """Whether the index at the path now is the one being written: some file systems reuse file numbers."""
@@ -331,39 +347,50 @@ class Store:
             if self.begun:
                 self._give_up_lease()
         finally:
+            self._give_reserve()
             if self._rows is not None and self._rows.index not in _LOST:
                 self._rows.index.close()
 
     def _give_up_lease(self) -> None:
         rows = self._open()
         try:
-            with self._transaction(rows):
-                rows.count()
-                rows.index.execute("DELETE FROM lease")
-        except sqlite3.Error:  # a full disk: then at least the lease no longer claims a writer
+            self._write_end(rows)
+        except sqlite3.Error:  # a full disk
+            self._give_reserve()
             with contextlib.suppress(sqlite3.Error):
-                rows.index.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the log's space is enough for that
+                rows.index.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the log's space may be enough too
             try:
-                rows.index.execute("DELETE FROM lease WHERE token = ?", (self._lease[2],))
+                self._write_end(rows)
             except sqlite3.Error:
-                give_up(self._lease[2])
-                raise
-        if _identity(self.path / INDEX) != self._identity:
+                self._remove_lease(rows)
+        if identity(self.path / INDEX) != self._identity:
             _LOST.append(rows.index)
             return
         rows.index.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         with contextlib.suppress(sqlite3.OperationalError):  # with a reader open it stays in WAL mode
             rows.index.execute("PRAGMA journal_mode=DELETE")
 
+    def _write_end(self, rows: Rows) -> None:
+        """How the run ended, where it could not say so itself, and the row counts; no more lease."""
+        with self._transaction(rows):
+            if self.stop is not None:
+                rows.write(self.stop)
+            rows.count()
+            rows.index.execute("DELETE FROM lease")
+
+    def _remove_lease(self, rows: Rows) -> None:
+        """At least the lease no longer claims a writer. Raises sqlite3.Error."""
+        try:
+            rows.index.execute("DELETE FROM lease WHERE token = ?", (self._lease[2],))
+        except sqlite3.Error:
+            give_up(self._lease[2])
+            raise
+
+    def _give_reserve(self) -> None:
+        if self._reserve is not None:
+            self._reserve.give()
+
 
 def counts(record: Any) -> bool:
     """Whether a record justifies a capture: numbers, or the end of a run that had none."""
     return isinstance(record, Page) or (isinstance(record, RunStop) and record.status == "done")
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino

@@ -22,7 +22,7 @@ from inspector.capture.layout import CaptureError
 from inspector.capture.rows import PlacedPage
 from inspector.capture.store import Store, counts
 from inspector.capture.target import check_target
-from inspector.records import Log, Page, RunStart, counted
+from inspector.records import Log, Page, RunStart, RunStop, counted
 
 COMMIT_SECONDS = 0.1
 FIRST_SECONDS = 0.02
@@ -36,7 +36,7 @@ SHORT_QUEUE_BYTES = 12 << 20
 """The same where it does: more would take memory and save no time, since the disk must write them all."""
 SQLITE_SAYS = {
     sqlite3.SQLITE_IOERR: "the disk reported an error for the index",
-    sqlite3.SQLITE_CANTOPEN: "a file of the index could not be opened or made: no space, no permission, or no folder",
+    sqlite3.SQLITE_CANTOPEN: "a file of the index cannot be opened or made: no space, permission, folder or descriptor",
     sqlite3.SQLITE_READONLY: "the index cannot be written to: no space, no permission, or a read-only disk",
     sqlite3.SQLITE_CORRUPT: "the index was damaged while it was written",
     sqlite3.SQLITE_NOTADB: "the index was overwritten by another program",
@@ -83,6 +83,9 @@ class Writer:
         self.beside: Path | None = None
         """Where this run is written until it takes the place of another; else None."""
         self._counts = False
+        self._says_how, self._since = block and not again, time.monotonic()
+        """Whether a run that a full disk ends is noted as failed: not one that goes on when there is room, nor one that
+        had ended; and when it began."""
         self._groups: Groups | None = None
         replaces = False if again else check_target(self.path, overwrite)
         target = self.path.absolute()
@@ -259,6 +262,8 @@ class Writer:
             told = told or CaptureError(_explain(self.path, problem, kept), full=_is_full(problem))
         except Exception:  # noqa: BLE001 - whoever waits must be told that it is over, with no memory for words too
             told = UNTOLD
+        if told.full and self._says_how:
+            self._store.stop = self._store.stop or RunStop("failed", str(told), time.monotonic() - self._since)
         with self._room:
             self.error = self.error or told
             self._room.notify_all()

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.capture import Writer
-from inspector.capture.checksums import page_checksum, record_checksum
+from inspector.capture.checksums import page_checksum, page_owner, record_checksum
 from inspector.capture.layout import INDEX
 from inspector.records import BadRecordError, Channel, Frame, Labels, Page, RunStart, RunStop, decode
 
@@ -99,7 +99,7 @@ def seal(path: Path) -> None:
                         described[number] = decode(text)
         for row in index.execute("SELECT * FROM pages").fetchall():
             if row[1] in described:
-                checksum = page_checksum(run, described[row[1]], *row[:-1])
+                checksum = page_checksum(page_owner(run, described[row[1]]), row[:-1])
                 index.execute("UPDATE pages SET checksum = ? WHERE id = ?", (checksum, row[0]))
     index.close()
 

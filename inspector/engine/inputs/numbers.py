@@ -12,6 +12,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from inspector.capture.encrypted import encrypted
 from inspector.capture.regular import open_regular
 from inspector.engine.errors import InputError
 from inspector.engine.model.batching import (
@@ -100,6 +101,9 @@ def _npz(file: IO[bytes], key: str) -> npt.NDArray[Any]:
             raise ValueError(f"it holds two arrays named {chosen[:80]!r}")
         if chosen not in names:
             raise ValueError(f"it holds {', '.join(names[:10]) or 'no arrays'}, not {chosen!r}")
+        locked = encrypted([archive.getinfo(f"{chosen}.npy")])
+        if locked is not None:
+            raise ValueError(locked)
         with archive.open(f"{chosen}.npy") as stream:
             return read_npy(stream, archive.getinfo(f"{chosen}.npy").file_size, MAX_FILE)
 

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from inspector.capture.encrypted import encrypted
 from inspector.capture.regular import in_words, open_regular
 from inspector.engine.contracts import MAX_STEP, State
 from inspector.engine.errors import InputError
@@ -133,6 +134,9 @@ def _read(path: Path, name: str, part: StoredPart) -> Any:
             require_one_directory(held)
             if named_twice(archive.namelist()) is not None:
                 raise ValueError("two of its members have one name")
+            locked = encrypted(archive.infolist())
+            if locked is not None:
+                raise ValueError(locked)
             if left_unread(archive.infolist()) is not None:
                 raise ValueError("one of its members is no file of its length")
             if sum(member.file_size for member in archive.infolist()) > 4 * len(data) + MOST_EMPTY:

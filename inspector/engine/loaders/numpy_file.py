@@ -11,6 +11,7 @@ from pathlib import Path
 
 from torch import Tensor
 
+from inspector.capture.encrypted import encrypted
 from inspector.capture.regular import open_regular
 from inspector.engine.contracts import State
 from inspector.engine.errors import InputError
@@ -68,6 +69,9 @@ def _members(path: Path) -> dict[str, Tensor]:
         members = archive.infolist()
         if len(members) > MOST_TENSORS:
             raise InputError(f"{path.name} declares {len(members)} arrays; at most {MOST_TENSORS} are read.")
+        locked = encrypted(members)
+        if locked is not None:
+            raise InputError(f"{path.name} is not read: {locked}.")
         require_room(path, (one.file_size for one in members))
         for member in members:
             name = dotted(member.filename.removesuffix(".npy"))

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from inspector.capture.encrypted import encrypted
 from inspector.capture.regular import open_regular
 from inspector.engine.contracts import State
 from inspector.engine.errors import InputError, model_error
@@ -99,10 +100,12 @@ def _names(path: Path) -> list[str]:
 def _load(path: Path, content: bytes) -> Any:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            names = archive.namelist()
+            names, locked = archive.namelist(), encrypted(archive.infolist())
     except (zipfile.BadZipFile, zlib.error, ValueError, IndexError, NotImplementedError) as problem:
         why = " ".join(str(problem).split()).rstrip(".")
         raise InputError(f"{path.name} is damaged, or no TorchScript program: {why}.") from None
+    if locked is not None:
+        raise InputError(f"{path.name} is not read: {locked}.")
     if not any(name.rpartition("/")[2] == MEMBER for name in names):
         raise InputError(f"{path.name} is a zip archive without code, no TorchScript program.")
     try:

@@ -18,7 +18,8 @@ import torch
 
 from inspector.capture.regular import in_words, open_regular
 from inspector.engine.errors import InputError
-from inspector.engine.model.pickle_opcodes import never_ends, takes_room
+from inspector.engine.model.pickle_opcodes import takes_room
+from inspector.engine.model.pickle_parts import never_ends
 
 METADATA = ".metadata"
 MAX_METADATA = 256 << 20

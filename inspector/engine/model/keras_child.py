@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
+from inspector.capture.encrypted import encrypted
 from inspector.capture.regular import open_regular
 from inspector.engine.errors import InputError
 from inspector.engine.model.arrays_of_child import arrays_in, own_file, read_in_child
@@ -80,6 +81,9 @@ def read_keras(path: Path) -> KerasFileRead:
             twice = named_twice(archive.namelist())
             if twice is not None:
                 raise InputError(f"{path.name} has two archive members named {twice[:120]}; it is not read.")
+            locked = encrypted(archive.infolist())
+            if locked is not None:
+                raise InputError(f"{path.name} is not read: {locked}.")
             for name, most in ((CONFIG, MOST_CONFIG), (WEIGHTS, most_bytes(path))):
                 if archive.getinfo(name).file_size > most:
                     raise InputError(f"{path.name}: {name} in it is larger than {most:,} bytes.")

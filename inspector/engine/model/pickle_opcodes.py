@@ -7,9 +7,8 @@ import pickletools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-MAX_OPCODES = 2_000_000
-MOST_PARTS = 1_000_000
-"""Parts of a tuple, those of tuples in it counted as often as they are in it."""
+from inspector.engine.model.pickle_parts import MAX_OPCODES
+
 ALLOCATES = b"bytearray"
 """The one callable that `weights_only` allows and that fills as much memory as a number in the pickle says."""
 
@@ -65,58 +64,3 @@ def takes_room(pickled: bytes) -> bool:
     except Exception:  # noqa: BLE001 - broken opcodes raise many kinds
         return True
     return False
-
-
-def never_ends(pickled: bytes) -> bool:
-    """Whether a tuple in a pickle has more parts than could be counted: the same ones are in it again and again.
-
-    Such a one takes a few hundred bytes. As the key of a dict it is hashed part by part: 30 levels of two take minutes.
-    """
-    stream = io.BytesIO(pickled)
-    left = MAX_OPCODES
-    try:
-        while left > 0:
-            parts = _Parts()
-            for opcode, argument, _ in pickletools.genops(stream):
-                left -= 1
-                if parts.after(opcode, argument) > MOST_PARTS:
-                    return True
-                if left <= 0:
-                    break
-    except Exception:  # noqa: BLE001 - what is no pickle, or uses what is not there, is refused by who reads it
-        return False
-    return False
-
-
-class _Parts:
-    """A pickle's stack and memo, with how many parts each tuple in them has in place of the objects."""
-
-    def __init__(self) -> None:
-        self.stack: list[int | None] = []
-        self.memo: dict[object, int | None] = {}
-
-    def after(self, opcode: pickletools.OpcodeInfo, argument: object) -> int:
-        """The parts of what lies on top after an opcode. Raises IndexError where there is too little to take."""
-        name = opcode.name
-        if name == "MARK":
-            self.stack.append(None)
-        elif name in ("GET", "BINGET", "LONG_BINGET"):
-            self.stack.append(self.memo.get(argument, 1))
-        elif "PUT" in name or name == "MEMOIZE":
-            self.memo[len(self.memo) if name == "MEMOIZE" else argument] = self.stack[-1]
-        elif name == "DUP":
-            self.stack.append(self.stack[-1])
-        else:
-            taken = self._take(opcode)
-            parts = 1 + sum(taken) if name.startswith("TUPLE") or name == "FROZENSET" else 1
-            self.stack += [parts] * len(opcode.stack_after)
-        return self.stack[-1] or 1 if self.stack else 1
-
-    def _take(self, opcode: pickletools.OpcodeInfo) -> list[int]:
-        before = opcode.stack_before
-        if pickletools.markobject not in before:
-            return [self.stack.pop() or 1 for _ in before]
-        taken = []
-        while (top := self.stack.pop()) is not None:
-            taken.append(top)
-        return taken + [self.stack.pop() or 1 for _ in range(before.index(pickletools.markobject))]

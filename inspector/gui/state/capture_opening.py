@@ -13,6 +13,7 @@ from inspector.capture import Capture, CaptureError, LogView, TooLargeError, ope
 from inspector.capture.layout import INDEX
 from inspector.gui.state.aside import giving_way
 from inspector.gui.state.followed_log import LogOpening
+from inspector.gui.state.placed_frames import placed
 from inspector.records import STEP_DOMAIN
 
 LONG_INDEX, LARGE_PACK = 300_000, 20_000_000
@@ -42,7 +43,9 @@ class CaptureOpening(LogOpening):
         return cast("Capture | None", self.view)
 
     def _look(self, capture: Capture) -> None:
-        """Read what panels look at first, a whole channel in few cells: that reads and checks all its pages."""
+        """Put frames in order and place them, and read what panels look at first, a whole channel in few cells: that
+        reads and checks all its pages."""
+        placed(capture)
         end = time.monotonic() + LOOK_SECONDS
         known = [channel for channel in capture.channels.values() if channel.dims[:1] == (STEP_DOMAIN,)]
         for channel in sorted(known, key=lambda one: FIRST.index(one.kind) if one.kind in FIRST else len(FIRST)):

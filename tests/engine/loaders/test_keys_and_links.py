@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import pickle
+import random
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import save_file
 
 from inspector.engine.errors import InputError
-from inspector.engine.model.pickle_opcodes import never_ends, takes_room
+from inspector.engine.model import pickle_parts
+from inspector.engine.model.pickle_opcodes import takes_room
+from inspector.engine.model.pickle_parts import never_ends
 from inspector.engine.opening.read_checkpoint import read_checkpoint
 
 WEIGHTS = {"0.weight": torch.ones(2, 3), "0.bias": torch.zeros(2)}
@@ -44,6 +48,36 @@ def test_what_is_written_in_earnest_ends(protocol: int) -> None:
     held = {"x": [shared] * 1000, "y": {shared: frozenset((shared, 1))}, "z": ((shared, shared), (shared, shared))}
     written = pickle.dumps(held, protocol)
     assert not never_ends(written) and not takes_room(written)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_parts_are_counted_as_python_counts_them(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random values, in each protocol, two pickles in a row: the tuple with the most parts decides."""
+    monkeypatch.setattr(pickle_parts, "MOST_PARTS", 40)
+    drawn = random.Random(seed)
+    plain = (0, 2**40, 2**3000, 1.5, None, True, "é" * 300, b"x" * 300, "name")
+
+    def value(depth: int, most: list[int]) -> tuple[Any, int]:
+        """(a value, its parts); what a tuple has is noted."""
+        kind = drawn.randrange(4) if depth < 6 else 0
+        if kind == 0:
+            return drawn.choice(plain), 1
+        made = [value(depth + 1, most) for _ in range(drawn.randrange(4))]
+        if kind == 1:
+            return [one for one, _ in made], 1
+        if kind == 2:
+            return {n: one for n, (one, _) in enumerate(made)}, 1
+        made += made[:1] * drawn.randrange(4)  # the same one again, which a pickle has once
+        most.append(1 + sum(parts for _, parts in made))
+        return tuple(one for one, _ in made), most[-1]
+
+    found = []
+    for _ in range(300):
+        most = [1]
+        written = b"".join(pickle.dumps(value(0, most)[0], drawn.randrange(6)) for _ in range(2))
+        found.append(max(most) > 40)
+        assert never_ends(written) == found[-1]
+    assert 3 < sum(found) < 290
 
 
 def test_a_place_far_beyond_the_file_takes_room() -> None:

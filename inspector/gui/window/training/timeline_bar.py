@@ -116,9 +116,9 @@ class TimelineBar(QWidget):
         if self._capture is None:
             return TimelineData()
         try:
-            return read(self._capture, self._chosen_lanes, self.view.data)
+            return read(self._capture, self._chosen_lanes)
         except CaptureError:
-            return read(self._capture, [], self.view.data)
+            return read(self._capture, [])
 
     def _say(self) -> None:
         """Which frame is shown."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from inspector.capture import Capture, Curve, curves_of, notes, points_of
 from inspector.capture.curves import SERIES
+from inspector.gui.state.placed_frames import placed
 from inspector.gui.widgets.numbers import round_numbers
 from inspector.records import Event, Frame
 
@@ -47,7 +48,7 @@ class TimelineData:
     offered: tuple[tuple[str, str], ...] = field(default=())
     """(key, name) of every curve that may be a lane."""
     source: tuple[Frame, ...] = ()
-    """The frames as the capture has them: while it has no other, their places are those of the last time."""
+    """The frames as the capture has them."""
     by_iteration: bool = False
     at: Floats = field(default_factory=lambda: np.zeros(0))
     """The places of the frames."""
@@ -64,16 +65,14 @@ class TimelineData:
         return len(self.frames) < 2 and not self.lanes and not self.offered
 
 
-def read(
-    capture: Capture, chosen: Sequence[str] | None = None, before: TimelineData | None = None
-) -> TimelineData:  # fmt: skip
+def read(capture: Capture, chosen: Sequence[str] | None = None) -> TimelineData:
     """The timeline of a capture. `chosen`: keys of the curves that are lanes; None for loss, gradient norm and learning
-    rate, as far as there are any. `before`: the last one, of this capture or of another."""
+    rate, as far as there are any."""
     curves = [c for c in curves_of(capture) if c.channel.kind == SERIES]
     wanted = [c for c in curves if c.key in chosen] if chosen is not None else first_lanes(curves)
     places: dict[str, Floats] = {}
     lanes = tuple(_lane(capture, curve, places) for curve in wanted[:MOST_LANES])
-    frames, at, by_iteration = _placed(capture.frames, bool(curves), before)
+    source, frames, at, by_iteration = placed(capture, has_curves=bool(curves))
     events = tuple(one for one in capture.events if np.isfinite(one.iteration)) if by_iteration else ()
     events += tuple(noted_events(capture, at))
     ends = [lane.x for lane in lanes] + [at, np.array([one.iteration for one in events])]
@@ -82,21 +81,8 @@ def read(
     word = capture.axis(wanted[0].axis).title if wanted else "iteration" if by_iteration else "frame"
     return TimelineData(
         frames, events, lanes, word, low, max(high, low + 1e-9),
-        tuple((curve.key, _named(curve)) for curve in curves), capture.frames, by_iteration, at,
+        tuple((curve.key, _named(curve)) for curve in curves), source, by_iteration, at,
     )  # fmt: skip
-
-
-def _placed(
-    frames: tuple[Frame, ...], has_curves: bool, before: TimelineData | None
-) -> tuple[tuple[tuple[Frame, float], ...], Floats, bool]:
-    """Each frame with its place, the places, and whether that is its iteration; of the last time where there is no
-    other frame: 50,000 of them take a tenth of a second."""
-    if before is not None and before.source is frames and frames and (before.by_iteration or not has_curves):
-        return before.frames, before.at, before.by_iteration
-    steps = [frame.step for frame in frames]
-    by_iteration = has_curves or (len(steps) > 0 and None not in steps and len(set(steps)) > 1)
-    at = [float(step or 0) for step in steps] if by_iteration else list(map(float, range(len(steps))))
-    return tuple(zip(frames, at, strict=True)), np.array(at, np.float64), by_iteration
 
 
 def first_lanes(curves: Sequence[Curve]) -> list[Curve]:
