@@ -332,9 +332,8 @@ def test_a_folder_renamed_while_it_is_read(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A file system of 600 kB in memory, where this user may mount one; nobody is waited for to make room on it."""
-    monkeypatch.setattr("inspector.capture.writer.ROOM_SECONDS", 0.0)
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 600 kB in memory, where this user may mount one."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = subprocess.run(
