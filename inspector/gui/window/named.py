@@ -15,7 +15,7 @@ from inspector.gui.dialogs.beside import checkpoints_beside
 from inspector.gui.dialogs.dialogs import name_of
 from inspector.gui.dialogs.palette import Command, Palette, commands_of
 from inspector.gui.dialogs.preferences import FIELDS
-from inspector.gui.state.remembered import recent_models
+from inspector.gui.state.remembered import Opened, recent_models
 from inspector.gui.widgets.plain_text import token
 from inspector.gui.window.named_layouts import KEPT
 from inspector.gui.window.preferences import show_preferences
@@ -89,12 +89,18 @@ def _models(window: Asking) -> Iterator[Command]:
     for model in recent_models(window.settings):
         name = ", ".join(filter(None, (model.title or model.subject, Path(model.checkpoint).name)))
         about = f"{model.subject} {model.checkpoint}: {model.words}"
-        yield Command(name, "Model", partial(window.welcome.open_model, model), about)
+        yield Command(name, "Recent", partial(_open_again, window, model), about)
     load = window.session.models.load
     file = load.subject.rpartition(":")[0] if load is not None else ""
     if file.endswith(".py"):
         for path, words in checkpoints_beside(file, window.models.offered.checkpoints):
             yield Command(path.name, "Checkpoint", partial(window.open_path, str(path)), f"{words}, beside {file}")
+
+
+def _open_again(window: Asking, model: Opened) -> None:
+    """As it was opened before, and what ran on it last runs again."""
+    window.models.then = model.input
+    window.open_model(model.load)
 
 
 def _quantities(window: Asking) -> Iterator[Command]:
