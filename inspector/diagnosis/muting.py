@@ -78,7 +78,8 @@ def _with(text: str, mute: Mute) -> str:
         diagnosis["mute"].add_line(new[0], indent=lines[-1])
     else:
         diagnosis["mute"].append(new[0])
-    return dumps(document)
+    changed = dumps(document)
+    return changed if changed.endswith("\n") else f"{changed}\n"
 
 
 def _without(text: str, numbers: list[int]) -> str:

@@ -43,6 +43,7 @@ def test_an_entry_more_and_one_less_leave_all_else_as_it_is(tmp_path: Path, name
     assert all(
         line in changed for line in (text or "").splitlines() if line.lstrip().startswith("#") or "other" in line
     )
+    assert changed.endswith("\n")
     change_mutes(NEW, tmp_path)  # a second time nothing
     assert path.read_text() == changed
     change_mutes(NEW, tmp_path, on=False)

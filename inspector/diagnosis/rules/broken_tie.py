@@ -33,6 +33,7 @@ class BrokenTie:
     summary = "Two parameters that were one, began equal or are declared to be one are different weights in training."
     trust: Trust = "exact"
     scope: Scope = "training"
+    trends = True
     reads = ("series",)
     needs = ()
     limits = ()

@@ -27,10 +27,14 @@ LARGEST, NORMAL = 65504.0, 2.0**-14
 FEWEST, MOST = 8, 4096
 """Entries of a gradient: fewer may be numbers of float16 by chance; so many are looked at, evenly spaced."""
 EVERY = 4
-"""Recorded iterations from one time to the next."""
+"""Recorded iterations from one time to the next, where no module is read that gives float16."""
+READ = 2
+"""Of iterations in which one is read, from one time to the next: counted by themselves, as others never coincide with
+them where every second iteration is recorded."""
 _METHOD = (
     f"of gradients whose entries are all numbers of float16, up to {MOST:,} evenly spaced ones, after the first "
-    f"backward pass of every {EVERY}th recorded iteration, with the factor of a GradScaler"
+    f"backward pass of every {READ}nd iteration in which modules are read (without such that give float16, of every "
+    f"{EVERY}th recorded one), with the factor of a GradScaler"
 )
 
 
@@ -55,7 +59,7 @@ class Headroom(Measure):
 
     def __init__(self, parameters: Parameters) -> None:
         super().__init__(parameters)
-        self._seen = 0
+        self._seen = self._read = 0
 
     def reads(self, module: nn.Module) -> bool:
         """Every module."""
@@ -76,8 +80,12 @@ class Headroom(Measure):
         """After the first pass: sums of several are no numbers of float16."""
         if SUBNORMAL in moment.extra:
             return
-        moment.extra[SUBNORMAL] = self._seen % EVERY == 0
-        self._seen += 1
+        if USED in moment.extra:
+            moment.extra[SUBNORMAL] = self._read % READ == 0
+            self._read += 1
+        else:
+            moment.extra[SUBNORMAL] = self._seen % EVERY == 0
+            self._seen += 1
         if not moment.extra[SUBNORMAL]:
             return
         for column in self.counted():

@@ -176,3 +176,20 @@ def test_what_is_recorded_is_the_largest_output(tmp_path: Path) -> None:
     at = table.iterations[known].astype(int) - 1
     np.testing.assert_allclose(own[known], np.array(seen)[at] / 65504, rtol=1e-6)
     assert known.sum() > 3
+
+
+@pytest.mark.parametrize("every", [1, 2, 3, 5])
+def test_gradients_are_looked_at_however_often_iterations_are_recorded(tmp_path: Path, every: int) -> None:
+    model = nn.Sequential(nn.Embedding(8, 16), nn.Linear(16, 8))
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    with inspector.watch(model, optimizer, tmp_path / "a.inspect", every=every):
+        for _ in range(60):
+            ids = torch.randint(0, 8, (8, 6))
+            with torch.autocast("cpu", HALF):
+                loss = F.cross_entropy(model(ids).float().flatten(0, 1), ids.flatten())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    with inspector.open_capture(tmp_path / "a.inspect") as capture:
+        table = table_of(capture, "parameters:gradient/float16_zero")
+    assert table is not None and table.points >= 3

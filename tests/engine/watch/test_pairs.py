@@ -42,7 +42,8 @@ class Turned(Reader):
         self.out = nn.Parameter(self.embedding.weight.detach().t().clone())
 
     def forward(self, ids: Tensor) -> Tensor:
-        return self.rnn(self.embedding(ids))[0] @ self.out
+        found: Tensor = self.rnn(self.embedding(ids))[0] @ self.out
+        return found
 
 
 def tied() -> Reader:
@@ -58,11 +59,11 @@ def equal() -> Reader:
 
 
 def declared() -> Reader:
-    model = Reader()
+    model: Any = Reader()
     model.config = SimpleNamespace(tie_word_embeddings=True)
-    model.get_input_embeddings = lambda: model.embedding  # type: ignore[assignment]
-    model.get_output_embeddings = lambda: model.head  # type: ignore[assignment]
-    return model
+    model.get_input_embeddings = lambda: model.embedding
+    model.get_output_embeddings = lambda: model.head
+    return model  # type: ignore[no-any-return]
 
 
 def trained(model: nn.Module, path: Path, between: Callable[[int], None] = lambda n: None) -> list[Finding]:
@@ -137,7 +138,7 @@ def test_copies_of_modules_identities_and_parts_that_do_not_learn_are_no_pairs()
     assert not pairs_of(encoder)
     online = Reader()
     assert not pairs_of(nn.ModuleDict({"online": online, "target": copy.deepcopy(online)}))
-    same = nn.RNN(8, 8)
+    same: Any = nn.RNN(8, 8)
     for one in (same.weight_hh_l0, same.weight_ih_l0):
         nn.init.eye_(one)
     assert not pairs_of(same)
@@ -147,10 +148,10 @@ def test_copies_of_modules_identities_and_parts_that_do_not_learn_are_no_pairs()
 
 
 def test_other_matrices_that_begin_equal_are_information(tmp_path: Path) -> None:
-    model = Reader()
+    model: Any = Reader()
     model.key, model.query = nn.Linear(D, D, bias=False), nn.Linear(D, D, bias=False)
     model.query.weight = nn.Parameter(model.key.weight.detach().clone())
     plain = model.forward
-    model.forward = lambda ids: plain(ids) + model.query(model.key(model.embedding(ids))).sum()  # type: ignore[method-assign]
+    model.forward = lambda ids: plain(ids) + model.query(model.key(model.embedding(ids))).sum()
     (finding,) = trained(model, tmp_path / "a.inspect")
     assert finding.severity == "info" and set(finding.places) == {"key.weight", "query.weight"}

@@ -25,7 +25,11 @@ def gradient_by_lag(trace: Trace, lags: int) -> Tensor:
     Raises Unsupported where no loss has a gradient at the inputs.
     """
     if trace.loss is None:
-        raise Unsupported("The subject gives no loss, so there is no gradient.")
+        raise Unsupported(
+            "The subject gives one loss for all steps together, so no input lies a lag before one."
+            if trace.subject.may_give_loss(trace.batch)
+            else "The subject gives no loss, so there is no gradient."
+        )
     picks = range(min(trace.batch.size, SEQUENCES))
     return torch.stack([_of_sequence(trace, row, lags) for row in picks])
 
