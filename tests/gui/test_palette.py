@@ -15,9 +15,12 @@ from PySide6.QtWidgets import QApplication
 
 from inspector.gui.dialogs.dialogs import keys_of
 from inspector.gui.dialogs.palette import Command, Palette, Uses, ranked
+from inspector.gui.state.offered import Offered
+from inspector.gui.state.remembered import opened as of_load
+from inspector.gui.state.remembered import remember_model
 from inspector.gui.window.main_window import Window
 from inspector.gui.window.named import in_text, named
-from inspector.records import Catalog, Entry, Option
+from inspector.records import Catalog, Entry, InputSpec, Load, Option
 
 
 @pytest.fixture
@@ -53,6 +56,31 @@ def test_everything_is_found_by_the_name_that_a_person_has_for_it(window: Window
     assert rows[0] == "char-elman-exploding" and "char-elman-exploding, step 0" in rows
     assert found(window, "where runs")[0] == "Preferences: where runs are kept"
     assert found(window, "also bptt") == ["Compute also bptt: itemise & truncate", "Compute also bptt: options"]
+
+
+def test_models_and_their_checkpoints_are_found(
+    window: Window, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, last, first = tmp_path / "mine.py", tmp_path / "last.pt", tmp_path / "first.pt"
+    for path in (file, last, first):
+        path.write_bytes(b"")
+    load = Load(subject=f"{file}:make", checkpoint=str(last))
+    remember_model(window.settings, of_load(load, "mine.py:make", InputSpec(kind="text", value="some words")))
+    assert found(window, "last.pt") == ["mine.py:make, last.pt"] == found(window, "some words")
+    opened: list[object] = []
+    monkeypatch.setattr(window.session, "open_subject", lambda *request: opened.append(request[0].checkpoint))
+    do(window, "last.pt")
+    assert opened == [str(last)]
+    monkeypatch.setattr(window, "open_path", opened.append)
+    window.session.models.load = load
+    catalog = Catalog(torch="2", threads=1, devices=("cpu",), loaders=(Entry(key="torch", suffixes=(".pt",)),))
+    window.models.know(Offered(catalog))
+    assert found(window, "first.pt") == ["first.pt"] and set(found(window, "last.pt")) == {
+        "last.pt",
+        found(window, "mine.py:make,")[0],
+    }
+    do(window, "first.pt")
+    assert opened[-1] == str(first)
 
 
 def test_a_panel_comes_to_the_front_with_the_focus_and_a_sample_is_opened(

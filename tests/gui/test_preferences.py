@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +13,14 @@ from typing import Any
 
 import pytest
 from opened import opened
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, qInstallMessageHandler
 from PySide6.QtGui import QFont, QPalette
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QPushButton
 
 from inspector.gui.dialogs.about import About
 from inspector.gui.dialogs.preferences import FIELDS, Chosen, PreferencesDialog
 from inspector.gui.runtime.crash_file import KEPT, NATIVE, NativeCrashes, write
+from inspector.gui.runtime.exception_hooks import install
 from inspector.gui.runtime.versions import versions
 from inspector.gui.state.preferred import PYTHON, memory_of, python_of, runs_of, threads_of
 from inspector.gui.state.settings import Settings
@@ -210,6 +212,34 @@ def test_an_error_leaves_a_file_to_send_without_the_name_of_the_user(
     assert '"~/net.py", line 11' in text and "somebody" not in text and f"inspector: {__version__}" in text
     assert sorted(tmp_path.iterdir()) == sorted(path for path in paths[2:] if path is not None)
     assert write("x", Path(__file__)) is None  # nowhere to write to
+
+
+def test_an_error_is_told_at_once_with_the_file_to_send(
+    window: Window, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sentence waited in a window in which nothing happened until something else was to be said."""
+    monkeypatch.setattr("inspector.gui.runtime.crash_file.folder", lambda: tmp_path)
+    for module in (sys, threading):
+        monkeypatch.setattr(module, "excepthook", module.excepthook)
+    window._ticker.stop()
+    install(window.show_fault, window.session.note, window.close)
+    qInstallMessageHandler(None)
+    sys.excepthook(ValueError, ValueError("no <b>axis</b>"), None)
+    (file,) = tmp_path.glob("error-*.txt")
+    said = f"An error in the window: no <b>axis</b>. Nothing captured is lost; please send {file}."
+    assert window.status.sentence.whole == said and window.status.folder.isVisible()
+    assert "Please send this file" in file.read_text() and "no <b>axis</b>" in file.read_text()
+    monkeypatch.setattr(window, "show_state", lambda: 1 / 0)  # the row itself is what went wrong
+    sys.excepthook(ValueError, ValueError("again"), None)
+    assert "again" in window.session.sentence and len(list(tmp_path.glob("error-*.txt"))) == 2
+
+
+def test_about_is_copied_whole(window: Window, qapp: QApplication) -> None:
+    dialog = About([*versions(), ("runs", "<b>here</b>")], window)
+    (copy,) = [one for one in dialog.findChildren(QPushButton) if one.text().replace("&", "") == "Copy"]
+    copy.click()
+    assert qapp.clipboard().text() == dialog.text.toPlainText() and "runs: <b>here</b>" in qapp.clipboard().text()
+    dialog.deleteLater()
 
 
 def test_a_crash_of_native_code_is_told_at_the_next_start(tmp_path: Path) -> None:

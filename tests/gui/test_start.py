@@ -11,6 +11,7 @@ import pytest
 from PySide6.QtWidgets import QDialogButtonBox, QTableWidget, QWidget
 from pytestqt.qtbot import QtBot
 
+from inspector.capture.layout import INDEX
 from inspector.engine.pipeline.shares import part_of
 from inspector.gui.dialogs.beside import checkpoints_beside
 from inspector.gui.dialogs.callables import described, lone
@@ -52,6 +53,9 @@ def test_callables_are_described_as_they_are_written(tmp_path: Path) -> None:
 def test_checkpoints_beside_the_model_are_listed_newest_first_and_fill_the_field(qtbot: object, tmp_path: Path) -> None:
     (tmp_path / "m.py").write_text(MODEL)
     (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "run.inspect").mkdir()
+    (tmp_path / "run.inspect" / INDEX).write_bytes(b"")
+    (tmp_path / "run.inspect" / "pages-0000.pt").write_bytes(b"x")  # pages of a capture are none
     for age, name in enumerate(("new.pt", "checkpoints/old.pt", "notes.txt")):
         (tmp_path / name).write_bytes(b"x")
         os.utime(tmp_path / name, (1e9 - 1000 * age, 1e9 - 1000 * age))

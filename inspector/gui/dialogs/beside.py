@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from inspector.capture.layout import INDEX
 from inspector.capture.regular import path_of
 
 MOST, MOST_LOOKED_AT = 50, 5_000
@@ -38,7 +39,9 @@ def _date(seconds: float) -> str:
 
 
 def _below(folder: Path) -> list[Path]:
+    """Its folders, but for captures: their pages end as some checkpoints do."""
     try:
-        return sorted(one for one in folder.iterdir() if one.is_dir() and not one.name.startswith("."))[:MOST]
+        folders = (one for one in folder.iterdir() if one.is_dir() and not one.name.startswith("."))
+        return sorted(one for one in folders if not (one / INDEX).exists())[:MOST]
     except OSError:
         return []

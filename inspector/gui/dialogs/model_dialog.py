@@ -111,8 +111,11 @@ class OpenModelDialog(QDialog):
         self.subject.selectAll()
 
     def fill(self, subject: str, checkpoint: str = "") -> None:
-        """Other fields: a Python file gets the callable that is most likely to make a model."""
+        """Other fields: a Python file gets the callable that is most likely to make a model. The checkpoint that was
+        named for another model is not taken over."""
         if subject:
+            if _parts(subject)[0] != _parts(self.subject.text())[0]:
+                self.checkpoint.clear()
             self._choose(subject)
         if checkpoint:
             self.checkpoint.setText(checkpoint)

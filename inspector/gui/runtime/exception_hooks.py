@@ -6,6 +6,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
 
 from PySide6.QtCore import QMessageLogContext, QtMsgType, qInstallMessageHandler
@@ -17,10 +18,13 @@ from inspector.transport.terminal import say_details
 QUIET = ("propagateSizeHints", "QStandardPaths: XDG_RUNTIME_DIR")
 
 
-def install(show: Callable[[Log, str], None], note: Callable[[Log], None], close: Callable[[], object]) -> None:
+def install(
+    show: Callable[[Log, str, Path | None], None], note: Callable[[Log], None], close: Callable[[], object]
+) -> None:
     """Hook exceptions of slots and threads, and Qt's own messages.
 
-    `show(log, sentence)` is called in the window's thread, `note(log)` in any; `close()` ends the window at Ctrl-C.
+    `show(log, sentence, file)` is called in the window's thread, with the file to send where one could be written;
+    `note(log)` in any; `close()` ends the window at Ctrl-C.
     """
 
     def report(kind: type[BaseException], fault: BaseException, trace: TracebackType | None) -> None:
@@ -30,9 +34,9 @@ def install(show: Callable[[Log, str], None], note: Callable[[Log], None], close
         details = "".join(traceback.format_exception(kind, fault, trace))
         say_details(details)
         file = write(details)
-        kept = f"{file} can be sent" if file is not None else "the log has the details"
+        kept = f"please send {file}" if file is not None else "the log has the details"
         sentence = f"An error in the window: {fault}. Nothing captured is lost; {kept}."
-        show(Log(details, "error", "window"), sentence)
+        show(Log(details, "error", "window"), sentence, file)
 
     def from_thread(arguments: threading.ExceptHookArgs) -> None:
         text = "".join(traceback.format_exception(arguments.exc_type, arguments.exc_value, arguments.exc_traceback))

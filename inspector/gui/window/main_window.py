@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from traceback import format_exc
@@ -224,11 +225,16 @@ class Window(Asking):
 
     # -- keys, files that are dropped, and the end
 
-    def show_fault(self, line: Log, sentence: str) -> None:
-        """An internal error of the window: the log has the details, the status row one line."""
+    def show_fault(self, line: Log, sentence: str, file: Path | None = None) -> None:
+        """An internal error of the window: the log has the details, the status row one line at once, and a button that
+        shows the file to send in its folder."""
         self.session.log.append(line)
         self.log.add([line])
         self.session.sentence = sentence
+        if file is not None:
+            self.status.offer_folder(sentence, file)
+        with contextlib.suppress(Exception):  # the row itself may be what went wrong
+            self.show_state()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Files may be dropped."""

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QMenu
 
 from inspector.capture.regular import is_there
+from inspector.gui.dialogs.beside import checkpoints_beside
 from inspector.gui.dialogs.dialogs import name_of
 from inspector.gui.dialogs.palette import Command, Palette, commands_of
 from inspector.gui.dialogs.preferences import FIELDS
+from inspector.gui.state.remembered import Opened, recent_models
 from inspector.gui.widgets.plain_text import token
 from inspector.gui.window.named_layouts import KEPT
 from inspector.gui.window.preferences import show_preferences
@@ -43,6 +45,7 @@ def named(window: Asking) -> Iterator[Command]:
     yield from commands_of(window.menu_actions)
     yield from _layouts(window)
     yield from _samples(window)
+    yield from _models(window)
     yield from _quantities(window)
     for name, about in FIELDS.items():
         yield Command(f"Preferences: {name}", "Setting", partial(show_preferences, window, name), about)
@@ -79,6 +82,25 @@ def _samples(window: Asking) -> Iterator[Command]:
     for place in window.settings.recent():
         if is_there(place):
             yield Command(Path(place).name, "Recent", partial(window.open_path, place), place)
+
+
+def _models(window: Asking) -> Iterator[Command]:
+    """Models that were open, with their checkpoints, and the checkpoints that lie beside the one that is open."""
+    for model in recent_models(window.settings):
+        name = ", ".join(filter(None, (model.title or model.subject, Path(model.checkpoint).name)))
+        about = f"{model.subject} {model.checkpoint}: {model.words}"
+        yield Command(name, "Recent", partial(_open_again, window, model), about)
+    load = window.session.models.load
+    file = load.subject.rpartition(":")[0] if load is not None else ""
+    if file.endswith(".py"):
+        for path, words in checkpoints_beside(file, window.models.offered.checkpoints):
+            yield Command(path.name, "Checkpoint", partial(window.open_path, str(path)), f"{words}, beside {file}")
+
+
+def _open_again(window: Asking, model: Opened) -> None:
+    """As it was opened before, and what ran on it last runs again."""
+    window.models.then = model.input
+    window.open_model(model.load)
 
 
 def _quantities(window: Asking) -> Iterator[Command]:

@@ -41,6 +41,23 @@ def test_it_begins_in_its_first_field_each_time(dialog: OpenModelDialog, models:
     assert dialog.focusWidget() is dialog.subject and dialog.subject.selectedText() == f"{models}:make"
 
 
+def test_another_model_does_not_get_the_checkpoint_that_was_named_for_the_one_before(
+    dialog: OpenModelDialog, models: Path
+) -> None:
+    """`inspector other.py` opened it with the checkpoint of the last window."""
+    other = models.parent / "other.py"
+    other.write_text(models.read_text())
+    dialog.show_fields({"subject": f"{models}:Good", "checkpoint": "a.pt"})
+    dialog.fill(f"{models}:make")
+    assert dialog.checkpoint.text() == "a.pt"
+    dialog.fill("")
+    assert dialog.checkpoint.text() == "a.pt"
+    dialog.fill(str(other))
+    assert dialog.subject.text() == f"{other}:make" and dialog.checkpoint.text() == ""
+    dialog.fill(str(models), "b.pt")
+    assert dialog.checkpoint.text() == "b.pt"
+
+
 def test_the_list_of_checkpoints_marks_the_one_that_is_named(dialog: OpenModelDialog, models: Path) -> None:
     beside = [models.parent / name for name in ("a.pt", "b.pt")]
     for path in beside:
