@@ -40,6 +40,14 @@ def test_where_the_output_is_no_terminal_a_line_comes_now_and_then(capsys: pytes
     assert lines and all("s: norms of the products of Jacobians by lag, 25 % of this run" in line for line in lines)
 
 
+def test_before_anything_is_told_it_says_what_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    """`inspector export` of a capture said that a model is opened."""
+    for given, said in (({}, "the model is opened"), ({"first": "the capture is opened"}, "the capture is opened")):
+        with Told(every=0.01, **given):
+            threading.Event().wait(0.2)
+        assert f"s: {said}\n" in capsys.readouterr().err
+
+
 def test_a_short_run_says_nothing_before_its_end(tmp_path: Path) -> None:
     told = call("run", "adding-elman", "--only", "states", "--out", "a.inspect", cwd=tmp_path).stderr.splitlines()
     assert len(told) == 2 and "will take" not in told[0] and told[1].startswith("a.inspect: ")

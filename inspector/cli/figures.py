@@ -91,7 +91,7 @@ class Figures:
 
 def export_figures(path: str, at: ViewAt, to: str, asked: Figures, *, damaged: bool) -> None:
     """Write many figures, or one that moves. Raises CaptureError; Fault with code 1 where some are lacking."""
-    with Told() as bar:
+    with Told(first="the capture is opened") as bar:
         told = _Lines(asked.progress, bar)
         if asked.animate:
             _animation(path, at, to, asked, told, damaged=damaged)

@@ -18,14 +18,16 @@ EVERY_SECONDS = 10.0
 
 
 class Told:
-    """A context in which `tell` takes the progress of a run; notes are printed as lines of their own."""
+    """A context in which `tell` takes the progress of a run; notes are printed as lines of their own. `first` is what
+    goes on before anything is told."""
 
-    def __init__(self, every: float = EVERY_SECONDS) -> None:
+    def __init__(self, every: float = EVERY_SECONDS, first: str = "the model is opened") -> None:
         from tqdm import tqdm
 
         form = f"{{desc:<{WIDTH}}} {{bar}} {{percentage:3.0f}} %"
         silent = True if sys.stderr is None else None  # None: only where it is a terminal
         self._bar: Any = tqdm(total=1.0, disable=silent, leave=False, bar_format=form)
+        self._first = first
         self._every, self._began = every, time.monotonic()
         self._last: Progress | None = None
         self._over = threading.Event()
@@ -63,6 +65,6 @@ class Told:
     def _repeat(self) -> None:
         while not self._over.wait(self._every):
             told, taken = self._last, time.monotonic() - self._began
-            what = plain_line(told.text, WIDTH) if told is not None and told.text else "the model is opened"
+            what = plain_line(told.text, WIDTH) if told is not None and told.text else self._first
             share = f", {100 * told.done / told.total:.0f} % of this run" if told and told.total and told.done else ""
             say(f"  {taken:.0f} s: {what}{share}", err=True)

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import QApplication
 from inspector.capture import Writer, notes, open_capture, open_log, pack
 from inspector.gui.panel.overview import look_over
 from inspector.gui.panel.overview.look_over import LookOver
+from inspector.gui.panel.overview.page import OverviewPage
 from inspector.gui.panel.overview.pictures import PICTURES
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.panel.signals import Lead
@@ -94,6 +95,14 @@ def shown(panel: Overview, view: Any) -> Overview:
 def texts(panel: Overview) -> str:
     page = panel.page
     return "\n".join(label.text() for label in (page.title, page.about, page.summary, page.looked))
+
+
+def test_line_breaks_of_the_text_that_ran_are_no_lines_of_their_own(qtbot: Any) -> None:
+    page = OverviewPage()
+    qtbot.addWidget(page)
+    page.show_about("CHAPTER I\nAlice", ["CHAPTER I\n\nAlice; 300 steps", "on cpu"])
+    first, second = page.about.text().splitlines()
+    assert "CHAPTER I" in first and "Alice; 300 steps" in first and second == "on cpu"
 
 
 # -- what is read

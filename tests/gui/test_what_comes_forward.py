@@ -38,7 +38,9 @@ def small(path: Path, *channels: Channel) -> Path:
         writer.write(Frame(index=0))
         for channel in channels:
             writer.write(channel)
-            writer.write(Page(channel.name, 0, (0,) * len(channel.dims), np.full_like(np.empty(channel.shape), 0.25, np.float32)))
+            writer.write(
+                Page(channel.name, 0, (0,) * len(channel.dims), np.full_like(np.empty(channel.shape), 0.25, np.float32))
+            )
         writer.write(RunStop("done"))
     return path
 

@@ -62,7 +62,7 @@ class OverviewPage(InWords, QScrollArea):
     def show_about(self, title: str, lines: Sequence[str]) -> None:
         """What the capture is of."""
         self.title.setText(breakable(plain_line(title)))  # a run of older versions may have line breaks
-        self.about.setText("\n".join(map(breakable, lines)))
+        self.about.setText("\n".join(breakable(plain_line(line)) for line in lines))  # the text that ran has breaks too
 
     def show_summary(self, text: str) -> None:
         """What the findings come to."""
