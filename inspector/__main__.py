@@ -11,14 +11,14 @@ def main() -> int:
     here = Path.cwd()
     if not sys.flags.safe_path and Path(sys.path[0]) == here != Path(__file__).parents[1]:
         del sys.path[0]
-    if len(sys.argv) == 1:
-        _show_at_once()
+    if sys.argv[1:] in ([], ["demo"]):
+        _show_at_once(demo=len(sys.argv) > 1)
     from inspector.cli import main as command
 
     return command()
 
 
-def _show_at_once() -> None:
+def _show_at_once(*, demo: bool) -> None:
     """The window is wanted: its card is shown before the commands are imported, where Qt can be."""
     from inspector.gui.runtime.signals import end_at_once
 
@@ -27,7 +27,7 @@ def _show_at_once() -> None:
         from inspector.gui.window.first_frame import import_behind_it
     except ImportError:
         return  # the command says what is missing
-    import_behind_it()
+    import_behind_it(demo=demo)
 
 
 if __name__ == "__main__":

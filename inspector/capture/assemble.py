@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from operator import add
@@ -207,18 +208,39 @@ class Assembly:
         if self.channel.computed or not self._grow(source):
             return self.block((), source)
         assert self._buffer is not None
-        if self.extent:
-            self._buffer[self._defined : self.extent[0]] = self._gap_value
-            self._defined = self.extent[0]
-        for row in self.pages[self._used :]:
-            part = source.view(row, dtype, keep=False)
-            self._buffer[tuple(slice(s, s + n) for s, n in zip(row.start, row.shape, strict=True))] = (
-                unknown_value(dtype) if part is None else part
-            )
-        self._used = len(self.pages)
+        self._fill_in(source, self._buffer, math.inf)
         result = self._buffer[tuple(slice(0, n) for n in self.extent)]
         result.flags.writeable = False
         return self._masked(result, self._bounds(()))
+
+    def read_some(self, source: Source, until: float) -> bool:
+        """Read pages until a time (of `time.thread_time`); returns whether all of them are, or cannot be kept."""
+        if len(self.pages) < 2 or self.channel.computed or self._used == len(self.pages) or not self._grow(source):
+            return True
+        assert self._buffer is not None
+        self._fill_in(source, self._buffer, until)
+        return self._used == len(self.pages)
+
+    @property
+    def unread(self) -> int:
+        """How many pages of the array have not been read since they came."""
+        return 0 if len(self.pages) < 2 or self.channel.computed else len(self.pages) - self._used
+
+    def _fill_in(self, source: Source, into: Array, until: float) -> None:
+        """Copy the pages that are new into the array, until a time."""
+        dtype = self.channel.dtype
+        if self.extent:
+            into[self._defined : self.extent[0]] = self._gap_value
+            self._defined = self.extent[0]
+        for number in range(self._used, len(self.pages)):
+            row = self.pages[number]
+            part = source.view(row, dtype, keep=False)
+            into[tuple(slice(s, s + n) for s, n in zip(row.start, row.shape, strict=True))] = (
+                unknown_value(dtype) if part is None else part
+            )
+            self._used = number + 1
+            if until < math.inf and time.thread_time() > until:
+                return
 
     def _grow(self, source: Source) -> bool:
         """Allocate memory for the present extent, or return False where it may not be cached; the first axis

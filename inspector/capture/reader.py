@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
 from collections.abc import Mapping
@@ -31,6 +32,8 @@ RunState = Literal["running", "done", "failed", "cancelled", "unfinished"]
 SMALL_BYTES = 64 << 20
 RAW_ROWS = 2_000
 """Fewer rows than this are reduced directly; more go through the pyramid."""
+PAGES_AT_A_TIME = 128
+"""Pages whose levels of detail are found at a time, where that is done in parts."""
 RETRY_SECONDS = 1.0
 """Seconds before `changed` requests another try of an index that could not be read."""
 
@@ -222,6 +225,39 @@ class Capture(ComputedPages, InACell):
             low, high = (values[(slice(None), *rest)] for values in pyramid.take(level, first, stop))
         return shrink(low, high, size)
 
+    def read_ahead(self, name: str, frame: int, seconds: float) -> bool:
+        """Read a part of what a picture of a (step,) or (step, unit) channel needs, for about so much time of the
+        processor and a page at least; returns whether all of it is there. What is drawn is the same, and comes
+        sooner."""
+        data, until = self._assembly(name, frame), time.thread_time() + seconds
+        if not self.unread(name, frame):
+            return True
+        if not data.read_some(self._source(name, frame), until):
+            return False
+        while (used := self._reduced(name, data, frame)) < len(data.pages):
+            self._pyramid(name, data, frame, used + PAGES_AT_A_TIME)
+            reduced = self._reduced(name, data, frame)
+            if reduced <= used:  # it is too large to be kept
+                break
+            if time.thread_time() > until:
+                return reduced == len(data.pages)
+        return True
+
+    def unread(self, name: str, frame: int = -1) -> int:
+        """How many pages a picture of a (step,) or (step, unit) channel has still to read, or to find its levels of
+        detail of; 0 for other channels, and for arrays that are not kept in memory."""
+        data = self._assembly(name, frame)
+        size = math.prod(data.extent) * np.dtype(data.channel.dtype).itemsize
+        if not 1 <= len(data.extent) <= 2 or size > SMALL_BYTES:
+            return 0
+        return max(data.unread, len(data.pages) - self._reduced(name, data, frame))
+
+    def _reduced(self, name: str, data: Assembly, frame: int) -> int:
+        """Of how many pages the levels of detail are found; all, where none are needed."""
+        if data.extent[0] <= RAW_ROWS or np.dtype(data.channel.dtype).kind != "f" or len(data.pages) < 2:
+            return len(data.pages)
+        return self._pyramids.get((name, self.frame_of(name, frame), data.epoch), (None, 0))[1]
+
     def _is_behind(self, name: str, data: Assembly, frame: int) -> bool:
         """Whether a pyramid lacks pages. Any look at its array brings it up to date, so that the next look at all of a
         growing array does not have thousands of rows to make up for."""
@@ -237,16 +273,18 @@ class Capture(ComputedPages, InACell):
             if held > most:
                 data.release()
 
-    def _pyramid(self, name: str, data: Assembly, frame: int) -> Pyramid:
+    def _pyramid(self, name: str, data: Assembly, frame: int, most: int | None = None) -> Pyramid:
+        """The levels of detail of all pages, or of the first `most`."""
         key = (name, self.frame_of(name, frame), data.epoch)
         pyramid, used = self._pyramids.get(key, (Pyramid(data.gap), 0))
         data.check_room(data.extent, self._source(name, frame))
-        for first, stop in _spans(data.pages[used:]):
+        pages = data.pages[used:most]
+        for first, stop in _spans(pages):
             pyramid.update(first, stop, data.extent[0], lambda a, b: self._rows(name, data, frame, a, b))
         if not used:
             self._pyramids = {k: v for k, v in self._pyramids.items() if k[:2] != key[:2]}
         if data.keeps("levels", pyramid.nbytes):
-            self._pyramids[key] = (pyramid, len(data.pages))
+            self._pyramids[key] = (pyramid, used + len(pages))
         else:
             self._pyramids.pop(key, None)
         return pyramid

@@ -12,7 +12,7 @@ from inspector.gui.runtime.display import has_display
 from inspector.gui.runtime.icon import use_icon
 from inspector.gui.runtime.one_window import TakesFiles, hand_over
 from inspector.gui.runtime.signals import close_by_signals
-from inspector.gui.state.preferred import memory_of, python_of, runs_of, threads_of
+from inspector.gui.state.preferred import python_of, runs_of, worker_of
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.window.first_frame import refused, take_away, the_application
@@ -21,6 +21,7 @@ from inspector.gui.window.open_at import WHOLE
 from inspector.gui.window.preferences import use_font_size
 from inspector.gui.window.preparing import Preparing
 from inspector.records import ViewAt
+from inspector.transport.early import early_worker
 from inspector.transport.process import WorkerProcess
 
 Say = Callable[..., None]
@@ -32,8 +33,8 @@ def make_window(python: str | None = None) -> Window:
     settings = Settings()
 
     def worker(on_record: Say, on_output: Say, on_exit: Say) -> WorkerProcess:
-        chosen = python_of(settings, python), threads_of(settings), memory_of(settings)
-        return WorkerProcess(on_record, on_output, on_exit, *chosen)
+        told, chosen = (on_record, on_output, on_exit), worker_of(settings, python)
+        return early_worker(chosen, *told) or WorkerProcess(*told, *chosen)
 
     use_font_size(settings)
     return Window(Session(worker, runs_of(settings)), settings)

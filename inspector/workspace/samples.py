@@ -7,11 +7,12 @@ checkpoints lie beside it as here: `checkpoints/MODULE/step-000400.safetensors`.
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.machinery import PathFinder
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,7 @@ def samples_elsewhere(own: Sequence[Sample] | None = None) -> tuple[list[Sample]
     found: dict[str, Sample] = {}
     broken: list[str] = []
     taken = {sample.name for sample in (own_samples() if own is None else own)}
-    for point in entry_points(group="inspector.samples"):
+    for point in _points():
         file = _file_of(point.module)
         sample = read_sample(file, point.module.rpartition(".")[0]) if file is not None else None
         if sample is None:
@@ -110,6 +111,28 @@ def samples_elsewhere(own: Sequence[Sample] | None = None) -> tuple[list[Sample]
             taken.add(sample.name)
             found[sample.name] = sample
     return list(found.values()), broken
+
+
+def _points() -> Sequence[EntryPoint]:
+    """The entry points of samples. Which there are is looked up again only where a package may have come or gone, which
+    changes its folder: a window asks at each picture, and to read what all packages offer takes 10 ms."""
+    folders = tuple((path, _changed(path)) for path in sys.path)
+    known = _KNOWN.get(folders)
+    if known is None:
+        _KNOWN.clear()
+        known = _KNOWN[folders] = tuple(entry_points(group="inspector.samples"))
+    return known
+
+
+_KNOWN: dict[tuple[tuple[str, int], ...], tuple[EntryPoint, ...]] = {}
+
+
+def _changed(path: str) -> int:
+    """When something came into a folder, or an archive was written; 0 where there is none."""
+    try:
+        return Path(path).stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _file_of(module: str) -> Path | None:

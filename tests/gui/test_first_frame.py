@@ -61,11 +61,14 @@ def test_it_is_seen_while_modules_are_imported_and_goes(tmp_path: Path, monkeypa
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "painted", painted, raising=False)
     monkeypatch.setattr(first_frame, "MODULES", ("slow_to_import", "broken_to_import", "never_asked_for"))
+    begun: list[bool] = []
+    monkeypatch.setattr(first_frame, "_begin_worker", lambda: begun.append("slow_to_import" not in sys.modules))
     real = first_frame.FirstFrame.paintEvent
     monkeypatch.setattr(first_frame.FirstFrame, "paintEvent", lambda self, event: (real(self, event), painted.set())[0])
     first_frame.import_behind_it()
     assert painted.is_set() and sys.modules["slow_to_import"].thread is not threading.current_thread()
     (frame,) = first_frame._frames
+    assert begun == [True], "the worker begins before what the window needs is imported"
     assert (
         frame.isVisible()
         and not gc.isenabled()
@@ -107,3 +110,17 @@ def test_before_there_are_panels_rows_at_the_top_keep_their_height(qtbot: Any, m
     assert all(row.height() <= max(row.sizeHint().height(), row.minimumSizeHint().height()) + 2 for row in rows)
     window.close()
     window.session.wait_for_end()
+
+
+def test_a_demo_whose_display_cannot_be_opened_begins_again_without_a_window() -> None:
+    code = (
+        "import os, sys\nfrom inspector.gui.runtime.again_without import again_without_a_window\n"
+        "from PySide6.QtWidgets import QApplication\n"
+        "with again_without_a_window():\n    application = QApplication([])\n"
+        "print(application.platformName(), sys.argv[1:])\n"
+    )
+    environment = {**os.environ, "QT_QPA_PLATFORM": "xcb", "DISPLAY": ":no-such-display"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, "demo"], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "offscreen ['demo']"), done.stderr

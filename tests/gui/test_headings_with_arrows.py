@@ -58,3 +58,30 @@ def test_no_arrow_is_drawn_on_the_words_of_a_heading(qtbot: QtBot, kind: str) ->
         arrow = {x for x in range(len(plain)) if (plain[x] != with_arrow[x]).any()}
         assert words and arrow
         assert min(arrow) > max(words) + 1 or max(arrow) < min(words) - 1, (section, max(words), min(arrow))
+
+
+def test_a_narrow_table_gives_up_the_room_of_arrows_and_then_cuts_words_before_it_scrolls(qtbot: QtBot) -> None:
+    table = SortedTable("unit or head", "a ranking")
+    qtbot.addWidget(table)
+    table.show_table(
+        Rows(["a unit with a long name " * 2] * 3, ["in", "r", "delay"], [("decoder.layers.rnn.l1", 0.25, 3.0)] * 3)
+    )
+    table.show()
+
+    def at(width: int) -> list[int]:
+        table.resize(width, 200)
+        return [table.columnWidth(column) for column in range(4)]
+
+    wide = at(1200)
+    narrow = at(sum(wide) - 60)
+    assert narrow[0] + narrow[1] > 250 and sum(narrow) <= table.viewport().width()
+    assert all(ours <= before for ours, before in zip(narrow, wide, strict=True)) and narrow != wide
+    lowest = at(100)
+    cells = [table.fontMetrics().horizontalAdvance(text) for text in ("0.25", "delay")]
+    assert all(width > cell for width, cell in zip(lowest[2:], cells, strict=True)), "numbers are never cut"
+    assert lowest[:2] == wide[:2], "where it scrolls anyway words are whole"
+    squeezed = at(72 + 72 + sum(lowest[2:]) + 60)
+    assert sum(squeezed) <= table.viewport().width() and squeezed[0] < wide[0] and squeezed[2:] == lowest[2:]
+    assert at(1200) == wide
+    table.setColumnWidth(0, 200)
+    assert at(400)[0] == 200, "a width that somebody gave it stays"

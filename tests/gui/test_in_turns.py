@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from opened import opened
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
+from inspector.capture import Writer
 from inspector.gui.panels.gates import Gates
 from inspector.gui.window.main_window import Window
+from inspector.records import Channel, Frame, Page, RunStart, RunStop
 
 
 @pytest.fixture
@@ -74,3 +77,56 @@ def test_what_was_behind_the_overview_is_drawn_after_events_once_that_is_left(
     window.docks["gates"].raise_()  # as a click at its tab
     qtbot.waitUntil(lambda: not window.docking.enlarged and below.on_screen and not below.stale)
     assert told[:2] == ["rows", "drawn"] and below.state == "figure"
+
+
+PAGES = 700
+
+
+def a_long_capture(path: Path) -> Path:
+    state = Channel(name="rnn:h", kind="gate", dims=("step", "unit"), shape=(None, 2), title="h")
+    with Writer(path, RunStart(run="long", title="long")) as writer:
+        writer.write(Frame(index=0))
+        writer.write(state)
+        for number in range(PAGES):
+            writer.write(Page(state.name, 0, (4 * number, 0), np.full((4, 2), number / PAGES, np.float32)))
+        writer.write(RunStop("done"))
+    return path
+
+
+def test_a_panel_that_comes_on_screen_reads_thousands_of_pages_between_events(
+    window: Window, qtbot: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window.docking.show_panel("gates")
+    gates = window.panels["gates"]
+    window.docking.show_panel("states")
+    qtbot.waitUntil(lambda: not gates.on_screen)
+    window.open_capture(str(a_long_capture(tmp_path / "long.inspect")))
+    qtbot.waitUntil(lambda: window.session.capture is not None and window.session.capture.path.name == "long.inspect")
+    monkeypatch.setattr("inspector.gui.panel.reading_ahead.SLICE_SECONDS", 0.0)
+    read: list[int] = []
+    real = type(gates).read_some
+    monkeypatch.setattr(
+        type(gates), "read_some",
+        lambda self: (real(self), read.append(self.capture.unread("rnn:h", 0)))[0] if self.key == "gates" else real(self),
+    )  # fmt: skip
+    window.docking.show_panel("gates")
+    assert gates.state == "blank", "no picture of the capture before is seen meanwhile"
+    qtbot.waitUntil(lambda: gates.state == "figure" and not gates.stale)
+    assert len(read) > 10 and read == sorted(read, reverse=True), read
+    qtbot.waitUntil(gates.updatesEnabled)
+
+
+def test_what_is_asked_of_a_panel_that_waits_for_its_turn_is_done_at_once(
+    window: Window, qtbot: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inspector.gui.panel.drawn_when_seen.TURN_MS", 60_000)
+    window.docking.show_panel("gates")
+    made = window.panels.made["gates"]
+    assert made.state == "blank" and not made.on_screen
+    asked = window.panels["gates"]
+    assert asked is made and asked.on_screen and not asked.stale and asked.state == "figure"
+    drawn: list[bool] = []
+    asked.drawn.connect(lambda: drawn.append(True))
+    asked.looking.move(frame=0, step=1)
+    asked.draw_if_seen()
+    assert drawn, "and not when its turn would have come"

@@ -282,3 +282,13 @@ def test_bars_have_words_below_them_at_any_width_never_their_ranks(qtbot: QtBot,
     assert texts and len(texts) == len(axis.names) and texts[0] == "chases0" and texts[-1] == "and5"
     assert not any(text.isdigit() for text in texts)
     assert axis.height() <= 120 and bars.plot.vb.height() > 60
+
+
+def test_gates_alone_are_no_blank_figure() -> None:
+    def of(kind: str, *dims: str, unit: str = "1") -> Channel:
+        return Channel(name=f"rnn:{kind}", kind=kind, dims=dims, shape=(None,) * len(dims), title=kind, unit=unit)
+
+    gate, memory = of("gate", "step", "unit"), of("memory", "step", "unit")
+    assert Openers.choose([gate]) == [] == Openers.choose([of("unit", "unit")])
+    for found in ([gate, memory], [gate, of("opener", "token", "unit")], [of("unit", "unit", unit="step")]):
+        assert Openers.choose(found) == found

@@ -21,6 +21,7 @@ from inspector.gui.export.figure_files import picture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panel.colours import Colours, colours_of
 from inspector.gui.panel.explained import in_full, named_in
+from inspector.gui.panel.missing import GOES_ON
 from inspector.gui.panel.plot_menu import PlotMenu, plain_number
 from inspector.gui.panel.registry import ordered
 from inspector.gui.state.pins import pins_of
@@ -30,7 +31,7 @@ from inspector.gui.widgets.legend import legends_in
 from inspector.gui.widgets.quantise import Levels, levels_of
 from inspector.gui.widgets.theme import BEYOND, BEYOND_COLOUR
 from inspector.gui.widgets.view import View, views_in
-from inspector.records import Channel, Frame, Page, Place, RunStart, RunStop, ViewAt
+from inspector.records import Channel, Frame, Labels, Page, Place, RunStart, RunStop, ViewAt
 
 CONTROL, ALT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.AltModifier
 PARTS = [("copy", "Copy picture"), ("save", "Save picture…"), ("numbers", "Save numbers…")]
@@ -344,4 +345,29 @@ def test_a_rerun_keeps_the_old_picture_pale_until_there_is_another(stage: Stage,
             failed.refresh()
             panel.refresh(frozenset())
             assert panel.state == "empty" and not panel.old.shown, "nothing will come"
+            panel.set_capture(None)
+
+
+@pytest.mark.parametrize("another", [False, True], ids=["the same tokens", "others"])
+def test_a_pale_picture_stands_beside_no_other_tokens(stage: Stage, tmp_path: Path, another: bool) -> None:
+    panel = stage.panel("states")
+    names = panel.step_names() if not another else tuple("another sequence")
+    places = (Place(name="", module="Model"), Place(name="rnn", module="LSTM", parameters=3))
+    with Writer(tmp_path / "b.inspect", RunStart(run="again", title="again", places=places)) as writer:
+        writer.write(Frame(index=0))
+        writer.flush()
+        with open_capture(tmp_path / "b.inspect") as again:
+            panel.set_capture(again)
+            assert panel.old.shown, "whose tokens come is not known yet"
+            writer.write(Labels("step", names))
+            writer.flush()
+            again.refresh()
+            panel.refresh(frozenset())
+            assert panel.old.shown is not another and panel.state == "empty"
+            assert GOES_ON in panel._empty.text(), "a run that goes on is no run that has nothing"
+            writer.write(RunStop("done"))
+            writer.flush()
+            again.refresh()
+            panel.refresh(frozenset())
+            assert not panel.old.shown and GOES_ON not in panel._empty.text()
             panel.set_capture(None)

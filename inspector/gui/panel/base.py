@@ -190,7 +190,7 @@ class Panel(PanelInWords, SameInAll):
     def set_capture(self, capture: Capture | None) -> None:
         """Show another capture, or none; of a difference of two the second where nothing can be subtracted."""
         self._note_model(capture)
-        self.source, self.side = capture, 1
+        self.source, self.side, self._of_another = capture, 1, True
         self.capture, self._second = readable(capture, self.accepts)
         self.one_run.offer(capture, self._second)
         self.marked.clear()
@@ -252,6 +252,7 @@ class Panel(PanelInWords, SameInAll):
         """Called from the session's tick when the capture has grown; draws only if one of the panel's channels has."""
         if self.capture is None:
             return
+        self.drop_another_sequence()
         ended = (self.old.shown or self._drew_growing) and not self.growing
         if ended or any(
             name in self.capture.channels and self.accepts(self.capture.channels[name]) for name in changed
@@ -260,7 +261,7 @@ class Panel(PanelInWords, SameInAll):
 
     def redraw(self) -> None:
         """Draw, or show the empty page, or the error page if drawing raises; other panels are not affected."""
-        self._drawn, self.stale, self._drew_growing = self._drawn + 1, False, self.growing
+        self._drawn, self.stale, self._drew_growing, self._of_another = self._drawn + 1, False, self.growing, False
         try:
             if self.by_steps and self.capture is not None:
                 self.axes.settle(self.capture, self.frame, self._filled())
@@ -275,6 +276,7 @@ class Panel(PanelInWords, SameInAll):
                 (self.over.draw if self.over.on else self.update_contents)()
             self.stack.setCurrentIndex(OVER if self.over.on else FIGURE)
             self.old.drop()
+            self._names_drawn = self.step_names()
             self._missing.tell(self)
             self.control_row.wrap()
             position = self.looking.position
@@ -371,10 +373,6 @@ class Panel(PanelInWords, SameInAll):
         for plot in self.plots:
             plot.set_theme(theme)
         self.draw_if_seen()
-
-    def step_names(self) -> tuple[str, ...]:
-        """The labels of the steps of the frame shown."""
-        return self.capture.labels(self.looking.axis, self.frame) if self.capture is not None else ()
 
     def labelled_readout(self, position: Position | None = None) -> list[tuple[str, str]]:
         """The readout at a position, by default that of the shared cursor; what is not over the input's steps is marked

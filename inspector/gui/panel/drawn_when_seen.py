@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QDockWidget
 
@@ -10,6 +13,8 @@ from inspector.gui.widgets.theme import Theme, repolish
 
 TURN_MS = 1
 """With 0 Qt would post an event, which comes before those of keys, mouse and timers."""
+MOST_SLICES = 60
+"""For which a picture waits at most: a second of reading."""
 
 
 class DrawnWhenSeen(KeyMoves):
@@ -21,6 +26,8 @@ class DrawnWhenSeen(KeyMoves):
     """Whether something has changed since it was drawn."""
     _in_turn = False
     """Whether it is on screen, and drawn after the events that have come."""
+    _slices = 0
+    """How many slices are read at most before it is drawn, however much is still to be read."""
 
     _undressed: Theme | None = None
     """The colours that it was given and does not have yet."""
@@ -46,7 +53,17 @@ class DrawnWhenSeen(KeyMoves):
         return self.on_screen
 
     def say_on_screen(self, on_screen: bool) -> None:
-        """It has come on screen, or is behind others: steps in view and cursor may move until it is seen again."""
+        """It has come on screen, or is behind others: steps in view and cursor may move until it is seen again. Where
+        much has to be read for its picture, that is drawn in its turn."""
+        if on_screen and self._in_turn:
+            return  # it comes
+        if on_screen and self.stale and not self.on_screen and self.has_much_to_read():
+            self.show_nothing_of_another()
+            self.draw_in_turn()
+            return
+        self._come(on_screen)
+
+    def _come(self, on_screen: bool) -> None:
         self._in_turn = False
         before, self.on_screen = self.on_screen, on_screen
         if not on_screen:
@@ -77,8 +94,51 @@ class DrawnWhenSeen(KeyMoves):
             held = held.parentWidget()
         return held
 
+    def has_much_to_read(self) -> bool:
+        """Whether what is drawn next has to be read first, which takes as long as a window may answer nothing."""
+        return False
+
+    def show_nothing_of_another(self) -> None:
+        """Until it is drawn no picture of another capture is seen."""
+
+    def read_some(self) -> bool:
+        """Read a part of what is drawn next, for a few milliseconds; returns whether that was the last one."""
+        return True
+
     def draw_in_turn(self, place: int = 0) -> None:
-        """It is on screen, and what it shows next is drawn after the events that have come, since what was done before
-        took as long as a window may answer nothing; with several panels one after the other."""
+        """It is on screen, and what it shows next is read in slices, drawn and painted, with the events that have come
+        before each of these, since together they take as long as a window may answer nothing; with several panels one
+        after the other."""
         self._in_turn, self.on_screen = True, False
-        QTimer.singleShot(TURN_MS + place, self, lambda: self.say_on_screen(True) if self._in_turn else None)
+        self._slices = MOST_SLICES
+        QTimer.singleShot(TURN_MS + place, self, self._take_turn)
+
+    def take_turn_now(self) -> None:
+        """Draw what waits for its turn: somebody asks what is shown, or asks something of it."""
+        if self._in_turn:
+            self._come(on_screen=True)
+
+    def _take_turn(self) -> None:
+        if not self._in_turn:
+            return
+        self._slices -= 1
+        if not self.read_some() and self._slices > 0:
+            QTimer.singleShot(TURN_MS, self, self._take_turn)
+            return
+        self.setUpdatesEnabled(False)
+        QTimer.singleShot(TURN_MS, self, lambda: self.setUpdatesEnabled(True))
+        self._come(on_screen=True)
+
+
+@contextmanager
+def drawn_once(panels: Iterable[DrawnWhenSeen]) -> Iterator[None]:
+    """What changes inside is drawn at the end, once, by those that are on screen and do not wait for their turn."""
+    held = [panel for panel in panels if panel.on_screen]
+    for panel in held:
+        panel.say_on_screen(False)
+        panel.stale = False
+    try:
+        yield
+    finally:
+        for panel in held:
+            panel.say_on_screen(True)

@@ -22,6 +22,7 @@ OPEN_ONE = (
     "(double-click it in Sequences)."
 )
 NOTHING = "This run has nothing of it."
+GOES_ON = "The run goes on; what it has for this panel is shown as soon as it is there."
 STATE = "h"
 """Signal under which a whole recurrence that was seen and is not shown is reported."""
 
@@ -113,6 +114,8 @@ def why_empty(panel: Concerned) -> tuple[list[str], bool]:
         return [rest.needed.why], True
     if not told and not offered and panel.shows and capture is not None and capture.stop is not None:
         told = [NOTHING]
+    if not told and not offered and capture is not None and getattr(capture, "status", "") == "running":
+        told = [GOES_ON]
     return told, offered
 
 

@@ -48,6 +48,7 @@ class SameInAll(MoreKeys):
     extra: ClassVar[tuple[str, ...]]
     menu_group: ClassVar[MenuGroup] = "other"
     """The submenu of the menus *Panels* and *Window* that it is in."""
+    by_steps: ClassVar[bool]
     same_model = False
     """Whether the capture that is shown is another run of the model that was shown before."""
     entries: Sequence[Entry] = ()
@@ -101,6 +102,7 @@ class SameInAll(MoreKeys):
         self.same_model = bool(places) and places == self._places
         keep = self.same_model and capture is not self.capture and getattr(capture, "stop", True) is None
         if keep and self.state == "figure":
+            self._names_before = self._names_drawn
             self.old.take()
         elif not keep:
             self.old.drop()
@@ -108,6 +110,30 @@ class SameInAll(MoreKeys):
             self._release()
         if capture is not None:
             self._places = places
+
+    _names_drawn: tuple[str, ...] = ()
+    """Names of the steps of what was drawn last."""
+    _names_before: tuple[str, ...] = ()
+    """The same of the pale picture."""
+
+    def drop_another_sequence(self) -> None:
+        """The new run is of another sequence: its tokens would stand beside a pale picture of others."""
+        names = self.step_names() if self.old.shown and self.by_steps else ()
+        if names and names != self._names_before:
+            self.old.drop()
+            self.draw_if_seen()
+
+    def step_names(self) -> tuple[str, ...]:
+        """The labels of the steps of the frame shown."""
+        return self.capture.labels(self.looking.axis, self.frame) if self.capture is not None else ()
+
+    _of_another = False
+    """Whether what is drawn is of the capture before."""
+
+    def show_nothing_of_another(self) -> None:
+        """Until it is drawn no picture of another capture is seen, but the pale one of the run before."""
+        if self._of_another:
+            self.stack.blank()
 
     # -- colours and sides
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import Signal
 
-from inspector.gui.panel.drawn_when_seen import DrawnWhenSeen
+from inspector.gui.panel.reading_ahead import ReadingAhead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Lead:
     curves: tuple[str, ...] = ()
 
 
-class PanelSignals(DrawnWhenSeen):
+class PanelSignals(ReadingAhead):
     """The signals of every panel."""
 
     wanted = Signal(tuple)

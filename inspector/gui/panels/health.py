@@ -69,6 +69,8 @@ class Health(Panel):
         """One row a tensor."""
         rows = self.rows()
         columns = list(rows[0][1])
+        header = self.table.horizontalHeader()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)  # else each cell that is set measures its column
         self.table.setColumnCount(len(columns) + 1)
         self.table.setHorizontalHeaderLabels(["tensor", *(self.heading(name) for name in columns)])
         self.table.setRowCount(len(rows))
@@ -76,7 +78,6 @@ class Health(Panel):
             self.table.setItem(i, 0, QTableWidgetItem(clean(self.tensor(channel))))
             for j, name in enumerate(columns):
                 self.table.setItem(i, j + 1, self._cell(name, counts[name]))
-        header = self.table.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
 

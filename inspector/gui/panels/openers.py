@@ -121,8 +121,9 @@ class Openers(Panel):
 
     @classmethod
     def choose(cls, found: list[Channel]) -> list[Channel]:
-        """Shares of units alone, of a layer without gates, are not shown."""
-        return found if any(c.kind != "unit" or c.unit == "step" for c in found) else []
+        """Shares of units alone, of a layer without gates, are not shown, nor gates of which nothing says what keeps
+        the state: nothing would be drawn of them."""
+        return found if any(c.kind in ("opener", "memory") or c.unit == "step" for c in found) else []
 
     @property
     def gates(self) -> GatesOfPlace:

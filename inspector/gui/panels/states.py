@@ -197,7 +197,7 @@ class States(Panel):
         unit = min(unit if unit is not None else self.unit_at(0), units - 1)
         pinned = [pin.position for pin in pins_of(self.looking).all if pin.position.place in ("", channel.place)]
         others = [at.unit for at in pinned if at.unit is not None and at.unit < units and at.unit != unit]
-        drawn = list(dict.fromkeys((unit, *others)))[: len(self.lines)]
+        drawn = list(dict.fromkeys((unit, *others)))[: self.banded.most]
         self._traced = [(one, self._values_of(channel, one)) for one in drawn]
         self._show_traces()
         values = np.concatenate([values for _, values in self._traced])

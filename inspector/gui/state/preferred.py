@@ -34,6 +34,11 @@ def python_of(settings: Settings, named: str | None = None) -> str | None:
     return named or os.environ.get(VARIABLE) or settings.text(PYTHON) or None
 
 
+def worker_of(settings: Settings, named: str | None = None) -> tuple[str | None, int, float]:
+    """Python, threads and memory of a worker."""
+    return python_of(settings, named), threads_of(settings), memory_of(settings)
+
+
 def runs_of(settings: Settings) -> Path | None:
     """Where runs are kept, or None for the usual folder."""
     text = settings.text(RUNS)

@@ -17,6 +17,8 @@ from inspector.gui.widgets.theme import Theme
 Array = npt.NDArray[Any]
 Series = tuple[str, Array]
 """(name in the legend, (steps,) numbers)."""
+BELOW = -0.5
+"""Where extremes lie, so that no line is hidden by those of another."""
 CROWD = ", mean and extremes of the steps of two pixels"
 
 
@@ -32,10 +34,11 @@ class BandedLines:
         self._soon = QTimer(plot, interval=0, singleShot=True)
         self._soon.timeout.connect(self._draw_again)
         plot.vb.sigResized.connect(lambda _: self._soon.start())
-        self.lines = [curve(theme, n) for n in range(most)]
-        self.edges = [(curve(theme, n, width=0.6), curve(theme, n, width=0.6)) for n in range(most)]
-        for one in (*(edge for pair in self.edges for edge in pair), *self.lines):
-            plot.addItem(one)
+        self.theme, self.most = theme, most
+        self.lines: list[pg.PlotDataItem] = []
+        self.edges: list[tuple[pg.PlotDataItem, pg.PlotDataItem]] = []
+        """Made when they are needed, but for the first: a curve takes a millisecond, and a panel has many."""
+        self._need(1)
         self.legend = Legend(plot)
         self.series: Sequence[Series] = ()
         self.dense = False
@@ -43,16 +46,32 @@ class BandedLines:
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
+        self.theme = theme
         self.legend.set_theme(theme)
-        for n, line in enumerate(self.lines):
-            colour = theme.series[n % len(theme.series)]
-            line.setPen(pg.mkPen(colour, width=1.4))
-            for edge in self.edges[n]:
-                edge.setPen(pg.mkPen(colour + "70", width=0.6))
+        for n in range(len(self.lines)):
+            self._colour(n)
+
+    def _colour(self, n: int) -> None:
+        colour = self.theme.series[n % len(self.theme.series)]
+        self.lines[n].setPen(pg.mkPen(colour, width=1.4))
+        for edge in self.edges[n]:
+            edge.setPen(pg.mkPen(colour + "70", width=0.6))
+
+    def _need(self, count: int) -> None:
+        for n in range(len(self.lines), count):
+            edges = curve(self.theme, n, width=0.6), curve(self.theme, n, width=0.6)
+            for edge in edges:
+                edge.setZValue(BELOW)
+            self.lines.append(curve(self.theme, n))
+            self.edges.append(edges)
+            for one in (*edges, self.lines[n]):
+                self.plot.addItem(one)
+            self._colour(n)
 
     def show(self, series: Sequence[Series], bounds: tuple[float, float]) -> None:
         """Draw the part of these series that is in view, from the first step within `bounds` to the last."""
-        self.series = series[: len(self.lines)]
+        self.series = series[: self.most]
+        self._need(len(self.series))
         low, high = self._bounds = bounds
         pixels = self._pixels = self.plot.vb.width()
         self.dense = self._crowded(pixels)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QPainter
+from PySide6.QtGui import QPainter, QResizeEvent
 
 from inspector.gui.widgets.number_table import NumberTable, room_of_arrow
 from inspector.gui.widgets.numbers import short
@@ -23,6 +23,8 @@ MOST_WHOLE = 1e12
 """Whole numbers from here on are written in four digits."""
 MOST_WIDTH, MARGIN = 360, 14
 """Pixels: the widest column, the margin of a cell."""
+LEAST_OF_WORDS = 72
+"""Pixels of a column of words at least; they are cut there, and whole in its tooltip or once it is made wider."""
 PAINTED = 60
 """Rows of a table in a figure."""
 FITTED = 400
@@ -77,6 +79,11 @@ class SortedTable(NumberTable):
         self.numbers.first = first
         self.rows = Rows()
         self.column, self.descending = NAMES, False
+        self._wanted: list[int] = []
+        self._least: list[int] = []
+        self._of_words: list[bool] = []
+        self._given: list[int] = []
+        """Of the columns: widths with all room, at least, whether they are words, and widths as they were set last."""
         self.sorted_by.connect(self._sort)
 
     def show_table(self, rows: Rows) -> None:
@@ -86,20 +93,51 @@ class SortedTable(NumberTable):
             self.column, self.descending = NAMES, False
         fits = not others and list(rows.names) == list(self.rows.names)
         self.rows = rows
+        if not fits:
+            self._wanted, self._given = [], []
         self._fill()
         if not fits:
             self._fit()
 
     def _fit(self) -> None:
-        """Every column is as wide as its heading and its cells, within limits."""
+        """Every column is as wide as its heading and its cells, within limits; narrower where there is no room."""
         metrics, rows = self.fontMetrics(), self.rows
+        self._wanted, self._least, self._of_words = [], [], []
         for column in range(NAMES, len(rows.headings)):
             heading = self.numbers.first if column == NAMES else rows.headings[column]
             some = enumerate(rows.names[:FITTED])
             texts = [clean(n) if column == NAMES else rows.text(row, column) for row, n in some]
             inside = max((metrics.horizontalAdvance(text) for text in texts), default=0) + MARGIN
-            above = max(metrics.horizontalAdvance(line) for line in heading.split("\n")) + room_of_arrow(self)
-            self.setColumnWidth(column + 1, min(max(inside, above), MOST_WIDTH))
+            above = max(metrics.horizontalAdvance(line) for line in heading.split("\n"))
+            self._wanted.append(min(max(inside, above + room_of_arrow(self)), MOST_WIDTH))
+            words = column == NAMES or any(isinstance(row[column], str) for row in rows.cells[:FITTED])
+            self._of_words.append(words)
+            self._least.append(min(self._wanted[-1], LEAST_OF_WORDS if words else max(inside, above + MARGIN)))
+        self._squeeze()
+
+    def _squeeze(self) -> None:
+        """Columns of numbers give up the room of an arrow that they do not have, then words are cut, where the table
+        does not scroll sideways then. Columns that somebody has made wider or narrower stay so."""
+        if not self._wanted or (self._given and self._given != self._widths()):
+            return
+        room = self.viewport().width()
+        widths, lack = list(self._wanted), sum(self._wanted) - room
+        for words in (False, True) if sum(self._least) <= room else (False,):
+            for at, least in enumerate(self._least):
+                if lack > 0 and self._of_words[at] is words and (words or at != self.column + 1):
+                    less = min(lack, widths[at] - least)
+                    widths[at], lack = widths[at] - less, lack - less
+        for at, width in enumerate(widths):
+            self.setColumnWidth(at, width)
+        self._given = self._widths()
+
+    def _widths(self) -> list[int]:
+        return [self.columnWidth(at) for at in range(len(self._wanted))]
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """There is other room for the columns."""
+        super().resizeEvent(event)
+        self._squeeze()
 
     def sort_by(self, column: int, *, descending: bool) -> None:
         """Sort as a click on a heading does."""
@@ -119,6 +157,7 @@ class SortedTable(NumberTable):
         )  # fmt: skip
         order = Qt.SortOrder.DescendingOrder if self.descending else Qt.SortOrder.AscendingOrder
         self.horizontalHeader().setSortIndicator(self.column + 1, order)
+        self._squeeze()
 
     def paint_text(self, painter: QPainter, rect: QRectF, theme: Theme) -> None:
         """The first rows, as text that fits into a rectangle."""

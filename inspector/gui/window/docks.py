@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QByteArray, QSize, Qt, QTimer
 from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QTabWidget, QWidget
@@ -59,6 +59,7 @@ class Docking:
         self._first = QByteArray()
         self._first_of_rows: list[str] = []
         self._places: dict[str, PanelPlace] = {}
+        self._prepared: dict[str, QDockWidget] = {}
         self._panels: Panels | None = None
         self._theme = LIGHT
         self._labeller = QTimer(window, interval=0, singleShot=True)
@@ -86,22 +87,27 @@ class Docking:
         self, key: str, title: str, widget: QWidget, area: Qt.DockWidgetArea, enlarge: Do | None = None
     ) -> QDockWidget:
         """One more dock, whose bar has a button to enlarge it where something does that."""
+        dock = self.docks[key] = self._made(key, title, widget, enlarge)
+        self.window.addDockWidget(area, dock)
+        return dock
+
+    def _made(self, key: str, title: str, widget: QWidget, enlarge: Do | None) -> QDockWidget:
         dock = QDockWidget(title, self.window)
         dock.setObjectName(f"dock-{key}")
         dock.setWidget(widget)
         dock.setTitleBarWidget(DockBar(dock, enlarge, self._theme))  # before it is in the window, which lays out anew
-        self.window.addDockWidget(area, dock)
-        self.docks[key] = dock
         return dock
 
-    def add_panel(self, key: str, kind: type[Panel]) -> QDockWidget:
-        """The dock of a panel that is not made yet."""
+    def prepare_panel(self, key: str, kind: type[Panel]) -> None:
+        """Make the dock of a panel, for `add_panel`: both for all panels takes as long as a window may not answer."""
         self._places[key] = PanelPlace()
-        area = SIDE.BottomDockWidgetArea
-        dock = self.add(key, kind.title, self._places[key], area, lambda: self.enlarge(key))
-        bar = dock.titleBarWidget()
-        assert isinstance(bar, DockBar)
-        self.bars[key] = bar
+        self._prepared[key] = self._made(key, kind.title, self._places[key], lambda: self.enlarge(key))
+
+    def add_panel(self, key: str) -> QDockWidget:
+        """The dock of a panel that is not made yet, and was prepared."""
+        dock = self.docks[key] = self._prepared.pop(key)
+        self.window.addDockWidget(SIDE.BottomDockWidgetArea, dock)
+        self.bars[key] = cast(DockBar, dock.titleBarWidget())
         for moved in (dock.topLevelChanged, dock.dockLocationChanged, dock.visibilityChanged):
             moved.connect(lambda _: self._labeller.start())
         dock.visibilityChanged.connect(lambda seen: self._turned(key, seen))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import importlib.metadata
 import sys
+from contextlib import nullcontext
 from importlib import import_module
 from importlib.resources import files
 
@@ -17,6 +18,7 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QPainter, QPaintEvent, QPen, QPixmap
 from PySide6.QtWidgets import QApplication, QWidget
 
+from inspector.gui.runtime.again_without import again_without_a_window
 from inspector.gui.runtime.display import has_display
 from inspector.gui.runtime.qt_types import making_types
 from inspector.gui.runtime.turns import Turns
@@ -25,8 +27,9 @@ from inspector.gui.widgets.described import describe_widgets
 from inspector.gui.widgets.theme import DARK, LIGHT, Theme, system_theme
 
 WIDTH, HEIGHT, ICON = 360, 132, 56
+EARLIEST = ("inspector.transport.early", "inspector.gui.state.preferred")
 MODULES = ("inspector.cli", "inspector.gui.app")
-"""What is imported behind it."""
+"""What is imported behind it: first what starts the worker."""
 _frames: list[FirstFrame] = []
 
 
@@ -95,20 +98,38 @@ class FirstFrame(QWidget):
         painter.drawText(below, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), "Opening …")
 
 
-def import_behind_it() -> None:
-    """Show the card where a window can be shown, and import meanwhile what a window needs."""
+def import_behind_it(*, demo: bool = False) -> None:
+    """Show the card where a window can be shown, and import meanwhile what a window needs. A `demo` begins again
+    without a window where the display cannot be opened."""
     if refused() or not has_display() or "inspector.gui.app" in sys.modules:
         return
-    application = the_application()
+    with again_without_a_window() if demo else nullcontext():
+        application = the_application()
     gc.disable()  # a window collects by a timer of its own (runtime/gc_timer.py); while it opens there is no garbage
     _frames.append(frame := FirstFrame(wanted_theme(Settings())))
     frame.show()
     for _ in making_types():
         application.processEvents()
-    turns = Turns(_import, "inspector-first-imports")
+    _import_in_turns(application, EARLIEST)
+    _begin_worker()
+    _import_in_turns(application, MODULES)
+
+
+def _import_in_turns(application: QApplication, names: tuple[str, ...]) -> None:
+    turns = Turns(lambda: _import(names), "inspector-first-imports")
     while not turns.over:
         application.processEvents()
         turns.give()
+
+
+def _begin_worker() -> None:
+    """Start the worker that the window will have: torch takes longer to load than all of the window."""
+    if any(name not in sys.modules for name in EARLIEST):
+        return
+    from inspector.gui.state.preferred import worker_of
+    from inspector.transport.early import begin_early
+
+    begin_early(worker_of(Settings()))
 
 
 def take_away() -> None:
@@ -119,9 +140,9 @@ def take_away() -> None:
         frame.deleteLater()
 
 
-def _import() -> None:
+def _import(names: tuple[str, ...]) -> None:
     try:
-        for name in MODULES:
+        for name in names:
             import_module(name)
     except Exception:  # noqa: BLE001 - whoever imports it next gets the same, and says it
         return

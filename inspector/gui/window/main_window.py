@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from inspector.gui.panels.overview import Overview
 
 TICK_MS = 16
+DOCKS_AT_A_TIME = 8
+"""Docks that are made before events are answered again."""
 CRASHED = "The window crashed the last time it was open; {} says where, and can be sent."
 
 
@@ -70,8 +72,12 @@ class Window(Asking):
 
         remember_colours(self)
         self.panels.begin(dict(ordered()), self._made)
-        for key, kind in self.panels.kinds.items():
-            self.docking.add_panel(key, kind)
+        for number, (key, kind) in enumerate(self.panels.kinds.items()):
+            self.docking.prepare_panel(key, kind)
+            if number % DOCKS_AT_A_TIME == DOCKS_AT_A_TIME - 1:
+                yield
+        for key in self.panels.kinds:
+            self.docking.add_panel(key)
         self._broken = tuple(f"{bad.origin}: {bad.reason}" for bad in PANELS.broken)
         for line in self._broken:
             self.session.note(Log(f"Broken: {line}", "warning"))

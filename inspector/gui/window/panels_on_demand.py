@@ -80,6 +80,7 @@ class Panels(Mapping[str, "Panel"]):
         if not self.make(key):
             return self[key]
         self._made[key].dress_now()
+        self._made[key].take_turn_now()  # what is asked of it next is done at once
         if self._made[key].stale:  # whoever asks for it may look at what it shows
             self._made[key].redraw()
         return self._made[key]

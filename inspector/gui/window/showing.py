@@ -11,6 +11,7 @@ from PySide6.QtCore import QTimer, Slot
 
 from inspector.capture import Difference, Pair, Side, notes
 from inspector.gui.panel.colours import colours_of
+from inspector.gui.panel.drawn_when_seen import drawn_once
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.followed_log import as_log
 from inspector.gui.state.needed import needed_for
@@ -99,13 +100,14 @@ class Showing(Parts):
             if capture is not None and key in capture.start.meta and key in self.docks:
                 self.docking.show_panel(key)
         self.panels.source = capture
-        for panel in self.panels.made.values():
-            panel.set_capture(capture)
-        self.say_what_was_computed()
-        self.say_what_remains()
-        self.grown(frozenset(capture.channels) if capture is not None else frozenset())
-        if self.comparing.other.capture is not None:
-            self.show_frame()
+        with drawn_once(self.panels.made.values()):
+            for panel in self.panels.made.values():
+                panel.set_capture(capture)
+            self.say_what_was_computed()
+            self.say_what_remains()
+            self.grown(frozenset(capture.channels) if capture is not None else frozenset())
+            if self.comparing.other.capture is not None:
+                self.show_frame()
 
     def _show_alone(self, key: str) -> None:
         """A log and a list of weights have nothing for the other panels: the panel `key` gets their room (of a log the
