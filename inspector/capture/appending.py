@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from inspector.capture.crc import crc32
 from inspector.capture.layout import ALIGN, ROLL_BYTES, CaptureError, page_file
 from inspector.capture.private import private_file
 from inspector.capture.target import page_files
@@ -70,7 +70,7 @@ class PageAppender:
         self._waiting.append(array)
         self._waiting_bytes += size
         self._end = position + size
-        return self.number, position, size, zlib.crc32(array.data)
+        return self.number, position, size, crc32(array.data)
 
     def _make_room(self, size: int) -> None:
         """Write out what waits; a new page file where the present one has no room for so many bytes more."""

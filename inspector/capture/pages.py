@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.capture.cache import Recent
+from inspector.capture.crc import crc32
 from inspector.capture.damage import Box
 from inspector.capture.files import PIECE, GuardedFile
 from inspector.capture.large_pages import bytes_of, read_rows
@@ -62,7 +62,7 @@ class PageFiles:
             if not file.read_into(offset + done, target):
                 self._condemn(row, file)
                 return
-            crc = zlib.crc32(target, crc)
+            crc = crc32(target, crc)
             yield
         if crc != row.crc:
             self._bad[row.id] = f"page {row.id} in {page_file(row.file)} has changed since it was written"

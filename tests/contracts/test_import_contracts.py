@@ -46,7 +46,7 @@ LIBRARIES = {
     "version": set(),
     "registry": set(),
     "records": {"numpy"},
-    "capture": {"numpy", "pyarrow", "xarray"},
+    "capture": {"isal", "numpy", "pyarrow", "xarray"},
     "transport": {"click", "numpy"},  # click: its echo writes to whatever stands in for a terminal
     "workspace": {"platformdirs"},
     "analysis": {"numpy", "scipy"},
