@@ -48,6 +48,7 @@ def test_the_last_one_first_each_in_its_tabs_and_in_front(window: Window) -> Non
     assert not window.docks["gates"].isHidden() and window.docks["lags"].isHidden() and "gates" in window.docking.seen
     reopen(window)
     assert {key: beside(window, key) for key in before} == before and "lags" in window.docking.seen
+    assert "Lags is back." in window.session.sentence and "is closed" not in window.session.sentence
     assert not action.isEnabled()
     reopen(window)  # nothing more
 

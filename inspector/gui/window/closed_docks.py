@@ -53,5 +53,6 @@ class ClosedDocks(QObject):
             key = self._closed.pop()
             if self._docking.docks[key].isHidden():
                 self._docking.show_panel(key)
+                self._say(f"{self._docking.docks[key].windowTitle()} is back.")
                 break
         self.there.emit(bool(self._closed))
