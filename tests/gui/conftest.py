@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from every_channel import make_capture
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QMessageBox
 
 from inspector.capture import open_capture
 from inspector.gui.export.offscreen import Stage
@@ -48,7 +48,7 @@ def no_window_is_left(qapp: QApplication) -> Iterator[None]:
     left = [w for w in qapp.topLevelWidgets() if w.isVisible()]
     for widget in left:
         widget.close()
-    assert not left, left
+    assert not left, [(w, w.text()) if isinstance(w, QMessageBox) else w for w in left]
 
 
 CASES = {

@@ -9,6 +9,7 @@ from itertools import combinations
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 from torch.optim import Optimizer
 
 from inspector.engine.model.declared_ties import declared_tied
@@ -110,8 +111,9 @@ def pairs_of(model: nn.Module) -> list[Pair]:
 
 def _plain(tensor: Tensor) -> bool:
     """Whether its entries are all here, and torch computes with them."""
-    whole = not tensor.is_meta and not hasattr(tensor, "_local_tensor") and tensor.layout == torch.strided
-    return whole and tensor.is_floating_point() and not in_8_bits(tensor) and tensor.numel() > 0
+    if is_lazy(tensor) or tensor.is_meta or hasattr(tensor, "_local_tensor") or tensor.layout != torch.strided:
+        return False
+    return tensor.is_floating_point() and not in_8_bits(tensor) and tensor.numel() > 0
 
 
 def _of_one(known: dict[str, nn.Parameter]) -> list[list[str]]:
