@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog
 from inspector import cli
 from inspector.gui.window import report_file
 from inspector.gui.window.main_window import Window
-from inspector.records import ViewAt
+from inspector.records import STEP_DOMAIN, ViewAt
 
 
 @pytest.fixture
@@ -36,6 +36,24 @@ def test_it_goes_there_once(window: Window, qtbot: object, a_capture: Path) -> N
     for _ in range(3):
         window.tick()
     assert window.looking.position.step == 5
+
+
+def test_steps_in_view_stay_where_the_cursor_is_beside_them_when_a_run_is_made_again(
+    window: Window, qtbot: object, a_capture: Path
+) -> None:
+    window.open_at.ask(ViewAt(place="rnn.l0", step=3))
+    window.open_paths([str(a_capture)])
+    qtbot.waitUntil(lambda: window.looking.position.step == 3, timeout=20_000)
+    window.steps.set(19.5, 39.5)
+    window.new_capture()  # another run of the same model
+    assert window.steps.length > 39 and window.steps.bounds == (19.5, 39.5)
+    window.steps.keep()
+    for steps in (0, 10, window.steps.length):  # whose steps come page by page
+        window.steps.set_lengths({STEP_DOMAIN: steps}, growing=True)
+        window.looking.set_lengths({STEP_DOMAIN: steps})
+    assert window.steps.bounds == (19.5, 39.5) and window.looking.position.step == 3
+    window.looking.move(step=4)
+    assert window.steps.bounds[0] <= 4 <= window.steps.bounds[1], "where the user goes is seen"
 
 
 def test_what_does_not_exist_is_said(window: Window, qtbot: object, a_capture: Path) -> None:

@@ -312,6 +312,16 @@ def test_the_cursor_comes_back_to_its_step_when_a_run_is_made_again() -> None:
     assert cursor.position.step == 5, "where the user went meanwhile counts"
 
 
+def test_a_cursor_that_comes_back_is_told_from_one_that_was_moved() -> None:
+    cursor, asked = Cursor(), []
+    cursor.moved.connect(lambda new, old: asked.append((new.step, not cursor.settling)))
+    for length in (300, 0, 64, 300):
+        cursor.set_length(length)
+        if not asked:
+            cursor.move(step=120)
+    assert asked == [(120, True), (None, False), (63, False), (120, False)]
+
+
 @pytest.mark.parametrize("order", ["cursor first", "sequence first", "while it grows"])
 def test_the_strip_shows_the_cursor_in_another_sequence(qtbot: object, order: str) -> None:
     """A run of fewer steps pulls the cursor to its last one; what grows is not scrolled back from under the user."""
