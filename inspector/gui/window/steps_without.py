@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inspector.capture import Capture, CaptureError
+from inspector.capture import Capture, CaptureError, Pair
 from inspector.gui.panel.labelled import find_row
 from inspector.records import Channel
 
@@ -21,7 +21,10 @@ def steps_without(capture: Any, channel: Channel, frame: int, values: npt.NDArra
     The run counted NaN among the losses that there are: without any, every NaN is a step without a loss. Else, and in
     older captures, the output's entropy tells; without one, whether the output has a NaN anywhere. Counter-example: a
     loss function that makes NaN of some finite outputs, log 0 for example, is taken for one that leaves out the step.
+    Of a comparison (its `values` are changes) it is True where both sides have the same steps and one carries none.
     """
+    if isinstance(capture, Pair):
+        return _of_either(capture, channel, values)
     nan: npt.NDArray[np.bool_] = np.isnan(values)
     if channel.kind != "output" or channel.signal not in PER_STEP or not nan.any():
         return np.zeros(len(values), np.bool_)
@@ -32,6 +35,15 @@ def steps_without(capture: Any, channel: Channel, frame: int, values: npt.NDArra
         found: npt.NDArray[np.bool_] = nan & np.isfinite(entropy)
         return found
     return np.zeros_like(nan) if _nans(capture, f"{channel.place}:health/output", frame) else nan
+
+
+def _of_either(both: Pair, channel: Channel, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    found = np.zeros(len(values), np.bool_)
+    for side in () if both.alignments else both.sides:
+        own = _read(side.view, channel.name, side.frame)
+        if own is not None and own.shape == values.shape:
+            found |= steps_without(side.view, side.view.channels[channel.name], side.frame, own)
+    return found
 
 
 def _nans(capture: Capture, name: str, frame: int) -> int | None:
