@@ -58,7 +58,9 @@ def test_a_change_of_the_loss_has_no_colour_where_neither_run_has_a_loss(tmp_pat
                      title="counts", labels={"count": ("inf", "nan")})  # fmt: skip
     about = Channel(name="output:entropy", kind="output", dims=("step",), shape=(4,), title="entropy")
     with Writer(path, RunStart(run="r", title="t")) as writer:
-        for frame, (loss, nans, entropy) in enumerate(zip(losses, (0, 1), ([1] * 4, [1, 1, NAN, 1]), strict=True)):
+        for frame, (loss, nans, entropy) in enumerate(
+            zip(losses, (0, 1), ([NAN, 1, 1, 1], [NAN, 1, NAN, 1]), strict=True)
+        ):
             writer.write(Frame(index=frame))
             for one, numbers in ((channel, loss), (counts, [0, nans]), (about, entropy)):
                 writer.write(one)
