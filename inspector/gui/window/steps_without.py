@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inspector.capture import Capture, CaptureError, Pair
+from inspector.capture import CaptureError, Pair
 from inspector.gui.panel.labelled import find_row
 from inspector.records import Channel
 
@@ -46,14 +46,14 @@ def _of_either(both: Pair, channel: Channel, values: npt.NDArray[Any]) -> npt.ND
     return found
 
 
-def _nans(capture: Capture, name: str, frame: int) -> int | None:
+def _nans(capture: Any, name: str, frame: int) -> int | None:
     """How many NaN were counted; None where that is not known."""
     counts = _read(capture, name, frame)
     row = None if counts is None else find_row(capture.channels[name], "nan", "count")
     return None if counts is None or row is None or row >= len(counts) else int(counts[row])  # described, not yet there
 
 
-def _read(capture: Capture, name: str, frame: int) -> npt.NDArray[Any] | None:
+def _read(capture: Any, name: str, frame: int) -> npt.NDArray[Any] | None:
     if name not in capture.channels:
         return None
     try:
