@@ -159,13 +159,6 @@ def test_layouts_are_kept_by_name_and_a_capture_by_its_path(tmp_path: Path, qtbo
         assert found["hidden"] == wanted["hidden"] and found["areas"].keys() == wanted["areas"].keys()
         assert _tabs(found) == _tabs(wanted)
         docks["lags"].setFloating(False)  # a window of its own, which would outlive the test
-        layouts.save("docked")
-        for key in ("lags", "states"):  # one is in front of its tabs, one is behind others
-            docks[key].setFloating(True)
-        qtbot.wait(20)
-        layouts.use("docked")
-        assert not any(dock.isFloating() for dock in docks.values()), "they go back where the layout has them"
-        layouts.remove("docked")
         layouts.remove("small & mine")
         assert layouts.known() == {}
         assert window.sessions.present() is None, "nothing is open"
@@ -178,6 +171,20 @@ def test_layouts_are_kept_by_name_and_a_capture_by_its_path(tmp_path: Path, qtbo
         window.looking.move(step=0)
         window.open_path(str(path))
         qtbot.waitUntil(lambda: window.looking.position.step == 5)
+
+
+def test_a_layout_docks_panels_that_float(qtbot: Any) -> None:
+    with opened(qtbot, background=False) as window:
+        layouts, docks = window._menus.layouts, window.docks
+        wanted = describe(window.docking)
+        layouts.save("docked")
+        for key in ("lags", "states"):
+            docks[key].setFloating(True)
+        qtbot.wait(20)
+        layouts.use("docked")
+        layouts.remove("docked")
+        assert not any(dock.isFloating() for dock in docks.values()), "they go back where the layout has them"
+        assert _tabs(describe(window.docking)) == _tabs(wanted)
 
 
 def _tabs(layout: dict[str, Any]) -> list[tuple[str, ...]]:
