@@ -215,6 +215,20 @@ def test_the_exit_code_of_the_window_is_that_of_the_command(
     assert cli.main() == 3
 
 
+def test_samples_and_recorded_trainings_open_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+    monkeypatch.setattr("inspector.cli.command._window", lambda paths, *_, **__: asked.append(paths) or 0)
+    for name in ("char-elman", "char_elman", "training-spike"):
+        monkeypatch.setattr(sys, "argv", ["inspector", name])
+        assert cli.main() == 0
+    files = [[Path(one).name for one in paths] for paths in asked]
+    assert files == [["char_elman.py"], ["char_elman.py"], ["spike.inspect"]] and all(
+        Path(a).exists() for (a,) in asked
+    )
+    monkeypatch.setattr(sys, "argv", ["inspector", "char-elmann"])
+    assert cli.main() == 2 and len(asked) == 3
+
+
 def test_the_checkpoints_report_is_told_and_listed(tmp_path: Path) -> None:
     (tmp_path / "m.py").write_text("from torch import nn\ndef make():\n    return nn.GRU(3, 4, batch_first=True)\n")
     state = {f"module.{name}": value for name, value in nn.GRU(3, 4).state_dict().items()}

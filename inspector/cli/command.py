@@ -37,7 +37,8 @@ from inspector.records import ViewAt
 from inspector.transport.parent_link import end_with_window
 from inspector.transport.terminal import complain, say_details
 from inspector.version import __version__
-from inspector.workspace.trainings import find_training, path_or_training
+from inspector.workspace.samples import path_or_sample
+from inspector.workspace.trainings import path_or_training
 
 COMMANDS = (
     samples, run, decode, preflight, sweep, watch, listen, list_, compare, diverge, export, diagnose_, rules,
@@ -59,7 +60,12 @@ class PathsAllowed(click.Group):
 
 
 def _is_path(word: str) -> bool:
-    return is_there(word) or "." in word or "/" in word or find_training(word) is not None
+    return is_there(word) or "." in word or "/" in word or _named(word) != word
+
+
+def _named(word: str) -> str:
+    """Where the recorded training of that name lies, or the file of the sample; else the word itself, as for a path."""
+    return path_or_sample(path_or_training(word))
 
 
 @click.group(cls=PathsAllowed, invoke_without_command=True)
@@ -98,7 +104,7 @@ def open_(
     steps: str | None, iterations: str | None,
     unit: int | None, head: int | None, curves_of: tuple[str, ...], map_colours: str, run: str,
 ) -> None:  # fmt: skip
-    """Open the window on some files, or recorded trainings by their names, at a position."""
+    """Open the window on some files, or samples and recorded trainings by their names, at a position."""
     at = ViewAt(
         panel=panel or "",
         frame=frame,
@@ -112,7 +118,7 @@ def open_(
         run=run,
         colours=colours_in(map_colours),
     )
-    paths = tuple(map(path_or_training, paths))
+    paths = tuple(map(_named, paths))
     for path in paths:
         if not is_there(path):
             known = ", ".join(str(command.name) for command in COMMANDS)

@@ -16,6 +16,8 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
+from inspector.capture.regular import is_there
+
 CARD = "SAMPLE"
 OWN = "sample_models"
 
@@ -212,3 +214,15 @@ def find_sample(name: str) -> Sample | None:
         return own[0]
     others = samples_elsewhere()[0]  # asks for the entry points of all that is installed
     return next((sample for sample in others if name in (sample.name, sample.file.stem)), None)
+
+
+def sample_at(path: Path) -> Sample | None:
+    """The sample whose file is that path; None for every other file."""
+    sample = find_sample(path.stem) if path.suffix == ".py" else None
+    return sample if sample is not None and sample.file.resolve() == path.resolve() else None
+
+
+def path_or_sample(word: str) -> str:
+    """The file of the sample of that name; the word itself where it is a path, or no such name."""
+    found = None if is_there(word) else find_sample(word)
+    return word if found is None else str(found.file)

@@ -10,7 +10,7 @@ from opened import opened
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QColor, QKeySequence
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QTableWidgetItem, QWidget
+from PySide6.QtWidgets import QApplication, QCheckBox, QDialog, QTableWidgetItem, QWidget
 
 from inspector.gui.window.docks import ON_OCCASION
 from inspector.gui.window.keyboard.stops import holds
@@ -135,3 +135,17 @@ def test_what_has_the_focus_in_a_panel_that_floats_is_framed_too(window: Window,
     window.sequence.strip.setFocus()
     QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     assert shiboken6.isValid(dock) and shiboken6.isValid(window)
+
+
+def test_a_dialog_shows_what_has_the_focus_as_it_opens(window: Window, qapp: QApplication) -> None:
+    dialog = QDialog(window)
+    box = QCheckBox("All panels", dialog)
+    other = QCheckBox("All panels", dialog)
+    other.move(0, 40)
+    dialog.show()
+    dialog.activateWindow()
+    box.setFocus()
+    qapp.processEvents()
+    assert qapp.focusWidget() is box
+    assert box.grab().toImage() != other.grab().toImage(), "before any Tab"
+    dialog.close()

@@ -19,7 +19,7 @@ from inspector.analysis.distributions import distances
 from inspector.capture import Writer, open_capture
 from inspector.gui.export.figure_files import save_data
 from inspector.gui.panel.compared import compared_runs
-from inspector.gui.window.comparing.compare_bar import CHANGE, SIDES
+from inspector.gui.window.comparing.compare_bar import CHANGE, SIDES, WORDS, CompareBar
 from inspector.gui.window.main_window import Window
 from inspector.records import Frame, Labels, Page, RunStop
 from inspector.workspace.samples import find_sample
@@ -309,3 +309,14 @@ def test_a_comparison_goes_on_with_another_capture_and_ends_with_the_window(
     window.comparing.end()
     with pytest.raises(inspector.capture.CaptureError, match="is closed"):
         other.refresh()
+
+
+def test_the_words_of_the_bar_are_not_below_its_fields(qtbot: Any, qapp: QApplication) -> None:
+    bar = CompareBar()
+    qtbot.addWidget(bar)
+    frames = (Frame(index=0, label="a 3"), Frame(index=1, label="encoder.layers.0.self_attn:head[0]=0@0:"))
+    bar.resize(820, 40)
+    bar.offer(Path("a.inspect"), frames, 0, itself=True)
+    bar.tell("21 channels compared, 8 one run at a time", ())
+    qapp.processEvents()
+    assert bar.name.text() == WORDS and bar.name.geometry().right() < bar.frames.geometry().left()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,8 @@ from PySide6.QtWidgets import QApplication, QFileDialog
 from inspector import cli
 from inspector.gui.window import report_file
 from inspector.gui.window.main_window import Window
-from inspector.records import ViewAt
+from inspector.records import STEP_DOMAIN, ViewAt
+from inspector.workspace.samples import find_sample
 
 
 @pytest.fixture
@@ -36,6 +38,41 @@ def test_it_goes_there_once(window: Window, qtbot: object, a_capture: Path) -> N
     for _ in range(3):
         window.tick()
     assert window.looking.position.step == 5
+
+
+def test_steps_in_view_stay_where_the_cursor_is_beside_them_when_a_run_is_made_again(
+    window: Window, qtbot: object, a_capture: Path
+) -> None:
+    window.open_at.ask(ViewAt(place="rnn.l0", step=3))
+    window.open_paths([str(a_capture)])
+    qtbot.waitUntil(lambda: window.looking.position.step == 3, timeout=20_000)
+    window.steps.set(19.5, 39.5)
+    window.new_capture()  # another run of the same model
+    assert window.steps.length > 39 and window.steps.bounds == (19.5, 39.5)
+    window.steps.keep()
+    for steps in (0, window.steps.length):  # whose first page has them all
+        window.steps.set_lengths({STEP_DOMAIN: steps}, growing=True)
+        window.looking.set_lengths({STEP_DOMAIN: steps})
+    assert window.steps.bounds == (19.5, 39.5) and window.looking.position.step == 3
+    window.looking.move(step=4)
+    assert window.steps.bounds[0] <= 4 <= window.steps.bounds[1], "where the user goes is seen"
+
+
+def test_the_file_of_a_sample_opens_the_sample(
+    window: Window, qtbot: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample = find_sample("char-elman")
+    assert sample is not None
+    asked: list[str] = []
+    monkeypatch.setattr(window.models, "ask", asked.append)
+    copy = Path(shutil.copy(sample.file, tmp_path))
+    window.open_path(str(copy))
+    assert asked == [str(copy)], "a file of that name elsewhere is somebody's model"
+    window.open_at.ask(ViewAt(panel="Gates", step=40, steps=(20, 60)))
+    window.open_paths([str(sample.file)])
+    qtbot.waitUntil(lambda: window.looking.position.step == 40, timeout=60_000)
+    assert len(asked) == 1 and window.session.subject == "char-elman"
+    assert window.steps.bounds == (19.5, 60.5)
 
 
 def test_what_does_not_exist_is_said(window: Window, qtbot: object, a_capture: Path) -> None:

@@ -173,6 +173,20 @@ def test_layouts_are_kept_by_name_and_a_capture_by_its_path(tmp_path: Path, qtbo
         qtbot.waitUntil(lambda: window.looking.position.step == 5)
 
 
+def test_a_layout_docks_panels_that_float(qtbot: Any) -> None:
+    with opened(qtbot, background=False) as window:
+        layouts, docks = window._menus.layouts, window.docks
+        wanted = describe(window.docking)
+        layouts.save("docked")
+        for key in ("lags", "states"):
+            docks[key].setFloating(True)
+        qtbot.wait(20)
+        layouts.use("docked")
+        layouts.remove("docked")
+        assert not any(dock.isFloating() for dock in docks.values()), "they go back where the layout has them"
+        assert _tabs(describe(window.docking)) == _tabs(wanted)
+
+
 def _tabs(layout: dict[str, Any]) -> list[tuple[str, ...]]:
     """The groups of tabs, each in the order of the alphabet."""
 

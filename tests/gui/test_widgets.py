@@ -142,6 +142,27 @@ def test_the_step_range_stays_inside(qapp: object) -> None:
     assert steps.bounds == (-0.5, 199.5)
 
 
+def test_the_range_waits_where_the_steps_of_another_run_are_to_come(qapp: object) -> None:
+    steps, seen = StepRange(), []
+    steps.set_length(300)
+    steps.changed.connect(lambda low, high: seen.append((low, high)))
+    steps.keep()
+    steps.set_length(0)
+    assert steps.bounds == (-0.5, 299.5) and not seen, "the picture of the run before is drawn as it was"
+    steps.set_length(20_000)
+    assert seen == [(-0.5, 19_999.5)]
+    steps.set(4_000, 5_000)
+    steps.keep()
+    steps.set_length(0)
+    assert steps.bounds == (4_000, 5_000)
+    steps.set_length(20_000)
+    assert steps.bounds == (4_000, 5_000)
+    steps.forget()  # another model
+    steps.set_length(0)
+    steps.set_length(8_000)
+    assert steps.bounds == (-0.5, 7_999.5), "all of it, though there would be these steps too"
+
+
 def test_the_strip_paints_only_what_is_seen_and_finds_steps(qtbot: object) -> None:
     cursor = Cursor()
     strip = TokenStrip(cursor, LIGHT)
@@ -289,6 +310,16 @@ def test_the_cursor_comes_back_to_its_step_when_a_run_is_made_again() -> None:
     cursor.move(step=5)
     cursor.set_length(300)
     assert cursor.position.step == 5, "where the user went meanwhile counts"
+
+
+def test_a_cursor_that_comes_back_is_told_from_one_that_was_moved() -> None:
+    cursor, asked = Cursor(), []
+    cursor.moved.connect(lambda new, old: asked.append((new.step, not cursor.settling)))
+    for length in (300, 0, 64, 300):
+        cursor.set_length(length)
+        if not asked:
+            cursor.move(step=120)
+    assert asked == [(120, True), (None, False), (63, False), (120, False)]
 
 
 @pytest.mark.parametrize("order", ["cursor first", "sequence first", "while it grows"])

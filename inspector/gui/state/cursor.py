@@ -77,6 +77,8 @@ class Cursor(QObject):
         self._position = Position()
         self._lengths: dict[str, int] = {}
         self._focus = STEP_DOMAIN
+        self.settling = False
+        """Whether it moves only because there are more steps or fewer: nobody asked to see another one."""
         self._pulled: dict[str, int] = {}
         """The cursor's position on an axis where a sequence that is still growing is too short for it."""
 
@@ -108,9 +110,16 @@ class Cursor(QObject):
             length, wanted = self.length_of(axis), self._pulled.get(axis, self._position.at(axis))
             if wanted is None:
                 continue
-            self.move(steps={axis: min(wanted, length - 1) if length else None})
+            self._settle(axis, min(wanted, length - 1) if length else None)
             if wanted >= length:
                 self._pulled[axis] = wanted
+
+    def _settle(self, axis: str, step: int | None) -> None:
+        self.settling = True
+        try:
+            self.move(steps={axis: step})
+        finally:
+            self.settling = False
 
     def move(self, **changes: Any) -> None:
         """Change some coordinates: `step` on the input, `steps` (axis → step) on any; they are clamped to the axis."""

@@ -73,14 +73,17 @@ class StepRange(QObject):
 
     def set_length(self, steps: int, *, growing: bool = False) -> None:
         """The sequence has grown or is another one; a view of the whole stays a view of the whole. One that grows page
-        by page (`growing`) has room for more, until no step was added for a while."""
+        by page (`growing`) has room for more, until no step was added for a while. Where there are no steps yet nothing
+        moves: the picture of the run before is still there, and would be drawn at a single step."""
         if steps == self._length and (growing or not self._room):
             return
         grows = growing and steps > self._length > 0
         self._length, self._room = steps, room_for(steps) if grows else 0
         if grows:
             self._wait()
-        if self._kept is not None and self._kept[1] <= steps - 0.5:
+        if steps == 0:
+            self._whole = True  # of whatever comes; what is kept of the run before waits for its steps
+        elif self._kept is not None and self._kept[1] <= steps - 0.5:
             self.set(*self._kept)
         elif self._whole or self._high > steps:
             self.show_all()

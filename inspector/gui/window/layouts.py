@@ -189,7 +189,8 @@ class _Arranging:
         docks = self._docking.docks
         if "tabs" in node:
             for key in [key for key in node["tabs"] if key in self._rest]:
-                self._window.tabifyDockWidget(docks[first], self._rest.pop(key))
+                self._rest.pop(key).setFloating(False)  # a tab of a floating panel would leave it where it floats
+                self._window.tabifyDockWidget(docks[first], docks[key])
                 docks[key].show()
             self._fronts.append(node.get("front", first))
             return

@@ -35,7 +35,12 @@ class OpenAt:
 
     def ask_run(self, at: ViewAt, after: Any) -> None:
         """The same for a run that is about to begin: its steps are there when it has ended."""
-        self._at, self._after, self._waits = at, after, True
+        self.ask(at, after)
+        self.wait()
+
+    def wait(self) -> None:
+        """What is asked for belongs to a run that is about to begin."""
+        self._waits = True
 
     def go(self) -> None:
         """Called at the end of a tick; nothing where nothing was asked for or there is no capture yet."""

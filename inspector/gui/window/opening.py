@@ -31,6 +31,7 @@ from inspector.records import (
     Log,
     data_spec,
 )
+from inspector.workspace.samples import sample_at
 from inspector.workspace.session_files import is_session
 
 ARRAYS = (".npz", ".npy")
@@ -129,6 +130,9 @@ class Opening(Showing):
         elif kind == "sequence":
             self.input.show_file(path)
             self.run(InputSpec(kind="file", value=path))
+        elif (sample := sample_at(Path(path))) is not None:
+            self.open_at.wait()
+            self.open_sample(sample.name)
         elif suffix == ".py":
             self.models.ask(path)
         elif kind == "checkpoint":

@@ -355,7 +355,7 @@ class Showing(Parts):
         for axis, step in new.steps.items():
             steps = self.steps.along(axis)
             low, high = steps.bounds
-            if step != old.at(axis) and not low <= step <= high:
+            if step != old.at(axis) and not self.looking.settling and not low <= step <= high:
                 steps.set(step - (high - low) / 2, step + (high - low) / 2)
         self.reader.start()
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inspector.capture import Capture, CaptureError
+from inspector.capture import CaptureError, Pair
 from inspector.gui.panel.labelled import find_row
 from inspector.records import Channel
 
@@ -21,7 +21,10 @@ def steps_without(capture: Any, channel: Channel, frame: int, values: npt.NDArra
     The run counted NaN among the losses that there are: without any, every NaN is a step without a loss. Else, and in
     older captures, the output's entropy tells; without one, whether the output has a NaN anywhere. Counter-example: a
     loss function that makes NaN of some finite outputs, log 0 for example, is taken for one that leaves out the step.
+    Of a comparison (its `values` are changes) it is True where both sides have the same steps and one carries none.
     """
+    if isinstance(capture, Pair):
+        return _of_either(capture, channel, values)
     nan: npt.NDArray[np.bool_] = np.isnan(values)
     if channel.kind != "output" or channel.signal not in PER_STEP or not nan.any():
         return np.zeros(len(values), np.bool_)
@@ -34,14 +37,23 @@ def steps_without(capture: Any, channel: Channel, frame: int, values: npt.NDArra
     return np.zeros_like(nan) if _nans(capture, f"{channel.place}:health/output", frame) else nan
 
 
-def _nans(capture: Capture, name: str, frame: int) -> int | None:
+def _of_either(both: Pair, channel: Channel, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    found = np.zeros(len(values), np.bool_)
+    for side in () if both.alignments else both.sides:
+        own = _read(side.view, channel.name, side.frame)
+        if own is not None and own.shape == values.shape:
+            found |= steps_without(side.view, side.view.channels[channel.name], side.frame, own)
+    return found
+
+
+def _nans(capture: Any, name: str, frame: int) -> int | None:
     """How many NaN were counted; None where that is not known."""
     counts = _read(capture, name, frame)
     row = None if counts is None else find_row(capture.channels[name], "nan", "count")
     return None if counts is None or row is None or row >= len(counts) else int(counts[row])  # described, not yet there
 
 
-def _read(capture: Capture, name: str, frame: int) -> npt.NDArray[Any] | None:
+def _read(capture: Any, name: str, frame: int) -> npt.NDArray[Any] | None:
     if name not in capture.channels:
         return None
     try:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Signal, Slot
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QPushButton, QWidget
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QPushButton, QSizePolicy, QWidget
 
 from inspector.gui.widgets.cut_label import CutLabel
 from inspector.gui.widgets.plain_text import clean, plain_label, tooltip
@@ -36,6 +36,7 @@ class CompareBar(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.name = CutLabel()
+        self.name.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)  # no stretch: else no width
         self.frames, self.way = QComboBox(), QComboBox()
         self.frames.setAccessibleName("With which frame it is compared")
         self.way.setAccessibleName("How it is compared")

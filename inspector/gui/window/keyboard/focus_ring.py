@@ -8,6 +8,7 @@ from PySide6.QtGui import QColor, QGuiApplication, QPainter, QPaintEvent, QRegio
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
+    QDialog,
     QDockWidget,
     QLineEdit,
     QMainWindow,
@@ -69,7 +70,10 @@ class FocusFollower(QObject):
     def follow(self, _old: QWidget | None, new: QWidget | None) -> None:
         """Another widget has the focus, or none."""
         self._take_away()
-        if new is None or not self._holds(new.window()):
+        if new is None:
+            return
+        if not self._holds(new.window()):
+            _show_in_dialog(new)
             return
         let_tab_leave(new)
         if QGuiApplication.mouseButtons() == Qt.MouseButton.NoButton and not isinstance(new, QLineEdit):
@@ -84,6 +88,14 @@ class FocusFollower(QObject):
         if ring is not None and shiboken6.isValid(ring):
             ring.hide()
             ring.deleteLater()
+
+
+def _show_in_dialog(widget: QWidget) -> None:
+    """A dialog shows which of its boxes has the focus as it opens, where Qt waits for the first Tab in it."""
+    top = widget.window()
+    if isinstance(top, QDialog) and QGuiApplication.mouseButtons() == Qt.MouseButton.NoButton:
+        top.setAttribute(Qt.WidgetAttribute.WA_KeyboardFocusChange)
+        widget.update()
 
 
 def let_tab_leave(widget: QWidget) -> None:
