@@ -80,13 +80,19 @@ def _nnsight(transformers: Any, ids: Tensor) -> Callable[[], object]:
     return call
 
 
-def _transformer_lens(_transformers: Any, ids: Tensor) -> Callable[[], object]:
-    lens: Any = importlib.import_module("transformer_lens")
-    config = lens.HookedTransformerConfig(
-        n_layers=12, d_model=768, n_ctx=1024, d_head=64, n_heads=12, d_vocab=50_257, act_fn="gelu_new", seed=0
-    )
-    model = lens.HookedTransformer(config).eval().requires_grad_(False)
-    return lambda: len(model.run_with_cache(ids, names_filter=lambda name: name.endswith("hook_pattern"))[1])
+def _transformer_lens(transformers: Any, ids: Tensor) -> Callable[[], object]:
+    """Release 4, which takes a model of transformers; it reads configuration and tokenizer from a folder."""
+    bridge: Any = importlib.import_module("transformer_lens.model_bridge").TransformerBridge
+    tokenizers: Any = importlib.import_module("tokenizers")
+    model, folder, end = _eager(transformers), tempfile.mkdtemp(prefix="bench-lens-"), "<|endoftext|>"
+    model.config.architectures = ["GPT2LMHeadModel"]
+    model.config.save_pretrained(folder)
+    words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 0, end: 1}, unk_token="a"))
+    ends = {"eos_token": end, "bos_token": end, "pad_token": end}
+    transformers.PreTrainedTokenizerFast(tokenizer_object=words, **ends).save_pretrained(folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    lens = bridge.boot_transformers(folder, hf_model=model, tokenizer=tokenizer)
+    return lambda: len(lens.run_with_cache(ids, names_filter=lambda name: name.endswith("hook_pattern"))[1])
 
 
 TOOLS: dict[str, Callable[[Any, Tensor], Callable[[], object]]] = {
