@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from inspector.capture.crc import crc32
+from inspector.capture.identity import Identity, identity
 from inspector.capture.layout import ALIGN, ROLL_BYTES, CaptureError, page_file
 from inspector.capture.private import private_file
 from inspector.capture.target import page_files
@@ -42,7 +43,7 @@ class PageAppender:
         self.folder = folder
         self.number = -1
         self._file: BinaryIO | None = None
-        self.present: tuple[int, tuple[int, int]] | None = None
+        self.present: tuple[int, Identity | None] | None = None
         """Number of the present file, and its device and number there: the file that has its name may be another."""
         self._committed: Mark = (-1, 0)
         self._made: list[int] = []
@@ -91,8 +92,7 @@ class PageAppender:
                 with contextlib.suppress(FileExistsError):  # another writer, or not a regular file
                     self._file = private_file(self.folder / page_file(number), fresh=True)
                     self.number, self._end = number, 0
-                    found = os.fstat(self._file.fileno())
-                    self.present = number, (found.st_dev, found.st_ino)
+                    self.present = number, identity(self._file.fileno())
                     self._made.append(number)
                     return
         raise CaptureError(f"{self.folder} has no free name for another page file.")
@@ -137,17 +137,12 @@ class PageAppender:
         number, end = self._committed
         with contextlib.suppress(OSError):  # moved or removed meanwhile
             path = self.folder / page_file(number)
-            if number >= 0 and (self.present is None or self.present[0] != number or self._is_present(path)):
+            if number >= 0 and (self.present is None or self.present[0] != number or self.present[1] == identity(path)):
                 os.truncate(path, end)
         for made in self._made:
             with contextlib.suppress(OSError):
                 (self.folder / page_file(made)).unlink()
         self._made, self.present = [], None
-
-    def _is_present(self, path: Path) -> bool:
-        """Whether a file is the present one. Raises OSError."""
-        found = path.stat()
-        return self.present is not None and self.present[1] == (found.st_dev, found.st_ino)
 
     def close(self) -> None:
         """Close the present file."""

@@ -9,21 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from inspector.capture.appending import PageAppender
+from inspector.capture.identity import Identity, identity
 from inspector.capture.layout import INDEX, CaptureError, page_file
 from inspector.capture.snapshot import WAL
 from inspector.capture.target import HEADER_BYTES, has_our_id
-
-Identity = tuple[int, int]
-"""Device and number of a file on it."""
-
-
-def identity(path: Path) -> Identity | None:
-    """Of the file that has a name; None where none has."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 class StillThere:

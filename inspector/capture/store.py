@@ -18,13 +18,14 @@ from typing import Any
 from inspector.capture.appending import Mark, PageAppender, folder_to_disk, keep_standard_files_open, to_disk
 from inspector.capture.connection import Connection, check_beside, is_locked
 from inspector.capture.groups import Group
+from inspector.capture.identity import Identity, identity
 from inspector.capture.layout import INDEX, PAGE_BYTES, CaptureError
 from inspector.capture.owner import give_up, own_lease
 from inspector.capture.private import private_index
 from inspector.capture.reserve import Reserve
 from inspector.capture.rows import PlacedPage, Rows
 from inspector.capture.splitting import split
-from inspector.capture.still_there import Identity, StillThere, identity
+from inspector.capture.still_there import StillThere
 from inspector.capture.target import busy, in_use, index_files, is_damage, is_leased, is_ours, page_files
 from inspector.records import Page, RunStart, RunStop
 

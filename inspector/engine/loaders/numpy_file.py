@@ -11,12 +11,12 @@ from pathlib import Path
 
 from torch import Tensor
 
-from inspector.capture.encrypted import encrypted
 from inspector.capture.regular import open_regular
 from inspector.engine.contracts import State
 from inspector.engine.errors import InputError
 from inspector.engine.model.named_arrays import MOST_TENSORS, as_tensor, dotted, most_bytes, require_room
 from inspector.engine.model.npy import MAGIC, read_npy
+from inspector.engine.model.one_directory import require_plain
 from inspector.engine.registries import LOADERS
 
 MOST_QUOTED = 200
@@ -69,9 +69,7 @@ def _members(path: Path) -> dict[str, Tensor]:
         members = archive.infolist()
         if len(members) > MOST_TENSORS:
             raise InputError(f"{path.name} declares {len(members)} arrays; at most {MOST_TENSORS} are read.")
-        locked = encrypted(members)
-        if locked is not None:
-            raise InputError(f"{path.name} is not read: {locked}.")
+        require_plain(path, members)
         require_room(path, (one.file_size for one in members))
         for member in members:
             name = dotted(member.filename.removesuffix(".npy"))

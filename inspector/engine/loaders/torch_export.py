@@ -17,10 +17,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from inspector.capture.encrypted import encrypted
 from inspector.capture.regular import open_regular
 from inspector.engine.contracts import State
 from inspector.engine.errors import InputError, model_error
+from inspector.engine.model.one_directory import require_plain
 from inspector.engine.model.subject import Subject
 from inspector.engine.programs.exported import as_modules, call
 from inspector.engine.programs.signature import ANY, Given, Size, check_arguments, subject_of
@@ -83,11 +83,10 @@ def _names(path: Path) -> frozenset[str]:
 def _load(path: Path, content: bytes) -> Any:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            names, locked = archive.namelist(), encrypted(archive.infolist())
+            names, members = archive.namelist(), archive.infolist()
     except Exception as problem:  # noqa: BLE001 - a damaged directory raises many kinds
         raise InputError(f"{path.name} is damaged or cut short: {' '.join(str(problem).split())}.") from None
-    if locked is not None:
-        raise InputError(f"{path.name} is not read: {locked}.")
+    require_plain(path, members)
     if not any(name.endswith(("models/model.json", *MEMBERS)) for name in names):
         compiled = any("aotinductor" in name for name in names)
         why = COMPILED if compiled else "is a zip archive, but no program of torch.export, or it is cut short"

@@ -18,11 +18,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from inspector.capture.encrypted import encrypted
 from inspector.capture.regular import open_regular
 from inspector.engine.contracts import MAX_STEP, State
 from inspector.engine.errors import InputError
-from inspector.engine.model.one_directory import left_unread, named_twice, require_one_directory
+from inspector.engine.model.one_directory import left_unread, named_twice, require_one_directory, require_plain
 from inspector.engine.model.pickle_opcodes import could_allocate, opcodes
 from inspector.engine.model.pickle_parts import never_ends
 from inspector.engine.registries import LOADERS
@@ -155,9 +154,7 @@ def _check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:
     if "data.pkl" not in names:
         held = ", ".join(sorted(names)[:4]) or "nothing"
         raise InputError(f"{path.name} is a zip archive of {held}, not a checkpoint that torch.save wrote.")
-    locked = encrypted(members)
-    if locked is not None:
-        raise InputError(f"{path.name} is not read: {locked}.")
+    require_plain(path, members)
     twice = named_twice(one.filename for one in members)
     if twice is not None:  # programs differ in which of the two they read
         raise InputError(f"{path.name} has two archive members named {' '.join(twice.split())[:120]}; it is not read.")

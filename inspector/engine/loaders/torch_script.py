@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from inspector.capture.encrypted import encrypted
 from inspector.capture.regular import open_regular
 from inspector.engine.contracts import State
 from inspector.engine.errors import InputError, model_error
+from inspector.engine.model.one_directory import require_plain
 from inspector.engine.model.subject import Subject
 from inspector.engine.programs.agreement import difference
 from inspector.engine.programs.graphs import Rewritten
@@ -100,12 +100,11 @@ def _names(path: Path) -> list[str]:
 def _load(path: Path, content: bytes) -> Any:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            names, locked = archive.namelist(), encrypted(archive.infolist())
+            names, members = archive.namelist(), archive.infolist()
     except (zipfile.BadZipFile, zlib.error, ValueError, IndexError, NotImplementedError) as problem:
         why = " ".join(str(problem).split()).rstrip(".")
         raise InputError(f"{path.name} is damaged, or no TorchScript program: {why}.") from None
-    if locked is not None:
-        raise InputError(f"{path.name} is not read: {locked}.")
+    require_plain(path, members)
     if not any(name.rpartition("/")[2] == MEMBER for name in names):
         raise InputError(f"{path.name} is a zip archive without code, no TorchScript program.")
     try:

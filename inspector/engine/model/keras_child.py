@@ -9,12 +9,11 @@ from typing import Any
 
 from torch import Tensor
 
-from inspector.capture.encrypted import encrypted
 from inspector.capture.regular import open_regular
 from inspector.engine.errors import InputError
 from inspector.engine.model.arrays_of_child import arrays_in, own_file, read_in_child
 from inspector.engine.model.named_arrays import most_bytes
-from inspector.engine.model.one_directory import named_twice
+from inspector.engine.model.one_directory import named_twice, require_plain
 from inspector.records.json_text import read_json
 
 MOST_CONFIG = 16 << 20
@@ -81,9 +80,7 @@ def read_keras(path: Path) -> KerasFileRead:
             twice = named_twice(archive.namelist())
             if twice is not None:
                 raise InputError(f"{path.name} has two archive members named {twice[:120]}; it is not read.")
-            locked = encrypted(archive.infolist())
-            if locked is not None:
-                raise InputError(f"{path.name} is not read: {locked}.")
+            require_plain(path, archive.infolist())
             for name, most in ((CONFIG, MOST_CONFIG), (WEIGHTS, most_bytes(path))):
                 if archive.getinfo(name).file_size > most:
                     raise InputError(f"{path.name}: {name} in it is larger than {most:,} bytes.")

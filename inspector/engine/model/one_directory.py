@@ -12,7 +12,11 @@ import struct
 import zipfile
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 from typing import IO
+
+from inspector.capture.encrypted import encrypted
+from inspector.engine.errors import InputError
 
 END, END64, LOCATOR = b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07"
 END_BYTES, END64_BYTES, LOCATOR_BYTES = 22, 56, 20
@@ -23,6 +27,13 @@ UNKNOWN = 0xFFFFFFFF
 DOS_FOLDER = 0x10
 """The bit of a member's attributes that says that it is a folder."""
 ELSEWHERE = "the directory of the archive is not where its end says"
+
+
+def require_plain(path: Path, members: Iterable[zipfile.ZipInfo]) -> None:
+    """Raises InputError where a member of an archive needs a password."""
+    locked = encrypted(members)
+    if locked is not None:
+        raise InputError(f"{path.name} is not read: {locked}.")
 
 
 def require_one_directory(file: IO[bytes]) -> None:
