@@ -114,6 +114,7 @@ class CheckedPages(Contents):
             self._news.add("")
         if not self._files.look():
             return
+        self.changes += 1
         for data in self._arrays.made:
             data.forget()
         self._news |= {name for name, _frame in self._arrays}
@@ -147,6 +148,7 @@ class CheckedPages(Contents):
         data = self._arrays[name, frame]
         if not data.judge(row, bad=bool(why)):
             return
+        self.changes += 1
         self._news.add(name)
         if not why:
             del self._bad[row.id]

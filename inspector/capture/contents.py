@@ -42,6 +42,7 @@ class Contents(Placing):
     """Filled row by row. What cannot be placed yet is stored and tried again whenever new rows arrive.
 
     Attributes:
+        changes: grows whenever rows came, or a page was found damaged, so that what was made of them may be kept.
         start: how the run began; stop: how it ended, None while it runs or when it never ended.
         frames: in order; channels: by name, in the order in which they were declared, each as it was described last
             (see `Capture.channel` for how it was described in a frame).
@@ -49,6 +50,7 @@ class Contents(Placing):
     """
 
     def __init__(self) -> None:
+        self.changes = 0
         self.start: RunStart
         self._seen = dict.fromkeys(NEWS, 0)
         self._lease: Rows = []
@@ -71,6 +73,7 @@ class Contents(Placing):
 
     def _take(self, news: Mapping[str, Rows], major: int = MAJOR) -> frozenset[str]:
         """Take new rows; returns the names of the channels that are new or got pages."""
+        self.changes += 1
         self._major, self._lease = major, news["lease"]
         for table in NEWS:
             if news[table]:

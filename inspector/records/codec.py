@@ -31,7 +31,7 @@ MOST_SAID = 300
 MAX_BYTES = 16 * 1024 * 1024
 FARTHEST = 1 << 64
 """Whole numbers in fields of their own are smaller: no position, size or seed is larger."""
-_PASS = (str, bool, int)
+_PASS = frozenset((str, bool, int, type(None)))
 """Types that JSON has as they are."""
 RECORDS: dict[str, type[Any]] = {
     record.__name__: record
@@ -81,11 +81,15 @@ def decode(data: bytes | str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    if type(value) in _PASS:
+    kind = type(value)
+    if kind in _PASS or (kind is float and math.isfinite(value)):
         return value
-    if (names := _fields(type(value))) is not None:
-        body = {name: _plain(getattr(value, name)) for name in names}
-        return {"record": type(value).__name__, **body}
+    if (names := _fields(kind)) is not None:
+        body = {"record": kind.__name__}
+        for name in names:
+            own = getattr(value, name)
+            body[name] = own if type(own) in _PASS else _plain(own)
+        return body
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -100,8 +100,9 @@ def samples_elsewhere(own: Sequence[Sample] | None = None) -> tuple[list[Sample]
     """
     found: dict[str, Sample] = {}
     broken: list[str] = []
-    taken = {sample.name for sample in (own_samples() if own is None else own)}
-    for point in _points():
+    points = _points()
+    taken = {sample.name for sample in (own_samples() if own is None else own)} if points else set()
+    for point in points:
         file = _file_of(point.module)
         sample = read_sample(file, point.module.rpartition(".")[0]) if file is not None else None
         if sample is None:

@@ -34,7 +34,12 @@ class Disk:
             return places(own, records)
 
         monkeypatch.setattr(Store, "_places", placing)
-        monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0 if self.full else 1 << 40))
+        self.free, self.asked = 1 << 30, 0  # no plenty: it is asked for at every write
+        monkeypatch.setattr(shutil, "disk_usage", self._usage)
+
+    def _usage(self, _folder: Any) -> Any:
+        self.asked += 1
+        return SimpleNamespace(free=0 if self.full else self.free)
 
 
 def begin(path: Path, said: list[str], **how: Any) -> Writer:
@@ -98,3 +103,19 @@ def test_a_training_and_a_cancelled_run_do_not_wait(
     with pytest.raises(CaptureError, match="The disk is full"):
         writer.close()
     assert not said and disk.refused
+
+
+def test_where_there_is_plenty_it_is_not_asked_for_at_each_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PLENTY_SECONDS", 1e6)
+    asked = []
+    for name, free in (("plenty", 1 << 40), ("enough", 1 << 30)):
+        disk = Disk(monkeypatch)
+        disk.free = free
+        with begin(tmp_path / f"{name}.inspect", []) as writer:
+            for step in range(1, 6):
+                writer.write(Page("a:h", 0, (8 * step, 0), PAGE))
+                writer.flush()
+        asked.append(disk.asked)
+    assert asked == [1, 6]

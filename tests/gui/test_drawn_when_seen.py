@@ -78,7 +78,8 @@ def test_only_what_is_on_screen_is_drawn_and_the_rest_when_it_is_seen(
     window.open_capture(str(paths[1]))
     window.looking.move(step=1)
     window.choose_theme("Dark")
-    assert not behind & set(drawn) and "states" in drawn
+    qtbot.waitUntil(lambda: "states" in drawn)
+    assert not behind & set(drawn)
     assert all(window.panels.made[key].stale for key in behind)
     drawn.clear()
     window.docks["outputs"].raise_()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,3 +97,16 @@ def test_closing_gives_up_what_is_left(capture: Capture) -> None:
     reader.do(capture, Task("a", endless), at_once=False)
     reader.close()
     assert not reader.busy and not any(thread.name == "maps" for thread in threading.enumerate())
+
+
+def test_while_it_works_threads_take_turns_sooner(capture: Capture) -> None:
+    usual, seen = sys.getswitchinterval(), []
+
+    def steps(_own: Capture) -> Iterator[None]:
+        seen.append(sys.getswitchinterval())
+        yield
+
+    reader = SideReader()
+    reader.do(capture, Task("a", steps), at_once=False)
+    reader.wait()
+    assert seen[0] < usual == sys.getswitchinterval()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QComboBox
@@ -65,6 +66,24 @@ def filled(capture: Capture | None, accepts: Callable[[Channel], bool], frame: i
     and what is exact in one run may be estimated in another."""
     if capture is None:
         return []
+    if type(capture) is not Capture:
+        return _filled(capture, accepts, frame)
+    changes, known = _KNOWN.setdefault(capture, (capture.changes, {}))
+    if changes != capture.changes or len(known) > MOST_KNOWN:
+        _KNOWN[capture] = capture.changes, known
+        known.clear()
+    if (accepts, frame) not in known:
+        known[accepts, frame] = _filled(capture, accepts, frame)
+    return list(known[accepts, frame])
+
+
+_KNOWN: WeakKeyDictionary[Capture, tuple[int, dict[Any, list[Channel]]]] = WeakKeyDictionary()
+"""What was found in a capture since it changed last: drawing a panel asks some twenty times."""
+MOST_KNOWN = 1000
+"""Answers for each capture, of panels and frames."""
+
+
+def _filled(capture: Capture, accepts: Callable[[Channel], bool], frame: int) -> list[Channel]:
     wanted = [(c.name, -1 if c.kind in OF_NO_FRAME else frame) for c in capture.channels.values() if accepts(c)]
     return [capture.channel(name, at) for name, at in wanted if capture.revision(name, at)]
 

@@ -6,34 +6,17 @@ goes on the window does not look for more of it.
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from inspector.capture import Capture, CaptureError, open_capture
 from inspector.gui.state.followed_log import FollowedLog
+from inspector.gui.state.switch_interval import giving_way
 
-SWITCH_SECONDS = 0.0005
-"""After which a thread gives way to another one, while work is done aside. The window's thread gives way at each call
-of Qt's and would wait Python's usual 5 ms for its turn each time, twenty times in one tick."""
-_usual = sys.getswitchinterval()
-_working: set[threading.Thread] = set()
 Work = Callable[[Any], Iterator[Any]]
 """From an open view to results, one after the other."""
-
-
-@contextmanager
-def giving_way() -> Iterator[None]:
-    """While this thread is inside, threads take turns sooner; as usual again after the last has left."""
-    thread = threading.current_thread()
-    _give_way(thread, working=True)
-    try:
-        yield
-    finally:
-        _give_way(thread, working=False)
 
 
 class Aside:
@@ -99,9 +82,3 @@ class Aside:
             if self._stopped.is_set():
                 return
             self._results.append(result)
-
-
-def _give_way(thread: threading.Thread, *, working: bool) -> None:
-    """Switch between threads sooner while any of these works, and as usual again after the last."""
-    (_working.add if working else _working.discard)(thread)
-    sys.setswitchinterval(SWITCH_SECONDS if _working else _usual)

@@ -11,9 +11,9 @@ import numpy as np
 
 from inspector.capture import Capture, CaptureError, LogView, TooLargeError, open_capture
 from inspector.capture.layout import INDEX
-from inspector.gui.state.aside import giving_way
 from inspector.gui.state.followed_log import LogOpening
 from inspector.gui.state.placed_frames import placed
+from inspector.gui.state.switch_interval import giving_way
 from inspector.records import STEP_DOMAIN
 
 LONG_INDEX, LARGE_PACK = 300_000, 20_000_000

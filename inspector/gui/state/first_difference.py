@@ -13,6 +13,7 @@ from inspector.analysis.divergence import Divergence, first_divergence
 from inspector.analysis.divergence.operations import Cause
 from inspector.analysis.divergence.recorded import Made
 from inspector.capture import CaptureError, open_any
+from inspector.gui.state.switch_interval import giving_way
 
 NO_TWO = (
     "Two runs are needed: compare what is shown with another capture (File ▸ Compare with…), or draw two runs together "
@@ -68,7 +69,7 @@ class FindingDifference:
     def _find(self) -> None:
         one, other = self.first, self.second
         try:
-            with open_any(one.path, one.run) as a, open_any(other.path, other.run) as b:
+            with giving_way(), open_any(one.path, one.run) as a, open_any(other.path, other.run) as b:
                 self.found = first_divergence(a, b, frame_a=one.frame, frame_b=other.frame)
         except (CaptureError, OSError, ValueError) as problem:
             self.problem = str(problem)

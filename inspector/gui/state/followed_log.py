@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from inspector.capture import CancelledError, Capture, CaptureError, LogView, open_log
+from inspector.gui.state.switch_interval import giving_way
 
 REFRESH_SECONDS = 0.5
 """Seconds after which a log is looked at for more."""
@@ -68,7 +69,8 @@ class LogOpening:
 
     def _open(self) -> None:
         try:
-            view = open_log(self.path, progress=self._note, cancelled=self._cancelled.is_set)
+            with giving_way():
+                view = open_log(self.path, progress=self._note, cancelled=self._cancelled.is_set)
             if view.channels:
                 self.view = view
             else:

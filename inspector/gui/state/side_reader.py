@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from inspector.capture import Capture, CaptureError, open_capture
+from inspector.gui.state.switch_interval import giving_way
 
 Steps = Callable[[Any], Iterator[None]]
 """What is done with a capture, step by step."""
@@ -112,6 +113,10 @@ class SideReader:
             thread.join()
 
     def _work(self) -> None:
+        with giving_way():
+            self._do_all()
+
+    def _do_all(self) -> None:
         capture: Capture | None = None
         try:
             while True:

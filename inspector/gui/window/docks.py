@@ -224,13 +224,17 @@ class Docking:
         if not self.enlarged:
             return
         self.enlarged = ""
-        for dock in self._hidden:
-            dock.show()
-        for dock, _ in self._heights[1:]:
-            dock.raise_()
-        QApplication.processEvents()
-        docks, heights = [dock for dock, _ in self._heights], [height for _, height in self._heights]
-        self.window.resizeDocks(docks, heights, Qt.Orientation.Vertical)
+        self.window.setUpdatesEnabled(False)  # what is laid out is painted once, and not in between
+        try:
+            for dock in self._hidden:
+                dock.show()
+            for dock, _ in self._heights[1:]:
+                dock.raise_()
+            QApplication.processEvents()
+            docks, heights = [dock for dock, _ in self._heights], [height for _, height in self._heights]
+            self.window.resizeDocks(docks, heights, Qt.Orientation.Vertical)
+        finally:
+            self.window.setUpdatesEnabled(True)
         self._hidden, self._heights = [], []
         self._update_bars()
         self._hide_ghosts()

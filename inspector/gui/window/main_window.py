@@ -171,7 +171,7 @@ class Window(Asking):
         self.broken.show_broken((*self._broken, *(catalog.broken if catalog is not None else ())))
         self.log.add(changes.lines, changes.begun)
         if changes.another_capture:
-            (self._take_in_turns if changes.opened else self.new_capture)()
+            (self.show_opened if changes.opened else self.new_capture)()
             self.searches.appeared()
             remember_run(self)
         elif changes.channels:
@@ -193,19 +193,11 @@ class Window(Asking):
         if changes.state or self.session.busy or self.session.background.present:
             self.show_state()
         if changes.state and not self.session.busy:
-            self.docking.give_way(self.session.capture, in_turns=changes.opened)
+            self.docking.give_way(self.session.capture, in_turns=True)
             self.docking.label_tabs()
         self._answer(changes)
         self.open_at.go()
         self.sessions.tick()
-
-    def _take_in_turns(self) -> None:
-        """A large capture was opened: its panels are drawn one after the other, with events between them."""
-        for place, panel in enumerate(panel for panel in self.panels.made.values() if panel.on_screen):
-            panel.draw_in_turn(place)
-        self.new_capture()
-        self.show_overview()
-        self.docking.label_tabs()
 
     def _know(self, catalog: Catalog | None) -> None:
         """Offer the entries of the worker's catalogue, once it has arrived."""

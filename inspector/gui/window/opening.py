@@ -206,9 +206,7 @@ class Opening(Showing):
             self.fail(str(problem))
             return
         if not later:
-            self.new_capture()
-            self.show_overview()
-            self.docking.label_tabs()
+            self.show_opened()
         self._opened(path)
 
     def open_log(self, path: str) -> None:

@@ -137,6 +137,14 @@ class Showing(Parts):
             self.setWindowTitle(title)
         self.status.show_what(status_of(capture, self.frames.current))
 
+    def show_opened(self) -> None:
+        """A capture was opened: its panels are drawn one after the other, with events between them."""
+        for place, panel in enumerate(panel for panel in self.panels.made.values() if panel.on_screen):
+            panel.draw_in_turn(place)
+        self.new_capture()
+        self.show_overview()
+        self.docking.label_tabs()
+
     def show_overview(self) -> None:
         """The overview in front: the first thing that is seen of what was opened."""
         capture = self.session.capture

@@ -44,7 +44,7 @@ class Disk:
 
         def usage(_path: Any) -> Any:
             self.asked += 1
-            return SimpleNamespace(free=0 if self.full else 1 << 40)
+            return SimpleNamespace(free=0 if self.full else 1 << 30)
 
         monkeypatch.setattr(Store, "_places", placing)
         monkeypatch.setattr(Rows, "store", storing)

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QComboBox
 from inspector.analysis.attention.alignment import Alignment
 from inspector.analysis.attention.head_table import of_heads
 from inspector.analysis.attention.map_source import MapChoice
+from inspector.capture import Capture
 from inspector.gui.panel.attention.head_overview import HeadOverview
 from inspector.gui.panel.attention.quantities import can_ablate
 from inspector.gui.panel.base import Panel, caption, chooser
@@ -151,6 +152,18 @@ class AttentionParts(Panel):
     def _filled(self) -> list[Channel]:
         """Rows that came one by one count only until the map is there: they lie along an axis of their own."""
         return without_passing(super()._filled())
+
+    def channels(self) -> list[Channel]:
+        """What is shown; it is asked for some sixty times in one drawing, of hundreds of channels."""
+        capture = self.capture
+        if type(capture) is not Capture:
+            return super().channels()
+        asked = capture, capture.changes, self.frame, self.over.on, self.looking.axis
+        if self._known is None or self._known[0] != asked:
+            self._known = asked, super().channels()
+        return list(self._known[1])
+
+    _known: tuple[tuple[Capture, int, int, bool, str], list[Channel]] | None = None
 
     def maps(self) -> list[Channel]:
         """The attention maps, in the order of the model; without attention gradients from an answer to its source."""

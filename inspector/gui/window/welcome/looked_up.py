@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inspector.capture import CaptureError, open_capture
-from inspector.gui.state.aside import giving_way
+from inspector.gui.state.switch_interval import giving_way
 from inspector.gui.widgets.sketch import Sketch
 from inspector.workspace.trainings import Training
 
