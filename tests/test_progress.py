@@ -40,6 +40,14 @@ def test_where_the_output_is_no_terminal_a_line_comes_now_and_then(capsys: pytes
     assert lines and all("s: norms of the products of Jacobians by lag, 25 % of this run" in line for line in lines)
 
 
+def test_a_line_of_its_own_is_not_cut_to_the_width_of_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "the tokens, vectors and other inputs of the model (1 of 45), then states, gates and what comes of them"
+    with Told(every=0.01) as told:
+        told.tell(Progress(done=1.0, total=4.0, text=text))
+        threading.Event().wait(0.2)
+    assert f"s: {text}, 25 % of this run" in capsys.readouterr().err
+
+
 def test_before_anything_is_told_it_says_what_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
     """`inspector export` of a capture said that a model is opened."""
     for given, said in (({}, "the model is opened"), ({"first": "the capture is opened"}, "the capture is opened")):

@@ -92,6 +92,7 @@ def _say(both: Comparison, found: list[ComparedChannel]) -> None:
             f" {about['label']}" if about["label"] not in ("", None) and about["label"] not in about["title"] else ""
         )
         step = f", step {about['step']}" if about["step"] is not None else ""
+        step = "" if label.endswith(f"step {about['step']}") else step  # labels of checkpoints have it
         frame = f", frame {about['frame']}{label}{step}" if about["frame"] >= 0 else ""
         say(f"{word}: {about['name']} ({about['title']}{frame})")
     for domain, alignment in both.alignments.items():

@@ -12,7 +12,8 @@ from inspector.records import Progress
 from inspector.records.plain_text import plain_line
 from inspector.transport.terminal import say
 
-WIDTH = 58
+WIDTH, LONGEST = 58, 300
+"""Characters of what goes on: beside a bar, and on a line of its own."""
 EVERY_SECONDS = 10.0
 """Seconds between two lines: a shorter run says nothing."""
 
@@ -65,6 +66,6 @@ class Told:
     def _repeat(self) -> None:
         while not self._over.wait(self._every):
             told, taken = self._last, time.monotonic() - self._began
-            what = plain_line(told.text, WIDTH) if told is not None and told.text else self._first
+            what = plain_line(told.text, LONGEST) if told is not None and told.text else self._first
             share = f", {100 * told.done / told.total:.0f} % of this run" if told and told.total and told.done else ""
             say(f"  {taken:.0f} s: {what}{share}", err=True)

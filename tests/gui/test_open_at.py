@@ -126,3 +126,21 @@ def test_the_report_is_written_beside_the_window(
     window.report.write(str(tmp_path / "none" / "r.html"))
     qtbot.waitUntil(lambda: not window.report.busy, timeout=60_000)
     assert "none/r.html" in window.session.sentence and len(shown) == 1
+
+
+@pytest.mark.parametrize("panel", ["lags", "gates"])
+def test_a_panel_asked_for_is_seen_whole_though_the_overview_opens_first(
+    qtbot: object, qapp: QApplication, a_capture: Path, panel: str
+) -> None:
+    """The overview was put alone again while its neighbours came back, with the one panel below it and no tabs."""
+    with opened(qtbot, background=False, overview=True) as window:
+        window.resize(1280, 800)
+        window.open_at.ask(ViewAt(panel=panel))
+        window.open_paths([str(a_capture)])
+        qtbot.waitUntil(lambda: panel in window.docking.seen, timeout=20_000)
+        for _ in range(20):
+            window.tick()
+            qapp.processEvents()
+        assert panel in window.docking.seen and not window.docking.enlarged
+        beside = {key for key, dock in window.docks.items() if not dock.isHidden()}
+        assert {"overview", "states", "gates", "jacobians", "lags", "gradients"} <= beside

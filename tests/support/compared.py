@@ -31,12 +31,13 @@ def norms(seed: int, steps: int = 12) -> npt.NDArray[np.float32]:
 
 def capture_of(
     path: Path, *frames: Arrays, tokens: Sequence[str] = "abcdefghijkl", channels: Sequence[Channel] = (STATE, NORM),
-    title: str = "a run", steps: Sequence[int] = (),
+    title: str = "a run", steps: Sequence[int] = (), labels: Sequence[str] = (),
 ) -> Path:  # fmt: skip
-    """A capture with these arrays in each frame, whose training steps are `steps`."""
+    """A capture with these arrays in each frame, whose training steps are `steps` and names `labels`."""
     with Writer(path, replace(START, title=title, run=path.name)) as writer:
         for index, arrays in enumerate(frames):
-            writer.write(Frame(index=index, label=f"moment {index}", step=steps[index] if steps else None))
+            label = labels[index] if labels else f"moment {index}"
+            writer.write(Frame(index=index, label=label, step=steps[index] if steps else None))
             writer.write(Labels("step", tuple(tokens), index))
             for described in channels:
                 if described.name in arrays:

@@ -11,6 +11,8 @@ from inspector.gui.widgets.theme import LIGHT, Theme
 
 WIDTH, NARROWEST, TIP = 260, 215, 10
 """Pixels of a callout where there is room, at least, and of its tip at the left."""
+LOWER = 120
+"""Pixels below the top of its target, where that is high enough: the first numbers under the cursor stay seen."""
 
 
 class Callout(QWidget):
@@ -85,7 +87,8 @@ class Callout(QWidget):
         if width != self.width():
             self.setFixedWidth(width)
             self._fit()
-        top = min(max(within.top(), target.top() + 40), within.bottom() - self.height())
+        low = min(target.top() + LOWER, target.bottom() - self.height() - 8)
+        top = min(max(within.top(), target.top() + 40, low), within.bottom() - self.height())
         self.move(QPoint(left, top))
         self.raise_()
 

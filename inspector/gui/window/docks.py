@@ -207,11 +207,10 @@ class Docking:
             self.restore()
             return
         dock = self.docks[key]
-        if dock.isFloating():
-            dock.setFloating(False)
+        dock.setFloating(False)
         keep = {dock, *self.window.tabifiedDockWidgets(dock)}
-        others = [self.docks[k] for k in self._in_rows if self.docks[k] not in keep]
-        self._hidden = [other for other in others if not other.isHidden() and not other.isFloating()]
+        others = [self.docks[k] for k in self._in_rows]
+        self._hidden = [each for each in others if not (each in keep or each.isHidden() or each.isFloating())]
         on_top = [self.docks[k] for k in self.bars if k in self.seen and self.docks[k] in self._hidden]
         self._heights = [(each, each.height()) for each in (dock, *on_top)]
         for other in self._hidden:
@@ -252,11 +251,13 @@ class Docking:
         dock, self.giving_way.asked = self.docks[key], key
         beside = self.window.tabifiedDockWidgets(self.docks[self.enlarged]) if self.enlarged else []
         if self.enlarged not in ("", key) and dock not in beside and key in self._in_rows:
-            self.restore()
+            self.show_rows()
         dock.show()
         dock.raise_()
         if key == PAGE:
             self._pager.start()  # it may have been in front already, without the room of the others
+        elif key in self._in_rows and not self.enlarged:
+            self._pager.stop()  # the overview was to fill the window, without this panel
 
     @property
     def _in_rows(self) -> tuple[str, ...]:

@@ -13,7 +13,8 @@ from PySide6.QtWidgets import QFileDialog, QMenu
 from inspector.capture import SUFFIX, CaptureError, pack
 from inspector.capture.pack import copy_capture
 from inspector.gui.dialogs.about import show_error_files
-from inspector.gui.dialogs.dialogs import NAME, show_keys
+from inspector.gui.dialogs.dialogs import NAME
+from inspector.gui.dialogs.keys import show_keys
 from inspector.gui.panel.menu_groups import MENU_GROUPS
 from inspector.gui.state.followed_log import as_log
 from inspector.gui.widgets.plain_text import clean

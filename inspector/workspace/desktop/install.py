@@ -25,6 +25,7 @@ UPDATES = (
     ("update-desktop-database", "applications", "desktop-file-utils", "a double click does not open captures yet"),
 )
 """(program, folder that it is given, its package on Debian, what lacks without it)."""
+AFTER_REMOVAL = "the desktop may offer it until it reads its folders again"
 
 
 class DesktopError(Exception):
@@ -97,7 +98,7 @@ def remove() -> Done:
         except OSError as problem:
             raise DesktopError(f"{path} cannot be removed: {in_words(problem)}.") from None
         removed.append(path)
-    return Done(tuple(removed), _updated() if removed else ())
+    return Done(tuple(removed), _updated(AFTER_REMOVAL) if removed else ())
 
 
 def _entry_file() -> Path:
@@ -112,16 +113,16 @@ def _check_system() -> None:
         )
 
 
-def _updated() -> tuple[str, ...]:
-    """Let the desktop read its folders again; one line for what could not be done."""
+def _updated(lacks: str = "") -> tuple[str, ...]:
+    """Let the desktop read its folders again; one line for what could not be done, and what `lacks` then."""
     lacking = []
     for program, folder, package, without in UPDATES:
         found = shutil.which(program)
         where = data_folder() / folder
         if found is None:
-            lacking.append(f"{program} is not on this machine (Debian package {package}), so {without}.")
+            lacking.append(f"{program} is not on this machine (Debian package {package}), so {lacks or without}.")
         elif not _succeeds([found, str(where)]):
-            lacking.append(f"{program} {where} failed, so {without}.")
+            lacking.append(f"{program} {where} failed, so {lacks or without}.")
     return tuple(lacking)
 
 
