@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -348,3 +349,11 @@ def test_a_number_of_thousands_of_digits_is_told_in_plain_words(tmp_path: Path) 
     log = opened(tmp_path / "metrics.jsonl", f'{{"step": 1, "loss": {"9" * 5000}}}\n{{"step": 2, "loss": 0.25}}\n')
     assert values(log, "log:loss") == {2: 0.25}
     assert len(log.damaged) == 1 and "a whole number has more than 4,300 digits" in log.damaged[0]
+
+
+def test_the_last_row_of_a_file_from_the_future_is_read(tmp_path: Path) -> None:
+    """Its time lies beyond any wait: the clock of the machine that wrote it was ahead."""
+    (tmp_path / "metrics.csv").write_text("step,loss\n1,0.5\n2,0.25")
+    ahead = time.time() + 7200
+    os.utime(tmp_path / "metrics.csv", (ahead, ahead))
+    assert values(open_log(tmp_path / "metrics.csv"), "log:loss") == {1: 0.5, 2: 0.25}
