@@ -50,8 +50,8 @@ def plain_sentence(text: str, limit: int = LONGEST_SENTENCE) -> str:
 def printed_piece(text: str) -> str:
     """A piece of what a model printed, of any length: colours are left out, line breaks and tabs stay.
 
-    A carriage return would let a line be written over: it ends its line. Most output is plain, which is seen thirty times
-    as fast as it is cleaned: a model may print gigabytes.
+    A carriage return would let a line be written over: it ends its line. Most output is plain, which is seen thirty
+    times as fast as it is cleaned: a model may print gigabytes.
     """
     if text.isascii() and not text.encode("ascii").translate(None, _PLAIN):
         return text

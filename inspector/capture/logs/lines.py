@@ -43,6 +43,6 @@ def lines(file: FileIO, at: int, size: int) -> Iterator[tuple[int, bytes, bool]]
 
 
 def is_quiet(file: FileIO) -> bool:
-    """Whether nothing was written for a while. The time of a file that was copied from a machine whose clock is ahead lies
-    in the future for hours: nobody is waited for until then."""
+    """Whether nothing was written for a while. The time of a file that was copied from a machine whose clock is ahead
+    lies in the future for hours: nobody is waited for until then."""
     return not -AHEAD < time.time() - os.fstat(file.fileno()).st_mtime <= QUIET
