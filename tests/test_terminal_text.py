@@ -67,6 +67,12 @@ def test_plain_text() -> None:
     )
 
 
+def test_what_is_found_plain_at_once_is_what_would_be_left_as_it_is() -> None:
+    for code in range(0x100):
+        for text in (chr(code), f"a{chr(code)}b\t\n", f"{chr(code)}\n" * 3):
+            assert printed_piece(text) == printed_piece(f"é{text}")[1:]  # beside a character that is not ASCII none is
+
+
 def test_encodings_that_lack_a_character() -> None:
     assert encodable("é日…", "ascii") == "\\xe9\\u65e5\\u2026" and encodable("é日", "latin-1") == "é\\u65e5"
     assert encodable("é日", "utf-8") == "é日" == encodable("é日", None) and encodable("é", "no-such") == "\\xe9"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import secrets
@@ -58,13 +59,11 @@ def pack(path: Path | str, to: Path | str | None = None, *, overwrite: bool = Fa
                 for file in (index, *pages):
                     _add(archive, file)
             partial.replace(target)
-        except CaptureError:
-            partial.unlink(missing_ok=True)
-            raise
         except OSError as problem:
             raise CaptureError(f"Cannot write {target}: {problem.strerror or problem}.") from None
         finally:
-            partial.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # a disk that can only be read refuses to remove what is not there
+                partial.unlink(missing_ok=True)
     return target
 
 

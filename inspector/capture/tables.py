@@ -26,6 +26,7 @@ from inspector.capture.coordinates import numbers_along
 from inspector.capture.damage import summary
 from inspector.capture.layout import CaptureError
 from inspector.capture.pyramid import with_nan
+from inspector.capture.regular import regular_stat
 from inspector.capture.view import View
 from inspector.records import Channel
 
@@ -116,16 +117,20 @@ def _region(channel: Channel, extent: tuple[int, ...], slices: Mapping[str, tupl
 
 
 def write_atomically(target: Path, data: bytes) -> None:
-    """Write a file so that it is either complete or absent. Raises CaptureError."""
+    """Write a file so that it is either complete or absent; where a link is, what it leads to. Raises CaptureError,
+    also where a pipe or a device is in the way, which would be replaced."""
     try:
-        number, partial = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}-")
+        into = Path(os.path.realpath(target))
+        if into.exists() and not into.is_dir():
+            regular_stat(into)
+        number, partial = tempfile.mkstemp(dir=into.parent, prefix=f".{into.name[:40]}-")
         try:
             with os.fdopen(number, "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
             Path(partial).chmod(0o666 & ~_umask())
-            Path(partial).replace(target)
+            Path(partial).replace(into)
         except BaseException:
             Path(partial).unlink(missing_ok=True)
             raise

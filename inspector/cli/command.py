@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 import traceback
 
@@ -45,6 +46,9 @@ COMMANDS = (
     mute_, reproduce_, pack_, weights, catalogue, docs,
     demo, try_, desktop,
 )  # fmt: skip
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+UNSAID = "What this prints cannot be written: "
 
 
 class PathsAllowed(click.Group):
@@ -164,7 +168,7 @@ def _main() -> int:
         complain(str(problem))
         return 2
     except OSError as problem:
-        where = f"{problem.filename}: " if problem.filename else ""
+        where = f"{problem.filename}: " if problem.filename else UNSAID if problem.errno in FULL else ""
         complain(f"{where}{problem.strerror or problem}.")
         return 2
     except SystemExit as end:

@@ -19,15 +19,16 @@ HEAD = ("points", "first", "last", "smallest", "largest")
 
 def say_curves(opened: Capture | LogView, match: tuple[str, ...], *, as_json: bool) -> None:
     """Print them. Raises Fault where there are none."""
+    lacking = f"Curves may lack points: {summary(opened.damage)}" if opened.damage else ""
     try:
         found = lines(opened, match)
     except CaptureError as problem:
-        raise Fault(str(problem)) from None
+        raise Fault(f"{problem} {lacking}".rstrip()) from None
     if as_json:
         click.echo(json.dumps([_strict(one) for one in found], indent=1))
         return
-    if opened.damage:
-        complain(f"Curves may lack points: {summary(opened.damage)}")
+    if lacking:
+        complain(lacking)
     width = width_of(["curve", *(one.name for one in found)])
     say(f"{'curve':<{width}}  " + "  ".join(f"{word:>10}" for word in HEAD))
     for one in found:

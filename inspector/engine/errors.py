@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from pathlib import Path
 
@@ -37,6 +38,18 @@ class NotApplicable(Unsupported):
 
 class CancelledError(Exception):
     """The user cancelled; raised between pages, never inside the user's model."""
+
+
+def of_the_models_code(fault: BaseException) -> ModelError | None:
+    """The ModelError that a fault is, or is to be told as: it came up in a file of the user's where nothing of the
+    model's was meant to be called (an attribute that raises when it is looked at). None for a fault of this program."""
+    if isinstance(fault, ModelError):
+        return fault
+    files = [frame.filename for frame in traceback.extract_tb(fault.__traceback__)]
+    own = str(Path(__file__).parent.parent)
+    behind = files[max((at + 1 for at, file in enumerate(files) if file.startswith(own)), default=0) :]
+    libraries = (sys.prefix, sys.base_prefix, str(Path(torch.__file__).parent.parent), "<")
+    return None if all(file.startswith(libraries) for file in behind) else model_error(fault)
 
 
 def model_error(fault: BaseException, who: str = "The model") -> ModelError:

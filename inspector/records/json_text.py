@@ -30,6 +30,10 @@ def read_json(text: str | bytes, *, parse_constant: Callable[[str], Any] | None 
             value = json.loads(text, parse_constant=parse_constant, object_pairs_hook=_each_once if once else None)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    except ValueError as problem:
+        if "set_int_max_str_digits" in str(problem):  # words for who wrote the program
+            raise ValueError("a whole number has more than 4,300 digits") from None
+        raise
     if len(text) > DEEPEST and _brackets(text) > DEEPEST:
         _require_shallow(value)
     return value

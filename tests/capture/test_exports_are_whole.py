@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from captures import numbers, write
 
-from inspector.capture import CaptureError, write_atomically
+from inspector.capture import CaptureError, pack, write_atomically
 
 DATA = b"numbers\n" * 1000
 
@@ -63,3 +64,41 @@ def test_what_was_there_stays_where_a_step_fails(
         write_atomically(target, DATA)
     assert "\n" not in str(told.value)
     assert target.read_bytes() == b"before" and [one.name for one in tmp_path.iterdir()] == ["a.csv"]
+
+
+def test_what_a_link_leads_to_is_written_and_the_link_stays(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "a.csv").symlink_to(tmp_path / "there" / "b.csv")
+    write_atomically(tmp_path / "a.csv", DATA)
+    assert (tmp_path / "a.csv").is_symlink() and (tmp_path / "there" / "b.csv").read_bytes() == DATA
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a named pipe")
+def test_a_pipe_is_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.csv")
+    with pytest.raises(CaptureError, match=r"Cannot write .*a\.csv: it is a named pipe, not an ordinary file\.$"):
+        write_atomically(tmp_path / "a.csv", DATA)
+    assert (tmp_path / "a.csv").is_fifo() and len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_pack_that_a_disk_refuses_names_its_file_also_where_nothing_can_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that can only be read refuses to remove what is not there, too."""
+    write(tmp_path / "run.inspect", numbers(5, 2))
+    made, gone = os.open, Path.unlink
+
+    def refused(path: Any, *more: Any, **others: Any) -> int:
+        if Path(path).name.startswith(".run"):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+        return made(path, *more, **others)
+
+    def unlink(self: Path, *, missing_ok: bool = False) -> None:
+        if self.name.startswith(".run"):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(self))
+        gone(self, missing_ok=missing_ok)
+
+    monkeypatch.setattr(os, "open", refused)
+    monkeypatch.setattr(Path, "unlink", unlink)
+    with pytest.raises(CaptureError, match=r"Cannot write .*run\.inspect\.zip: Read-only file system\.$"):
+        pack(tmp_path / "run.inspect")

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import torch
 
+from inspector.capture import open_capture
+from inspector.engine import errors
 from inspector.engine.session import service as module
 from inspector.engine.session.service import Service
 from inspector.records import Failure, Finished, InputSpec, Load, Loaded, Run
@@ -100,3 +102,45 @@ def test_a_cancel_counts_for_what_waits_and_not_for_what_comes_after(said: list[
     for status in ("cancelled", "cancelled", "done"):
         service.serve(run)
         assert said[-1].stop.status == status
+
+
+@pytest.mark.parametrize(
+    ("method", "line", "said_of_it"),
+    [("def named_parameters(self, *a, **k): raise RuntimeError('none here')", 9, "none here"),
+     ("def __getattr__(self, name):\n        if name in ('rnn', 'training') or name[0] == '_': return super().__getattr__(name)\n"
+      "        raise LookupError(name)", 11, "input_size")],
+)  # fmt: skip
+def test_code_of_the_model_that_raises_where_it_is_only_looked_at_is_named(
+    serving: Service, said: list[Any], tmp_path: Path, method: str, line: int, said_of_it: str
+) -> None:
+    (tmp_path / "odd.py").write_text(f"{MODEL}    {method}\n")
+    serving.serve(Load(subject=f"{tmp_path / 'odd.py'}:Model", trusted=True, generation=2))
+    failure = said[-1]
+    assert isinstance(failure, Failure) and failure.kind == "model" and failure.generation == 2
+    assert f"Error (odd.py, line {line})" in failure.message and said_of_it in failure.message
+    runs(serving, said, tmp_path)
+
+
+def test_a_fault_of_this_program_is_not_the_models(serving: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "open_subject", lambda *_: 1 / 0)
+    monkeypatch.setattr(errors, "__file__", str(Path(__file__).parent / "inspector" / "errors.py"))  # its own files
+    with pytest.raises(ZeroDivisionError):
+        serving.serve(Load(subject="anything", trusted=True))
+
+
+def test_a_state_of_no_numbers_is_refused_by_each_quantity_and_the_run_ends_well(
+    serving: Service, said: list[Any], tmp_path: Path
+) -> None:
+    """torch lets a cell have no units; no work, limit or product may divide by them."""
+    (tmp_path / "none.py").write_text(
+        MODEL.replace("nn.GRU(2, hidden, batch_first=True)", "nn.GRUCell(2, 0)").replace(
+            "        return self.rnn(x)[0]",
+            "        h = x.new_zeros(len(x), 0)\n        for step in x.unbind(1):\n            h = self.rnn(step, h)\n        return h",
+        )
+    )
+    serving.serve(Load(subject=f"{tmp_path / 'none.py'}:Model", trusted=True, generation=2))
+    spec = InputSpec(kind="generated", value="noise", options={"steps": 6})
+    serving.serve(Run(path=str(tmp_path / "none.inspect"), input=spec, generation=3))
+    assert isinstance(said[-1], Finished) and said[-1].stop.status == "done"
+    with open_capture(tmp_path / "none.inspect") as capture:
+        assert "The state of rnn has no numbers." in {one.reason for one in capture.refusals}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from inspector.records.json_text import read_json
+from inspector.records.json_text import NamedTwiceError, read_json
 from inspector.records.plain_text import plain_line
 
 DEEPEST = 6
@@ -20,15 +20,18 @@ LITERALS = {
 
 
 class BadJsonError(ValueError):
-    """Text that is not JSON, or is nested too deeply; the message is the end of a sentence."""
+    """Text that is not JSON, is nested too deeply, or has two values of one name, of which nobody knows the right one;
+    the message is the end of a sentence."""
 
 
 def parsed(text: str | bytes) -> Any:
     """The value in a text. Raises BadJsonError."""
     try:
-        return read_json(text)
+        return read_json(text, once=True)
     except RecursionError:
         raise BadJsonError("it is nested too deeply") from None
+    except NamedTwiceError as problem:
+        raise BadJsonError(f"it {problem}") from None
     except ValueError as problem:  # also bytes that are not UTF-8, and whole numbers of thousands of digits
         raise BadJsonError(f"it is not JSON ({plain_line(str(problem), 200)})") from None
 

@@ -15,6 +15,8 @@ LONGEST = 8 << 20
 QUIET = 2.0
 """Seconds without a change after which a last line that has no end is taken for whole. Counter-example: a writer that
 pauses for longer in the middle of a line; the file is read anew when the line goes on."""
+AHEAD = 60.0
+"""Seconds by which the clock of a disk in the network may be ahead of this machine's while somebody writes."""
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -41,5 +43,6 @@ def lines(file: FileIO, at: int, size: int) -> Iterator[tuple[int, bytes, bool]]
 
 
 def is_quiet(file: FileIO) -> bool:
-    """Whether nothing was written for a while."""
-    return time.time() - os.fstat(file.fileno()).st_mtime > QUIET
+    """Whether nothing was written for a while. The time of a file that was copied from a machine whose clock is ahead
+    lies in the future for hours: nobody is waited for until then."""
+    return not -AHEAD < time.time() - os.fstat(file.fileno()).st_mtime <= QUIET

@@ -14,7 +14,7 @@ from inspector.engine.errors import InputError
 from inspector.engine.model.inside_folder import require_inside
 from inspector.engine.registries import LOADERS
 from inspector.records import counted
-from inspector.records.json_text import read_json
+from inspector.records.json_text import NamedTwiceError, read_json
 
 SUFFIX = ".index.json"
 MAX_INDEX = 64 << 20
@@ -58,9 +58,11 @@ def _weight_map(path: Path) -> Mapping[str, str]:
     """{tensor: file}. Raises InputError."""
     try:
         with open_regular(path) as file:
-            raw: Any = read_json(file.read(MAX_INDEX))
+            raw: Any = read_json(file.read(MAX_INDEX), once=True)
     except OSError as problem:
         raise InputError(f"{path.name} cannot be read: {in_words(problem)}.") from None
+    except NamedTwiceError as problem:  # two files for one tensor
+        raise InputError(f"{path.name} is not read: it {problem}.") from None
     except ValueError:
         raise InputError(f"{path.name} is not an index of weights: it is not whole JSON.") from None
     found = raw.get("weight_map") if isinstance(raw, dict) else None

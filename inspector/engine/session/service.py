@@ -12,7 +12,7 @@ from typing import Any
 
 from inspector.capture import CaptureError
 from inspector.engine.decoding import DecodingRun
-from inspector.engine.errors import CancelledError, InputError, ModelError
+from inspector.engine.errors import CancelledError, InputError, ModelError, of_the_models_code
 from inspector.engine.interventions.runs import perform_with_edits, plan_edits
 from inspector.engine.model.subject import to_device
 from inspector.engine.opening.open_subject import Opened, open_subject
@@ -67,8 +67,7 @@ class _NeedsConfirmation(Exception):
 
 
 class Service:
-    """Has the open model and serves requests for it. `send` takes the answers; `cancel` may be called from another
-    thread.
+    """Has the open model and serves requests for it. `send` takes the answers; any thread may call `cancel`.
 
     `code` is checked before the user's code runs; without it only a trusted Load opens any.
     """
@@ -123,8 +122,10 @@ class Service:
             self.send(failed(message=said, kind="cancelled"))
         except CaptureLostError as problem:
             self.send(failed(message=str(problem), kind="capture"))
-        except ModelError as problem:
-            self.send(failed(message=str(problem), details=problem.details, kind="model"))
+        except Exception as fault:
+            if (raised := of_the_models_code(fault)) is None:
+                raise
+            self.send(failed(message=str(raised), details=raised.details, kind="model"))
 
     def _carry_out(self, request: Any) -> None:
         """Raises InputError where there is no such request."""
@@ -314,8 +315,7 @@ class Service:
         self.send(replace(found, first=request.first, second=request.second, generation=request.generation))
 
     def _perform(self, recording: Recording, run: Callable[[], object]) -> None:
-        """Run; where the model raises or the run is cancelled, the capture ends properly with everything recorded so
-        far.
+        """Run; where the model raises or the run is cancelled, the capture ends properly with what was recorded.
 
         Where a model raised because of code that was not agreed to, that is given as the reason.
         """

@@ -216,8 +216,8 @@ def limit_of(limit: Limit | None) -> Callable[[Trace], str]:
         for recurrence in trace.recurrences:
             if limit is None or not recurrence.length(trace.look_at):
                 continue
-            if recurrence.check is not None and not recurrence.check.passed:
-                reasons.append(refusal(recurrence))
+            if lacking := _lacking(recurrence):
+                reasons.append(lacking)
                 continue
             try:
                 limit(recurrence, trace.look_at)
@@ -260,8 +260,8 @@ def over_recurrences(trace: Trace, emit: Emitter, signal: str, one: Callable[[Re
         if not recurrence.length(trace.look_at):
             continue  # of an output without steps
         name = f"{recurrence.place}:{signal}"
-        if recurrence.check is not None and not recurrence.check.passed:
-            emit.refuse(name, refusal(recurrence))
+        if lacking := _lacking(recurrence):
+            emit.refuse(name, lacking)
             continue
         if recurrence.partly_cut:
             emit.across[recurrence.place] = ACROSS
@@ -272,6 +272,13 @@ def over_recurrences(trace: Trace, emit: Emitter, signal: str, one: Callable[[Re
             continue
         except Unsupported as reason:
             emit.refuse(name, str(reason))
+
+
+def _lacking(recurrence: Recurrence) -> str:
+    """Why nothing is derived from a recurrence; "" where all can be."""
+    if not recurrence.states.shape[-1]:
+        return f"The state of {recurrence.place} has no numbers."
+    return refusal(recurrence) if recurrence.check is not None and not recurrence.check.passed else ""
 
 
 def refusal(recurrence: Recurrence) -> str:

@@ -144,8 +144,8 @@ OfRun = Callable[[RunSize], Work]
 
 
 def over_each(work: OfRecurrence | None) -> OfRun | None:
-    """The work of a quantity of each recurrence, for the whole run."""
-    return None if work is None else lambda run: total(map(work, run.recurrences))
+    """The work of a quantity of each recurrence whose state has numbers, for the whole run."""
+    return None if work is None else lambda run: total(work(one) for one in run.recurrences if one.state)
 
 
 def total(works: Iterable[Work]) -> Work:

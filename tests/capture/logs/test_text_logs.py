@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -314,3 +315,45 @@ def test_a_line_without_an_end_is_whole_once_nothing_is_written(tmp_path: Path) 
         file.write("75\n2,2\n")
     log.refresh()
     assert values(log, "log:loss") == {0: 1.25, 1: 1.575, 2: 2}
+
+
+@pytest.mark.parametrize("cell", ['"0,25"', '"1.000,5"', '"1,234"', '"-12,345.5"'])
+def test_a_comma_that_stands_for_a_point_or_for_thousands_is_no_silent_gap(tmp_path: Path, cell: str) -> None:
+    log = opened(tmp_path / "metrics.csv", f"step,loss\n1,0.5\n2,{cell}\n")
+    assert values(log, "log:loss") == {1: 0.5}
+    assert (
+        len(log.damaged) == 1 and f"a cell of loss is '{cell[1:-1]}', which is not read as a number" in log.damaged[0]
+    )
+
+
+def test_lists_of_ids_beside_numbers_are_no_numbers(tmp_path: Path) -> None:
+    log = opened(tmp_path / "metrics.csv", 'step,loss,shape\n1,0.5,"3,4"\n2,0.25,"3,4,5"\n')
+    assert values(log, "log:loss") == {1: 0.5, 2: 0.25} and not log.damaged
+
+
+def test_lines_that_end_by_carriage_returns_alone_are_told(tmp_path: Path) -> None:
+    (tmp_path / "metrics.csv").write_bytes(b"step,loss\r1,0.5\r2,0.25\r")
+    os.utime(tmp_path / "metrics.csv", (0, 0))  # nobody writes it any more
+    with pytest.raises(CaptureError, match="ends its lines by carriage returns alone"):
+        open_log(tmp_path / "metrics.csv")
+
+
+def test_a_line_with_two_values_of_one_name_is_damaged(tmp_path: Path) -> None:
+    """Of two numbers nobody knows the right one; another reader may take the first."""
+    log = opened(tmp_path / "metrics.jsonl", '{"step": 1, "loss": 1, "loss": 2}\n{"step": 2, "loss": 0.25}\n')
+    assert values(log, "log:loss") == {2: 0.25}
+    assert len(log.damaged) == 1 and "it has two entries named 'loss'" in log.damaged[0]
+
+
+def test_a_number_of_thousands_of_digits_is_told_in_plain_words(tmp_path: Path) -> None:
+    log = opened(tmp_path / "metrics.jsonl", f'{{"step": 1, "loss": {"9" * 5000}}}\n{{"step": 2, "loss": 0.25}}\n')
+    assert values(log, "log:loss") == {2: 0.25}
+    assert len(log.damaged) == 1 and "a whole number has more than 4,300 digits" in log.damaged[0]
+
+
+def test_the_last_row_of_a_file_from_the_future_is_read(tmp_path: Path) -> None:
+    """Its time lies beyond any wait: the clock of the machine that wrote it was ahead."""
+    (tmp_path / "metrics.csv").write_text("step,loss\n1,0.5\n2,0.25")
+    ahead = time.time() + 7200
+    os.utime(tmp_path / "metrics.csv", (ahead, ahead))
+    assert values(open_log(tmp_path / "metrics.csv"), "log:loss") == {1: 0.5, 2: 0.25}

@@ -102,3 +102,12 @@ def test_a_folder_of_something_else_is_still_told(tmp_path: Path) -> None:
     torch.save(model().state_dict(), tmp_path / "a.pt")
     with pytest.raises(InputError, match=r"is a folder; the checkpoint in it is"):
         read_checkpoint(tmp_path)
+
+
+def test_an_index_that_names_two_files_for_one_tensor_is_refused(tmp_path: Path) -> None:
+    index = sharded(tmp_path / "c", model().state_dict())
+    text = index.read_text()
+    first = json.dumps({"0.weight": "model-00002-of-00002.safetensors"})[1:-1]
+    index.write_text(text.replace('"weight_map": {', f'"weight_map": {{{first}, ', 1))
+    with pytest.raises(InputError, match=r"is not read: it has two entries named '0\.weight'"):
+        read_checkpoint(index)

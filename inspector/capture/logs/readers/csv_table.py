@@ -33,6 +33,8 @@ SEMICOLON = ";"
 """Between cells it stands where the comma is taken: in the locales whose decimal sign is a comma. Counter-example: a
 table with semicolons in which 1,234 is 1234, and is read as 1.234; of tables with tabs nothing is assumed."""
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+")
+COMMAS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
+"""Commas between thousands."""
 COMMA = re.compile(r"[+-]?(\d*|\d{1,3}(\.\d{3})+),\d+([eE][+-]?\d+)?")
 
 
@@ -58,7 +60,7 @@ class Table(OneFile):
         self._columns: Columns | None = None
         self._told = Told()
         self._numbered: set[int] = set()
-        self._spaced: dict[int, tuple[int, str]] = {}
+        self._nearly: dict[int, tuple[int, str]] = {}
         """Of a column, by its place: whether it had a number, and the first cell that is nearly one and where."""
         self._unended = False
         """Whether the last line that was taken had no end."""
@@ -101,6 +103,8 @@ class Table(OneFile):
         if self._columns is None:
             if line.startswith(UTF16):
                 raise CaptureError(f"{self.path.name} is written in UTF-16; expected UTF-8.")
+            if b"\r" in line and b'"' not in line:
+                raise CaptureError(f"{self.path.name} ends its lines by carriage returns alone; expected line feeds.")
             if not line.startswith(b"#"):
                 self._begin(line, into)
             return
@@ -114,9 +118,9 @@ class Table(OneFile):
             ))  # fmt: skip
         self._put(cells, self._columns, where, into)
 
-    def _tell_spaced(self, at: int, column: str, into: Intake) -> None:
+    def _tell_nearly(self, at: int, column: str, into: Intake) -> None:
         """Names like 2024_01 are no gap: only a column that has numbers too lacks one there."""
-        where, cell = self._spaced[at]
+        where, cell = self._nearly[at]
         said = f"a cell of {plain_line(column, 60)} is {plain_line(cell, 40)!r}, which is not read as a number"
         self._told.once(f"cell {at}", lambda: into.run().lose(self.path.name, where, said))
 
@@ -149,10 +153,10 @@ class Table(OneFile):
             if number is not None:
                 by_run.setdefault(run or _text(cells, columns.run), {})[before + name] = number
                 self._numbered.add(at)
-            elif at < len(cells) and "_" in cells[at] and _is_spaced(cells[at]):
-                self._spaced.setdefault(at, (where, cells[at]))
-        for at in self._spaced.keys() & self._numbered:
-            self._tell_spaced(at, columns.names[at], into)
+            elif at < len(cells) and _is_nearly_a_number(cells[at]):
+                self._nearly.setdefault(at, (where, cells[at]))
+        for at in self._nearly.keys() & self._numbered:
+            self._tell_nearly(at, columns.names[at], into)
         for word, values in by_run.items():
             found = into.run(word)
             found.along = columns.along
@@ -160,11 +164,13 @@ class Table(OneFile):
             found.row(step, values, time, others or NOTHING)
 
 
-def _is_spaced(cell: str) -> bool:
-    """Whether it is a number with low lines between its digits, as Python writes 1_000; no table means a number by it
-    for certain."""
+def _is_nearly_a_number(cell: str) -> bool:
+    """Whether it is a number with low lines between its digits, as Python writes 1_000, or with a comma, as in 0,25 and
+    1,234; no table means one number by it for certain."""
+    if "," in cell:
+        return bool(COMMA.fullmatch(cell.strip()) or COMMAS.fullmatch(cell.strip()))
     try:
-        return math.isfinite(float(cell))
+        return "_" in cell and math.isfinite(float(cell))
     except ValueError:
         return False
 
