@@ -59,7 +59,7 @@ def placed(item: Any) -> QRectF:
 def test_the_texts_of_a_low_plot_stand_beside_each_other(figure: Figure, qapp: QApplication) -> None:
     plot = stand(figure, qapp, (600, LOW))
     label, box = placed(plot.getAxis("bottom").label), plot.vb.sceneBoundingRect()
-    assert label.right() <= box.left() and 0 <= label.left(), "at the left of the numbers"
+    assert label.right() <= box.left() and label.left() >= 0, "at the left of the numbers"
     assert label.bottom() <= plot.sceneBoundingRect().bottom() + 4
     title, legend = placed(plot.titleLabel.item), placed(plot.legend_above)
     assert title.right() <= legend.left() and legend.right() <= box.right() + 1
