@@ -234,7 +234,8 @@ def test_tokens_that_are_not_known_are_never_the_first_of_the_vocabulary(
     panel = stage_of(path).panel("outputs")
     panel.steps.set(0, 12)
     panel.looking.move(step=3)
-    assert panel.texts and {text.toPlainText() for text in panel.texts} == {"?"}
+    assert panel.words.isVisible()
+    assert {panel.words.text(rank, step) for rank in range(3) for step in range(12)} == {"?"}
     assert [what for what, _ in panel.readout(panel.looking.position) if "output" in what] == [
         f"output {rank} [3]: ?" for rank in (1, 2, 3)
     ]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyqtgraph as pg
 import pytest
 from opened import opened
 from PySide6.QtCore import QPoint, QPointF, Qt
@@ -18,9 +19,13 @@ from inspector.capture import notes, open_capture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panel.base import Panel, number
 from inspector.gui.state.cursor import Cursor, Position
-from inspector.gui.state.pins import MOST, pins_of
-from inspector.gui.window.cursor_readout import side_by_side
+from inspector.gui.state.pins import MOST, Pin, pins_of
+from inspector.gui.widgets.pin_cells import PinCells
+from inspector.gui.widgets.stepplot import StepPlot
+from inspector.gui.widgets.theme import LIGHT
+from inspector.gui.window.cursor_readout import briefly, side_by_side
 from inspector.gui.window.main_window import Window
+from inspector.gui.window.side_docks import Readout
 from inspector.records import Noted
 
 LEFT, SHIFT = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.ShiftModifier
@@ -135,6 +140,51 @@ def test_rows_of_readouts_stand_beside_each_other_by_what_they_are() -> None:
     assert side_by_side(cursor, []) == cursor
 
 
+def test_names_beside_pins_are_without_what_differs_everywhere_and_the_place_of_all() -> None:
+    rows = [("h[…, …]  l.0", "a", "d"), ("c[3, …]  l.0", "b", "e"), ("norm […]  l.0", "1", "2")]
+    assert briefly(rows) == ([("h", "a", "d"), ("c[3, …]", "b", "e"), ("norm", "1", "2")], "l.0")
+    assert briefly([*rows, ("h[…, …]  l.1", "x", "y")])[0][0][0] == "h  l.0", "places differ, so each has its own"
+    alike = [("x […]  l", "1", "2"), ("x […, …]  l", "3", "4")]
+    assert briefly(alike)[0] == [("x […]", "1", "2"), ("x […, …]", "3", "4")], "which would be the same name"
+    assert briefly([("[…] to it: most", "1", "2")]) == ([("to it: most", "1", "2")], "")
+
+
+@pytest.mark.parametrize("at", [(0.0, 0.0), (99.0, 31.0), (99.0, 0.0), (50.0, 16.0)])
+def test_the_number_of_a_pinned_cell_is_whole_at_every_edge_of_its_map(qtbot: Any, at: tuple[float, float]) -> None:
+    view = pg.GraphicsLayoutWidget()
+    qtbot.addWidget(view)
+    plot = StepPlot(None, LIGHT)
+    view.addItem(plot)
+    plot.vb.setRange(xRange=(-0.5, 99.5), yRange=(-0.5, 31.5), padding=0)
+    view.resize(400, 110)
+    view.show()
+    qtbot.wait(20)
+    cells = PinCells(plot)
+    cells.show([(*at, 2)], LIGHT)
+    qtbot.wait(20)
+    number = cells._numbers[0]
+    inside = plot.vb.mapRectToScene(plot.vb.boundingRect()).adjusted(-1, -1, 1, 1)
+    assert inside.contains(number.mapRectToScene(number.boundingRect()))
+
+
+def test_two_pins_leave_names_a_line_or_two_and_numbers_whole(qtbot: Any) -> None:
+    table = Readout()
+    qtbot.addWidget(table)
+    pins = [Pin(number, Position(step=number)) for number in (1, 2)]
+    share = "input gate i: left / right / graded saturation"
+    rows = [("Frobenius norm / √S", "1.149", "0.9291", "1.037"), ("‖∂L/∂h‖", "1.718 nat", "9.37 nat", "9.627 nat"),
+            (share, "0.04 / 0.9 / 0.04", "0.08 / 0.58 / 0.3", "0.03 / 0.75 / 0.21")]  # fmt: skip
+    table.resize(384, 300)
+    table.show()
+    table.show_pins(pins, fixed=False)
+    table.show_rows(rows)
+    qtbot.wait(20)
+    line = table.fontMetrics().lineSpacing()
+    assert table.needs <= 384 and table.horizontalScrollBar().maximum() == 0, "as wide as the bar is at 1280 pixels"
+    assert [round(table.rowHeight(row) / line) <= most for row, most in enumerate((2, 2, 3))] == [True] * 3
+    assert all(table.fontMetrics().horizontalAdvance(row[1]) < table.columnWidth(1) for row in rows[:2])
+
+
 # -- in the window
 
 
@@ -164,7 +214,7 @@ def test_the_window_tells_pins_in_columns_and_keeps_notes_on_units(
     rows = {table.item(i, 0).text(): [table.item(i, j).text() for j in (1, 2)] for i in range(table.rowCount())
             if table.item(i, 1).text()}  # fmt: skip
     state = capture.array("rnn.l0:h")
-    told = [float(text) for text in rows["h[…, …]  rnn.l0"]]
+    told = [float(text) for text in rows["h"]]
     np.testing.assert_allclose(told, [state[30, 3], state[7, 2]], rtol=1e-3)
     assert table.horizontalHeaderItem(2).text() == "pin 1"
     assert notes(capture)[-1].where == Noted(frame=0, step=11, unit=3, place="rnn.l0")

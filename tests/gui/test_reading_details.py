@@ -93,8 +93,10 @@ def test_lines_of_attention_go_from_the_query_on_the_left_to_the_key_on_the_righ
 
 def test_tokens_stand_in_the_cells_of_their_steps_and_ranks(tmp_path: Path) -> None:
     with shown(tmp_path, "outputs", *cases_units.OUTPUTS.parts, place="") as (_, panel):
-        placed = {(round(item.pos().x()), round(item.pos().y())): item.toPlainText() for item in panel.texts}
+        steps, ranks = cases_units.IDS.shape
+        placed = {(step, rank): panel.words.text(rank, step) for step in range(steps) for rank in range(ranks)}
         assert placed == {place: cases_units.SEEN[one] for place, one in np.ndenumerate(cases_units.IDS)}
+        assert panel.words.isVisible() and panel.words.text(0, steps) == panel.words.text(ranks, 0) == ""
 
 
 def test_bars_of_tokens_and_of_timescales_have_their_heights_and_places(tmp_path: Path) -> None:

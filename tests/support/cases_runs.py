@@ -153,8 +153,8 @@ CLIPPING = Case(
     curves=(
         ("noted", "", PAST[1], PAST[0]),
         ("legends.1", "norm", np.log10(NORMS[2]), range(3)), ("legends.1", "largest entry", np.log10(NORMS[0]), range(3)),
-        ("legends.0", "share of entries cut by value", [*np.log10(CUT[1]), np.log10(4.0) + 0.5], [0.9, 0.4, 0, 0]),
-        ("legends.0", "cosine after cutting by value", [*np.log10(CUT[1]), np.log10(4.0) + 0.5], [0.2, 0.6, 1, 1]),
+        ("legends.0", "share cut by value", [*np.log10(CUT[1]), np.log10(4.0) + 0.5], [0.9, 0.4, 0, 0]),
+        ("legends.0", "cosine, cut by value", [*np.log10(CUT[1]), np.log10(4.0) + 0.5], [0.2, 0.6, 1, 1]),
     ),
     told=(
         ("norm, gradient of head.weight", "4 bit"), ("largest entry, gradient of head.weight", "0.1 bit"),

@@ -76,7 +76,7 @@ class Ask(Panel):
 
     def picture(self) -> QWidget:
         """The ranking beside the curves of the best."""
-        self.table = SortedTable("unit or head", "Units, gates and heads that track the match, best first")
+        self.table = SortedTable("unit or\nhead", "Units, gates and heads that track the match, best first")
         self.table.chosen.connect(self._chosen)
         self.parts = QSplitter()
         self.parts.addWidget(self.table)

@@ -31,7 +31,7 @@ ROWS: dict[tuple[str, ...], tuple[str, ...]] = {
     NORMS: ("norm", "largest"), BY_VALUE: ("threshold", "share cut", "cosine"),
 }  # fmt: skip
 """The statistics that are read of each table, in the order in which they are used here."""
-SHOWN = ("factor by norm, min(1, c / ‖g‖)", "cosine after cutting by value", "share of entries cut by value")
+SHOWN = ("factor min(1, c / ‖g‖)", "cosine, cut by value", "share cut by value")
 CELLS = 1200
 EDGE, UNLIMITED = 4, 16_777_215.0
 """Pixels around a figure; a height that does not bound."""

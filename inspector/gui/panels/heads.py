@@ -43,7 +43,7 @@ TABLE_SHARE, MATRIX_SHARE = 3, 2
 """Parts of the width of the table and of the matrix."""
 SHARED = 1000
 """Sizes that sum to more than there is are taken as shares."""
-HEADING_LETTERS = 14
+HEADING_LETTERS = 12
 """Letters of a line of a heading."""
 
 

@@ -49,8 +49,8 @@ class Curve:
     values: Array
 
 
-ROW = 120
-"""Pixels of height that a plot needs."""
+ROW, NARROW_ROW, NARROW = 130, 145, 360
+"""Pixels of height that a plot needs, one that is so narrow that its legend takes several rows, and its width."""
 
 
 @PANELS.register("lens")
@@ -169,8 +169,10 @@ class Lens(Panel):
         rows = -(-len(drawn) // self._columns)
         if len(drawn) % self._columns:  # the last one has the whole row
             cells[self.plots[drawn[-1]]] = (rows - 1, 0, 1, self._columns)
-        if self.arranged.place(cells, [1] * rows, [1] * self._columns):
-            self.figure.setMinimumHeight(ROW * rows)
+        self.arranged.place(cells, [1] * rows, [1] * self._columns)
+        row = ROW if self.width() >= NARROW * self._columns else NARROW_ROW
+        if self.figure.minimumHeight() != row * rows:
+            self.figure.setMinimumHeight(row * rows)
 
     def _at_bottom(self, row: int) -> bool:
         """Whether nothing stands below a plot, which then has the numbers of the steps."""

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyqtgraph as pg
 
+from inspector.capture.pyramid import with_nan
 from inspector.gui.panel.base import Panel, measured, number
 from inspector.gui.panel.exact import exact, exact_at
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
+from inspector.gui.widgets.cell_texts import CellTexts
+from inspector.gui.widgets.colour_choice import chosen
 from inspector.gui.widgets.curves import Curves
 from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.maprow import MapRow
@@ -22,9 +24,8 @@ from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
-MOST_TEXTS = 600
-LEAST_WIDTH, LEAST_HEIGHT = 16, 11
-"""Pixels of a cell from which its token can be read."""
+MOST_STEPS = 2000
+"""Steps in view above which no screen has room for a token in each."""
 
 
 @PANELS.register("outputs")
@@ -52,14 +53,18 @@ class Outputs(Panel):
         self.curves = Curves(self.steps, self.theme, label="", log=False)
         self.figure.addItem(self.curves.plot, row=0, col=0)
         self.row = MapRow(self.figure, 1, self.steps, self.theme, label="rank")
+        for row, share in enumerate((2, 3)):  # eight lines of words need more height than a curve
+            self.figure.ci.layout.setRowStretchFactor(row, share)
         self.plots = [self.curves.plot, self.row.plot]
-        self.texts: list[pg.TextItem] = []
+        self.words = CellTexts()
+        self.row.plot.addItem(self.words, ignoreBounds=True)
         self.steps.changed.connect(self._in_view)
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
         self.curves.set_theme(theme)
         self.row.set_theme(theme)
+        self.words.theme = theme
         super().set_theme(theme)
 
     def _in_view(self, _low: float, _high: float) -> None:
@@ -123,29 +128,24 @@ class Outputs(Panel):
         self.row.plot.step_axis.set_names(self.step_names())
         ends = sorted({0, array.shape[1] - 1})
         self.row.plot.getAxis("left").setTicks([[(rank, str(rank + 1)) for rank in ends]])
-        self._draw_texts(array, tokens)
+        self._draw_texts(array, tokens, levels)
 
-    def _draw_texts(self, values: Array, tokens: Channel | None) -> None:
-        for text in self.texts:
-            self.row.plot.removeItem(text)
-        self.texts = []
+    def _draw_texts(self, values: Array, tokens: Channel | None, levels: Levels) -> None:
+        """The tokens, in the cells that have room for them."""
         low, high = self.steps.bounds
-        first, stop = max(0, int(low + 0.5)), min(len(values), int(high + 0.5) + 1)
-        width = self.row.plot.vb.width() / max(1.0, high - low)
-        height = self.row.plot.vb.height() / max(1, values.shape[1])
-        seen = width >= LEAST_WIDTH and height >= LEAST_HEIGHT and (stop - first) * values.shape[1] <= MOST_TEXTS
-        if tokens is None or self.capture is None or not seen:
+        first, stop = max(0, int(low)), min(len(values), int(high) + 2)
+        self.words.setVisible(tokens is not None and stop - first <= MOST_STEPS)
+        if tokens is None or self.capture is None or stop - first > MOST_STEPS:
             return
         ids = self.capture.block(tokens.name, self.frame, (slice(first, stop),))
         names = self.capture.labels(tokens.value_domain, self.frame)
-        for step in range(first, min(stop, first + len(ids))):
-            for rank in range(min(values.shape[1], ids.shape[1])):
-                shown = named(names, ids[step - first, rank], "?")
-                bright = values[step, rank] > 0.6
-                item = pg.TextItem(shown, color="#101418" if bright else "#f2f4f8", anchor=(0.5, 0.5))
-                item.setPos(step, rank)
-                self.row.plot.addItem(item, ignoreBounds=True)
-                self.texts.append(item)
+
+        def word(rank: int, step: int) -> str:
+            inside = 0 <= step - first < ids.shape[0] and rank < ids.shape[1]
+            return named(names, ids[step - first, rank], "?") if inside else ""
+
+        drawn = chosen(self.row.map, levels)
+        self.words.set_texts(word, drawn.index(with_nan(values).T), drawn.table)
 
     def pointed(self, plot: Any, x: float, y: float) -> None:
         """The cursor goes to the step under the mouse."""

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.analysis.lag_norms import centre_of
-from inspector.gui.panel.arranged import Arranged, is_wide
+from inspector.gui.panel.arranged import Arranged, is_very_wide, is_wide
 from inspector.gui.panel.base import Panel, caption, chooser, measured, number, set_options
 from inspector.gui.panel.exact import exact_at, or_why
 from inspector.gui.panel.labelled import find_row, row_of
@@ -38,7 +38,7 @@ SPOKEN = 20
 NAMED = (1, 10, 100)
 COLOURS = {"path/lag_direct": 0, "path/lag_difference": 1, "path/lag_whole": 3, "path/retention_band": 2}
 """Colours by lag: the direct path and the others have the same colours as in the plots by step."""
-ROW, LEAST_ROW = 150, 110
+ROW, LEAST_ROW = 150, 125
 """Pixels of height that a plot needs in a column, and beside others."""
 LOW = 300
 """Pixels of height of a figure below which the title over the lags has no numbers."""
@@ -84,7 +84,7 @@ class Paths(Panel):
         self.plots = [self.norms.plot, self.open_units.plot, self.shares.plot, self.lags.plot]
         self.arranged = Arranged(self.figure, self.plots)
         self._shown: list[tuple[Any, int]] = []
-        self._wide = False
+        self._wide = 1
         self.steps.changed.connect(self._in_view)
 
     def set_theme(self, theme: Theme) -> None:
@@ -143,23 +143,34 @@ class Paths(Panel):
         figure.left_out = tuple(name for plot, name in names.items() if plot in there and plot not in kept)
         return [(plot, stretch) for plot, stretch in shown if plot in kept]
 
+    def _across(self) -> int:
+        """How many columns the panel has room for."""
+        size = (self.width(), self.height())
+        return 3 if is_very_wide(*size) else 2 if is_wide(*size) else 1
+
     def _arrange(self) -> None:
         """Only the plots that show something take space: beside each other in a wide panel, else in a column."""
         shown = self._shown
-        if is_wide(self.width(), self.height()) and len(shown) > 1:
+        columns = min(self._across(), 3 if len(shown) > 3 else 2)
+        if columns > 1 and len(shown) > 1:
             cells = {plot: (at % 2, at // 2, 1, 1) for at, (plot, _) in enumerate(shown[:4])}
             if len(shown) == 3:  # what is by lag stands alone in its column
                 cells[shown[-1][0]] = (0, 1, 2, 1)
-            self.figure.setMinimumHeight(2 * LEAST_ROW)
-            self.arranged.place(cells, (1, 1), (1, 1))
+            elif columns == 3:  # and so does the map
+                stacked = (self.norms.plot, self.shares.plot)
+                alone = [plot for plot, _ in shown if plot not in stacked]
+                cells = {plot: (at, 0, 1, 1) for at, plot in enumerate(stacked)}
+                cells |= {plot: (0, at, 2, 1) for at, plot in enumerate(alone, 1)}
+            self.figure.setMinimumHeight(2 * (LEAST_ROW if len(shown) == 3 or columns == 3 else ROW))
+            self.arranged.place(cells, (1, 1), (1,) * columns)
             return
         self.figure.setMinimumHeight(ROW * len(shown))
         self.arranged.place({plot: (at, 0, 1, 1) for at, (plot, _) in enumerate(shown)}, [share for _, share in shown])
 
     def resizeEvent(self, event: Any) -> None:
-        """A wide panel has two columns."""
+        """A wide panel has two columns, or three."""
         super().resizeEvent(event)
-        wide, self._wide = self._wide, is_wide(self.width(), self.height())
+        wide, self._wide = self._wide, self._across()
         if self._shown and self.state == "figure" and not self.over.on and wide != self._wide:
             self.draw_if_seen()  # the title over the lags has one line or two
 

@@ -31,6 +31,8 @@ FEW = 10
 
 APART = 8.0
 """Pixels between names of which only some are written."""
+LEAST_NAMES = 3
+"""Names, of which only some are written, below which steps are numbered instead: one or two say nothing of a text."""
 
 
 MOST_NAMES = 400
@@ -106,13 +108,13 @@ class StepAxis(QuietAxis):
         return "turned" if self.turns and size / max(1, last - first + 1) >= height * 0.8 else ""
 
     def _thinned(self, first: int, last: int, size: float) -> tuple[float, list[float]] | None:
-        """(n, every n-th step), n the least round number whose names have room; None where fewer than two have."""
+        """(n, every n-th step), n the least round number whose names have room; None where fewer than three have."""
         last = min(last, len(self.names) - 1)
         metrics = QFontMetricsF(self.style["tickFont"] or QFont())
         for every in (unit * 10**power for power in range(7) for unit in (1, 2, 5)):
             steps = list(range(-(-first // every) * every, last + 1, every))
             room = size / max(1, last - first + 1) * every
-            if len(steps) < 2:
+            if len(steps) < LEAST_NAMES:
                 break
             if room < metrics.height() * CLOSE:  # no text of any length fits
                 continue

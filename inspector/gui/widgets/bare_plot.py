@@ -29,6 +29,13 @@ class BarePlot(pg.PlotItem):  # type: ignore[misc]
         with _without_forms():
             super().__init__(enableMenu=False, **options)
 
+    def resizeEvent(self, event: Any) -> None:
+        """The label of the horizontal axis stands elsewhere in a low plot."""
+        super().resizeEvent(event)
+        bottom = self.axes["bottom"]["item"] if "bottom" in self.axes else None
+        if isinstance(bottom, QuietAxis):
+            bottom.fit_into(self)
+
     def updateParamList(self) -> None:
         """Nothing: it lists in the form what curves could be averaged by, for each new curve of all of them."""
 

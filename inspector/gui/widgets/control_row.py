@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from PySide6.QtCore import QEvent, QTimer
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
@@ -28,6 +29,8 @@ class ControlRow(QWidget):
         self._groups: list[list[QWidget]] = []
         self._right: list[QWidget] = []
         self._shown: object = None
+        self._again = QTimer(self, interval=0, singleShot=True)
+        self._again.timeout.connect(self.wrap)
 
     @staticmethod
     def _row(column: QVBoxLayout) -> QHBoxLayout:
@@ -67,6 +70,13 @@ class ControlRow(QWidget):
         """Another width."""
         super().resizeEvent(event)
         self.wrap()
+
+    def event(self, event: QEvent) -> bool:
+        """A control that says something longer than before needs more room: rows are arranged a turn of the loop later,
+        after all that is chosen anew at the same time."""
+        if event.type() == QEvent.Type.LayoutRequest:
+            self._again.start()
+        return super().event(event)
 
     def wrap(self) -> None:
         """Put every control into the first row that has room for it, in their order."""

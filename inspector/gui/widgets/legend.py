@@ -1,7 +1,11 @@
-"""A legend above its plot, never over its curves: a sample and a name for each line, in as many rows as needed."""
+"""A legend above its plot, never over its curves: a sample and a name for each line, in as many rows as needed.
+
+In a low plot it stands at the right of a title that leaves it room, which is a row more for the curves.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,8 +16,9 @@ from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter
 from PySide6.QtWidgets import QGraphicsSceneHoverEvent, QStyleOptionGraphicsItem, QWidget
 
 from inspector.gui.widgets.plain_text import clean, tooltip
+from inspector.gui.widgets.quiet_axis import is_low
 from inspector.gui.widgets.theme import LIGHT, Theme
-from inspector.gui.widgets.title import told
+from inspector.gui.widgets.title import Title, told
 from inspector.gui.widgets.type_scale import small_points
 
 SAMPLE, GAP, ROW = 18.0, 14.0, 17.0
@@ -24,6 +29,8 @@ LONGEST = 60
 HOW = "Click: hide or show; Alt+click: alone"
 ALONE = Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.ControlModifier
 """Some window managers take Alt and a click for themselves: Ctrl does the same."""
+CUT = 4.0
+"""Pixels that a name needs beyond its letters so that Qt does not take it for too long."""
 PALE = 0.35
 """Opacity of the sample of a curve that is hidden."""
 ROW_ABOVE = 1
@@ -50,11 +57,13 @@ class Legend(pg.GraphicsObject):  # type: ignore[misc]
         self._also: list[tuple[Any, ...]] = []
         self._places: list[QPointF] = []
         self._area = QRectF()
+        self.beside_title = False
         self._font = QFont()
         self._font.setPointSizeF(small_points())
         self.setParentItem(plot)
         self.setAcceptHoverEvents(True)
         plot.vb.sigResized.connect(self._arrange)
+        plot.legend_above = self
         for line, name in zip(lines, names, strict=True):
             self.addItem(line, name)
 
@@ -164,11 +173,31 @@ class Legend(pg.GraphicsObject):  # type: ignore[misc]
             self._arrange()
         self.update()
 
+    def fit(self) -> None:
+        """The plot has another title, or another size."""
+        if self.entries and self.beside_title != self._has_room_beside():
+            self._arrange()
+
+    def _has_room_beside(self) -> bool:
+        """Whether all entries fit into the row of the title, in a low plot."""
+        title = getattr(self.plot, "titleLabel", None)
+        if not isinstance(title, Title) or not title.lines or not is_low(self.plot):
+            return False
+        return title.alone() + GAP + self._width() <= self.plot.vb.geometry().width()
+
+    def _width(self) -> float:
+        """Of all entries beside each other."""
+        metrics = QFontMetricsF(self._font)
+        widths = [SAMPLE + metrics.horizontalAdvance(name) + GAP for _, name in self.entries]
+        return math.ceil(sum(widths) - GAP + CUT) if widths else 0.0
+
     def _arrange(self, *_: object) -> None:
-        """Flow the entries into rows as wide as the plot, and reserve space for the rows."""
+        """Flow the entries into rows as wide as the plot, and reserve space for the rows; or, in a low plot, put them
+        beside the title."""
         metrics = QFontMetricsF(self._font)
         box = self.plot.vb.geometry()
         self.prepareGeometryChange()
+        self.beside_title = self._has_room_beside()
         self._places, x, row = [], 0.0, 0
         most = max(MOST_ROWS, int(self.plot.size().height() / PER_ROW))
         for _, name in self.entries:
@@ -178,8 +207,10 @@ class Legend(pg.GraphicsObject):  # type: ignore[misc]
             self._places.append(QPointF(x, row * ROW))
             x += width
         height = (row + 1) * ROW + 2 if self.entries else 0.0
-        self._area = QRectF(0, 0, max(0.0, box.width()), height)
-        self.setPos(box.left(), box.top() - height)
+        width = self._width() if self.beside_title else max(0.0, box.width())
+        self._area = QRectF(0, 0, width, height)
+        self.setPos(box.right() - width if self.beside_title else box.left(), box.top() - height)
+        height = 0.0 if self.beside_title else height
         if self.plot.layout.rowMaximumHeight(ROW_ABOVE) != height:
             self.plot.layout.setRowFixedHeight(ROW_ABOVE, height)
         self.update()

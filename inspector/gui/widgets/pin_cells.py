@@ -10,8 +10,39 @@ import pyqtgraph as pg
 from inspector.gui.widgets.stepplot import StepPlot
 from inspector.gui.widgets.theme import Theme
 
+BESIDE = (-0.6, 0.5)
+"""The anchor of a number right of its cell, at its height."""
+RIGHT = 1.6
+"""Widths of a number that it needs right of its cell."""
 SIZE = 11
 """Pixels of a square: it is seen where a cell is smaller than a pixel."""
+
+
+class CellNumber(pg.TextItem):  # type: ignore[misc]
+    """The number of a pinned cell, right of it; moved inwards where it would be cut at an edge of the plot."""
+
+    cell: tuple[float, float] = (0.0, 0.0)
+    """(x, y) in the plot."""
+
+    def __init__(self) -> None:
+        super().__init__(anchor=BESIDE)
+
+    def viewTransformChanged(self) -> None:
+        """The plot has another range or size."""
+        super().viewTransformChanged()
+        self.keep_inside()
+
+    def keep_inside(self) -> None:
+        """Choose at which of its corners the number hangs."""
+        box = self.getViewBox()
+        if not isinstance(box, pg.ViewBox):  # where it is in none, pyqtgraph gives the figure
+            return
+        at = box.mapFromView(pg.Point(*self.cell))
+        half = self.boundingRect().height() / 2
+        across = BESIDE[0] if at.x() + RIGHT * self.boundingRect().width() <= box.width() else 1.0 - BESIDE[0]
+        down = 0.0 if at.y() < half else 1.0 if at.y() > box.height() - half else BESIDE[1]
+        if (across, down) != (self.anchor.x(), self.anchor.y()):
+            self.setAnchor((across, down))
 
 
 class PinCells:
@@ -45,14 +76,16 @@ class PinCells:
             text.setVisible(at < len(cells))
             if at < len(cells):
                 x, y, number = cells[at]
+                text.cell = (x, y)
                 text.setPos(x, y)
                 text.setText(str(number), theme.text)
                 text.fill = pg.mkBrush(theme.base)
                 text.border = pg.mkPen(theme.cursor)
+                text.keep_inside()
                 text.update()
 
     def _number(self) -> pg.TextItem:
-        text = pg.TextItem(anchor=(-0.6, 0.5))
+        text = CellNumber()
         text.setZValue(56)
         self.plot.addItem(text, ignoreBounds=True)
         return text

@@ -76,6 +76,7 @@ class SortedTable(NumberTable):
     def __init__(self, first: str, name: str) -> None:
         super().__init__()
         self.setAccessibleName(name)
+        self.setTextElideMode(Qt.TextElideMode.ElideMiddle)  # names of heads and units differ at their ends
         self.numbers.first = first
         self.rows = Rows()
         self.column, self.descending = NAMES, False
@@ -162,7 +163,7 @@ class SortedTable(NumberTable):
     def paint_text(self, painter: QPainter, rect: QRectF, theme: Theme) -> None:
         """The first rows, as text that fits into a rectangle."""
         rows = self.rows
-        lines = [[self.numbers.first, *(heading.replace("\n", " ") for heading in rows.headings)]]
+        lines = [[self.numbers.first.replace("\n", " "), *(heading.replace("\n", " ") for heading in rows.headings)]]
         for row in self.numbers.order[:PAINTED]:
             lines.append([clean(rows.names[row]), *(rows.text(row, j) for j in range(len(rows.headings)))])
         paint_lines(painter, rect, lines, theme)

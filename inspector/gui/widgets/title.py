@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -48,6 +49,15 @@ class Title(pg.LabelItem):  # type: ignore[misc]
             plain = [metrics.elidedText(line, Qt.TextElideMode.ElideRight, room) for line in plain]
         self.shown = max(1, len(plain))
         return "<br>".join(map(escaped, plain))
+
+    def alone(self) -> float:
+        """Pixels of width of the title where it is one line that is not cut; 0 for none, infinite for others."""
+        if not self.lines:
+            return 0.0
+        font = QFont(self.font())
+        font.setPointSizeF(title_points())
+        width = QFontMetricsF(font).horizontalAdvance(" ".join(clean(self.lines[0]).split("\n")))
+        return width + 2 * self.item.document().documentMargin() if len(self.lines) == 1 else math.inf
 
     def needs(self) -> int:
         """Pixels of height of the lines as they were last wrapped."""
@@ -99,6 +109,9 @@ def fit_title(plot: pg.PlotItem) -> None:
     if plot.layout.rowMaximumHeight(0) != height or title.maximumHeight() != height:
         title.setMaximumHeight(height)
         plot.layout.setRowFixedHeight(0, height)
+    legend = getattr(plot, "legend_above", None)
+    if legend is not None:  # which stands beside a short title in a low plot
+        legend.fit()
 
 
 def wrapped(lines: list[str], room: float, most: int, width: Callable[[str], float]) -> list[str]:

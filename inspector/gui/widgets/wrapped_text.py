@@ -49,9 +49,8 @@ class WrappedText(pg.GraphicsWidget):  # type: ignore[misc]
             self.setFixedHeight(height)
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
-        """The text, centred, or from the left where it is muted."""
+        """The text, from the left as titles of plots are."""
         painter.setFont(self.font())
         painter.setPen(QColor(self.theme.muted if self.muted else self.theme.text))
-        side = Qt.AlignmentFlag.AlignLeft if self.muted else Qt.AlignmentFlag.AlignHCenter
-        flags = side | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextWordWrap
+        flags = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextWordWrap
         painter.drawText(self.boundingRect().adjusted(MARGIN, 0, -MARGIN, 0), int(flags), self.text)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Row = tuple[str, ...]
 """What a number is, the number under the cursor, and that at each pin."""
 NOT_THERE, VARIES = "–", "…"
+_ALL_DIFFERS = re.compile(r" ?\[…(, …)*\]")
 MOST_ROWS = 12
 """Rows of one panel; for a panel with more, the number of those left out is shown."""
 
@@ -44,7 +45,9 @@ def rows_of(
         found = side_by_side(panel.labelled_readout(), [panel.readout_at(pin) for pin in pins])
         if found:
             runs = compared_runs_short(panel)
-            rows += [(f"{panel.title}: {runs}" if runs else panel.title, ""), *found[:MOST_ROWS]]
+            found, place = briefly(found) if pins else (found, "")
+            title = f"{panel.title}, {place}" if place else panel.title
+            rows += [(f"{title}: {runs}" if runs else title, ""), *found[:MOST_ROWS]]
             if len(found) > MOST_ROWS:
                 rows.append((f"and {len(found) - MOST_ROWS} more numbers", "Save numbers…"))
     return rows
@@ -74,6 +77,18 @@ def side_by_side(here: Sequence[tuple[str, str]], pinned: Sequence[Sequence[tupl
             name = _common(name, other)
         found.append((name, *(table[key][1] if key in table else NOT_THERE for table in tables)))
     return found
+
+
+def briefly(rows: Sequence[Row]) -> tuple[list[Row], str]:
+    """Rows beside pins, whose columns leave little room for names: without the brackets in which everything differs
+    (the first row and the headings say where), and without the place that all have, which is given beside them."""
+    parts = [row[0].rpartition("  ") for row in rows]
+    places = {place if gap else "" for _, gap, place in parts}
+    place = places.pop() if len(places) == 1 else ""
+    names = [name if place else row[0] for row, (name, _, _) in zip(rows, parts, strict=True)]
+    shorter = [_ALL_DIFFERS.sub("", name).strip() for name in names]
+    names = shorter if len(set(shorter)) == len(shorter) and all(shorter) else names
+    return [(name, *row[1:]) for name, row in zip(names, rows, strict=True)], place
 
 
 def _keyed(rows: Sequence[tuple[str, str]]) -> dict[tuple[str, int], tuple[str, str]]:

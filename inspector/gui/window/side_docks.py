@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 from inspector.capture import Capture
 from inspector.capture.regular import is_there
 from inspector.gui.state.pins import Pin
-from inspector.gui.widgets.breaking import BreakingDelegate
+from inspector.gui.widgets.breaking import AROUND, BreakingDelegate
 from inspector.gui.widgets.line_field import LineField
 from inspector.gui.widgets.numbers import with_fewer_digits
 from inspector.gui.widgets.plain_text import clean, tooltip
@@ -40,8 +40,9 @@ WIDEST = 150
 
 NARROWEST = 126
 """Pixels of width in which a short name, a number and a scroll bar have room."""
-BESIDE_PINS = 90
-"""Least pixels of the column of names where pins have columns too; the table scrolls then."""
+BESIDE_PINS, WANTED_BESIDE_PINS = 90, 150
+"""Pixels of the column of names where pins have columns too: at least, where the table scrolls then, and so that most
+names take a line or two."""
 INDENT = 14
 """Pixels by which checkpoints are indented below their sample: names should not be cut in a narrow dock."""
 
@@ -293,14 +294,27 @@ class Readout(QTableWidget):
         """Columns as wide as their numbers where there is room, rows as high as their texts in these columns."""
         header = self.horizontalHeader()
         needed = [max(self.sizeHintForColumn(at) + 6, header.sectionSizeHint(at)) for at in range(self.columnCount())]
-        widest = WIDEST if len(needed) > 2 else min(WIDEST, self.viewport().width() // 2)  # longer ones wrap
+        room, pins = self.viewport().width(), len(needed) > 2
+        widest = WIDEST if pins else min(WIDEST, room // 2)  # longer ones wrap
         widths = [min(widest, max(50, width)) for width in needed[1:]]
+        least = [min(width, self._longest_word(at)) for at, width in enumerate(widths, start=1)] if pins else widths
+        self.needs = WANTED_BESIDE_PINS + sum(least) + self.width() - room if pins else 0
+        if pins:  # several numbers in a cell stand in two lines, so that names have room
+            spare = max(0, room - WANTED_BESIDE_PINS - sum(least)) // len(widths)
+            widths = [min(width, low + spare) for width, low in zip(widths, least, strict=True)]
+            header.resizeSection(0, max(BESIDE_PINS, room - sum(widths)))
         for column, width in enumerate(widths, start=1):
             header.resizeSection(column, width)
-        self.needs = BESIDE_PINS + sum(widths) + self.width() - self.viewport().width() if len(widths) > 1 else 0
-        if len(widths) > 1:
-            header.resizeSection(0, max(BESIDE_PINS, self.viewport().width() - sum(widths)))
         self.resizeRowsToContents()
+
+    def _longest_word(self, column: int) -> int:
+        """Pixels that a column needs so that no number in it is broken, nor parted from its unit."""
+        metrics, heading = self.fontMetrics(), self.horizontalHeaderItem(column)
+        texts = [item.text() for row in range(self.rowCount()) if (item := self.item(row, column)) is not None]
+        texts.append(heading.text() if heading is not None else "")
+        words = [word for text in texts for word in ((text,) if len(text.split()) == 2 else text.split())]
+        longest = max((metrics.horizontalAdvance(word) for word in words), default=0)
+        return max(50, min(WIDEST, longest + AROUND + 6))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Texts wrap elsewhere."""

@@ -1,0 +1,157 @@
+"""Low plots: the label of their horizontal axis stands at the left of its numbers and their legend beside their title,
+so that what is drawn has the room; and in no panel of a small window is a plot too low to be read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyqtgraph as pg
+import pytest
+from panel_captures import channel, shown
+from PySide6.QtCore import QRectF
+from PySide6.QtWidgets import QApplication
+
+from inspector.capture import open_capture
+from inspector.gui.export.offscreen import Stage
+from inspector.gui.panel.figure import Figure
+from inspector.gui.panel.registry import PANELS
+from inspector.gui.widgets.control_row import ControlRow
+from inspector.gui.widgets.controls import caption, chooser
+from inspector.gui.widgets.legend import Legend
+from inspector.gui.widgets.stepplot import StepPlot, curve
+from inspector.gui.widgets.theme import LIGHT
+
+HIGH, LOW = 320, 130
+LEAST = 40
+"""Pixels of height of a plot in which a curve can be read."""
+OF_A_WINDOW, OF_A_SMALL_ONE = (826, 268), (580, 160)
+"""A panel of the upper row at 1280 × 800, without its controls, and at 960 × 540."""
+
+
+@pytest.fixture
+def figure(qapp: QApplication) -> Iterator[Figure]:
+    made = Figure(lambda _line, _trace: None)
+    yield made
+    made.close()
+    made.deleteLater()
+
+
+def stand(figure: Figure, qapp: QApplication, size: tuple[int, int], bottom: str = "step") -> Any:
+    plot = StepPlot(None, LIGHT, label="value", bottom=bottom)
+    figure.addItem(plot, row=0, col=0)
+    plot.set_title("gates, rnn.l0")
+    Legend(plot, [curve(LIGHT, n) for n in range(2)], ["input gate i", "forget gate f"])
+    figure.resize(*size)
+    figure.show()
+    for _ in range(3):
+        qapp.processEvents()
+    return plot
+
+
+def placed(item: Any) -> QRectF:
+    return QRectF(item.mapRectToScene(item.boundingRect()))
+
+
+def test_the_texts_of_a_low_plot_stand_beside_each_other(figure: Figure, qapp: QApplication) -> None:
+    plot = stand(figure, qapp, (600, LOW))
+    label, box = placed(plot.getAxis("bottom").label), plot.vb.sceneBoundingRect()
+    assert label.right() <= box.left() and label.left() >= 0, "at the left of the numbers"
+    assert label.bottom() <= plot.sceneBoundingRect().bottom() + 4
+    title, legend = placed(plot.titleLabel.item), placed(plot.legend_above)
+    assert title.right() <= legend.left() and legend.right() <= box.right() + 1
+    assert legend.top() < title.bottom() and legend.bottom() <= box.top() + 1, "in the row of the title"
+    assert box.height() >= LOW - 60, "which leaves the curves all but a title and a row of numbers"
+
+
+def test_a_high_plot_has_its_label_below_and_its_legend_under_the_title(figure: Figure, qapp: QApplication) -> None:
+    plot = stand(figure, qapp, (600, HIGH))
+    label, box = placed(plot.getAxis("bottom").label), plot.vb.sceneBoundingRect()
+    assert abs(label.center().x() - box.center().x()) < 2 and label.top() > box.bottom()
+    assert placed(plot.legend_above).top() >= placed(plot.titleLabel.item).bottom() - 8
+    figure.resize(600, LOW)
+    for _ in range(3):
+        qapp.processEvents()
+    assert placed(plot.getAxis("bottom").label).right() <= plot.vb.sceneBoundingRect().left(), "and beside, made low"
+    figure.resize(600, HIGH)
+    for _ in range(3):
+        qapp.processEvents()
+    assert abs(placed(plot.getAxis("bottom").label).center().x() - plot.vb.sceneBoundingRect().center().x()) < 2
+
+
+def test_what_has_no_room_beside_stays_where_it_was(figure: Figure, qapp: QApplication) -> None:
+    plot = stand(figure, qapp, (300, LOW), bottom="a label that is longer than the room at the left")
+    label, box = placed(plot.getAxis("bottom").label), plot.vb.sceneBoundingRect()
+    assert label.top() > box.bottom() and label.center().x() > box.left()
+    plot.set_title("a title that takes all of the row, rnn.l0")
+    qapp.processEvents()
+    assert placed(plot.legend_above).top() >= placed(plot.titleLabel.item).bottom() - 8
+    plot.set_title("short")
+    qapp.processEvents()
+    assert placed(plot.legend_above).left() >= placed(plot.titleLabel.item).left()
+
+
+@pytest.mark.parametrize("size", [OF_A_WINDOW, OF_A_SMALL_ONE])
+@pytest.mark.parametrize("key", sorted(PANELS))
+def test_no_plot_of_a_panel_is_too_low_to_be_read(a_capture: Path, key: str, size: tuple[int, int]) -> None:
+    with open_capture(a_capture) as capture:
+        stage = Stage(capture, size, LIGHT)
+        try:
+            panel = stage.panel(key)
+            panel.resize(*size)
+            panel.show()
+            for _ in range(4):
+                QApplication.processEvents()
+            if panel.state != "figure":
+                pytest.skip("this capture has nothing of it")
+            plots = [one for one in panel.figure.scene().items() if isinstance(one, pg.PlotItem) and one.isVisible()]
+            heights = {" ".join(getattr(one.titleLabel, "lines", ())): one.vb.height() for one in plots}
+            assert {name: height for name, height in heights.items() if height < LEAST} == {}
+        finally:
+            stage.close()
+
+
+def test_tokens_in_cells_are_not_written_over_each_other(tmp_path: Path) -> None:
+    steps, ranks = 4, 8
+    ids = np.arange(steps * ranks).reshape(steps, ranks) % 4
+    parts = (
+        channel("output:p", "output", ("step", "rank"), np.full((steps, ranks), 0.1, np.float32)),
+        channel("output:token", "output", ("step", "rank"), ids, value_domain="vocabulary"),
+    )
+
+    def inked(panel: Any, height: int) -> int:
+        """Pixels of another colour than that of the cells, which is one: those of words."""
+        panel.figure.setMinimumHeight(1)
+        panel.figure.setFixedSize(900, height)
+        for _ in range(3):
+            QApplication.processEvents()
+        box = panel.figure.mapFromScene(panel.row.plot.vb.sceneBoundingRect()).boundingRect()
+        image = panel.figure.grab(box.adjusted(2, 2, -2, -2)).toImage()
+        colours = Counter(image.pixel(x, y) for x in range(0, image.width(), 2) for y in range(image.height()))
+        return sum(colours.values()) - colours.most_common(1)[0][1]
+
+    with shown(tmp_path, "outputs", *parts) as (_, panel):
+        large, small = inked(panel, 500), inked(panel, 150)
+        assert panel.row.plot.vb.height() / ranks < 9
+        assert large > 10 * max(1, small), "cells that are lower than a line have no words"
+
+
+def test_a_control_that_says_more_than_before_is_not_cut(qapp: QApplication, qtbot: Any) -> None:
+    row = ControlRow()
+    qtbot.addWidget(row)
+    choices = [chooser(["a"], "one"), chooser(["a"], "other")]
+    for box in choices:
+        row.first.addWidget(caption("Layer"))
+        row.first.addWidget(box)
+    row.settle([])
+    row.resize(260, 80)
+    row.show()
+    qtbot.wait(30)
+    assert choices[0].y() == choices[1].y()
+    for box in choices:
+        box.addItem("a name that takes the row")
+    qtbot.waitUntil(lambda: choices[0].y() != choices[1].y(), timeout=2000)
+    assert all(box.width() >= box.minimumSizeHint().width() for box in choices)
