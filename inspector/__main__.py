@@ -15,7 +15,12 @@ def main() -> int:
         _show_at_once(demo=len(sys.argv) > 1)
     from inspector.cli import main as command
 
-    return command()
+    code = command()
+    if "PySide6.QtWidgets" not in sys.modules:
+        return code
+    from inspector.transport.last_threads import end_with
+
+    return end_with(code)
 
 
 def _show_at_once(*, demo: bool) -> None:

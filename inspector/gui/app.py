@@ -20,7 +20,7 @@ from inspector.gui.window.main_window import Window
 from inspector.gui.window.open_at import WHOLE
 from inspector.gui.window.preferences import use_font_size
 from inspector.gui.window.preparing import Preparing
-from inspector.records import ViewAt
+from inspector.records import Log, ViewAt
 from inspector.transport.early import early_worker
 from inspector.transport.process import WorkerProcess
 
@@ -61,6 +61,9 @@ def run(
         window.welcome.open()
     if crashed is not None:
         window.say_crashed(crashed)
+    if problem := window.settings.problem():
+        window.session.note(Log(problem, "warning", "window"))
+        window.session.sentence = problem
     window.show()
     application.processEvents()
     take_away()

@@ -1,15 +1,58 @@
-"""Whether this machine has a display, found out without loading Qt."""
+"""Whether this machine has a display that answers, found out without loading Qt.
+
+The name of a display outlives it: a terminal that was left open over night, a multiplexer, a tunnel that was closed. Qt
+ends the process where nobody answers, also one that only draws into files.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import socket
 import sys
+from pathlib import Path
+
+_X_DISPLAY = re.compile(r"(?:[a-z]+/)?(?P<host>[^:]*|\[?[0-9a-fA-F:]+\]?):(?P<number>\d{1,5})(?:\.\d+)?\Z")
+_X_PORT, _PATIENCE = 6000, 2.0
+"""The port of display 0; seconds for one that is reached over the network."""
 
 
 def has_display() -> bool:
-    """True when a window could be shown: always on Windows and macOS, with a display server elsewhere."""
+    """True when a window could be shown: always on Windows and macOS, with a display server that answers elsewhere."""
     if os.environ.get("QT_QPA_PLATFORM", "") in ("offscreen", "minimal"):
         return False
     if sys.platform in ("win32", "darwin"):
         return True
-    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    return _wayland_answers(os.environ.get("WAYLAND_DISPLAY", "")) or _x_answers(os.environ.get("DISPLAY", ""))
+
+
+def _wayland_answers(name: str) -> bool:
+    return bool(name) and _answers(str(Path(os.environ.get("XDG_RUNTIME_DIR", "/"), name)))
+
+
+def _x_answers(name: str) -> bool:
+    """A path is no place of its own (of macOS' servers): Qt may know more of it."""
+    found = _X_DISPLAY.match(name)
+    if found is None:
+        return name.startswith("/")
+    host, number = found["host"].strip("[]"), int(found["number"])
+    if host in ("", "unix"):
+        place = f"/tmp/.X11-unix/X{number}"
+        if _answers(place) or (sys.platform == "linux" and _answers(f"\0{place}")):
+            return True
+    try:
+        with socket.create_connection(("localhost" if host in ("", "unix") else host, _X_PORT + number), _PATIENCE):
+            return True
+    except (OSError, OverflowError, UnicodeError):
+        return False
+
+
+def _answers(place: str) -> bool:
+    """Whether somebody listens at a socket of this machine."""
+    with socket.socket(socket.AF_UNIX) as one:
+        one.settimeout(_PATIENCE)
+        try:
+            one.connect(place)
+        except (OSError, ValueError):  # also a name that is longer than a socket's may be
+            return False
+    return True

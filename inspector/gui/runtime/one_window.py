@@ -24,6 +24,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 from PySide6.QtWidgets import QApplication, QWidget
 
+from inspector.capture.regular import read_text
 from inspector.records import BadRecordError, ViewAt, decode, encode
 from inspector.records.json_text import read_json
 from inspector.transport.interpreter import chosen
@@ -96,7 +97,7 @@ def _last_used(note: Path) -> float:
 def _server_of(note: Path, like: Like) -> str:
     """The name of a window's socket, or "" where it is another kind of window or none."""
     try:
-        said = read_json(note.read_text("utf-8"))
+        said = read_json(read_text(note))
         same = all(said.get(name) == value for name, value in asdict(like).items())
         return str(said["server"]) if same else ""
     except (OSError, ValueError, KeyError, AttributeError, RecursionError):

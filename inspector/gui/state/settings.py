@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
 
 import platformdirs
 from PySide6.QtCore import QByteArray, QSettings
 
+from inspector.capture.regular import regular_stat
+
 RECENT = 10
 LAYOUT_VERSION = 2
+LARGEST = 8 << 20
+"""Bytes of a file of settings: they have some kilobytes, and Qt reads whatever is there, as a whole."""
+FILES = ("window.ini", *(f"window-{number}.ini" for number in range(1, 10)))
+"""The first of them that can be read is taken: a pipe would be waited for without end."""
 
 
 class Settings:
-    """An ini file in the user's configuration folder."""
+    """An ini file in the user's configuration folder; in memory alone where that cannot be made."""
 
     def __init__(self) -> None:
         folder = Path(platformdirs.user_config_dir("inspector", appauthor=False))
-        folder.mkdir(parents=True, exist_ok=True)
-        self._store = QSettings(str(folder / "window.ini"), QSettings.Format.IniFormat)
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        file = next((folder / name for name in FILES if _can_be_read(folder / name)), folder / FILES[-1])
+        self._store = QSettings(str(file), QSettings.Format.IniFormat)
+
+    def problem(self) -> str:
+        """Why nothing will be remembered; "" where it will be."""
+        if os.access(self.folder, os.W_OK | os.X_OK):
+            return ""
+        return f"Choices and layout are not remembered: the folder {self.folder} cannot be made or written to."
 
     def recent(self) -> list[str]:
         """Recent captures and files, newest first."""
@@ -49,3 +66,13 @@ class Settings:
         self._store.setValue("geometry", geometry)
         self._store.setValue("state", state)
         self._store.sync()
+
+
+def _can_be_read(file: Path) -> bool:
+    """Whether it is an ordinary file of some size, or nothing yet."""
+    try:
+        return regular_stat(file).st_size <= LARGEST
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return not file.parent.is_dir()  # there is no folder, so nothing will be read
