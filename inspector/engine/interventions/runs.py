@@ -38,6 +38,7 @@ ABSENT = (
     "the unedited frame has it."
 )
 AHEAD = "/computed_ahead"
+LOOKED_FOR = "looking for what is to be changed, in a run that is not shown"
 OTHER = (
     "The recurrence at {} of the edited run, with {} entries of state, is not one of the unedited run: its Jacobians "
     "and lags cannot be compared with those."
@@ -107,8 +108,11 @@ def _head_edits(subject: Subject, batch: Batch, edits: Sequence[Edit], options: 
 
 
 def _brief(options: RunOptions) -> RunOptions:
-    """Options of a run that is not shown."""
-    return RunOptions(only=("states",), seed=options.seed, states=options.states)
+    """Options of a run that is not shown; it can be cancelled, and says what it is for."""
+    return RunOptions(
+        only=("states",), seed=options.seed, states=options.states, cancelled=options.cancelled,
+        progress=lambda _done, _total, _text: options.progress(0.0, 0.0, LOOKED_FOR),
+    )  # fmt: skip
 
 
 def _dry(subject: Subject, batch: Batch, loops: WrittenOut, options: RunOptions) -> Trace:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 import torch
 from models import OnlyOutput
 from torch import Tensor, nn
 
-from inspector.engine.errors import InputError
+from inspector.engine.errors import CancelledError, InputError
 from inspector.engine.interventions.editor import WrittenOut
-from inspector.engine.interventions.runs import perform_with_edits, plan_edits
+from inspector.engine.interventions.runs import LOOKED_FOR, perform_with_edits, plan_edits
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import RunOptions
 from inspector.records import Channel, Edit, Page, parse_edit
@@ -326,3 +327,25 @@ def test_an_edit_reaches_its_layer_whatever_the_first_parameter_is_called() -> N
     expected = model(x)[0].detach()
     torch.testing.assert_close(kept.array("layers.1:h", 1)[:4], expected[:4])
     assert (expected[3] == 0.25).all()
+
+
+@pytest.mark.parametrize("edit", ["rnn.l0:gate/forget[1]=0@2", "attn:head[0]=0"])
+def test_the_run_that_finds_what_is_changed_says_so_and_can_be_cancelled(edit: str) -> None:
+    """Of a long sequence it takes as long as the edited run itself."""
+
+    class Both(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rnn, self.attn = nn.LSTM(4, 4, batch_first=True), nn.MultiheadAttention(4, 2, batch_first=True)
+
+        def forward(self, x: Tensor) -> Tensor:
+            states = self.rnn(x)[0]
+            return cast(Tensor, self.attn(states, states, states)[0])
+
+    subject = Subject(model=Both().eval(), kind="vectors", width=4)
+    batch, told = Batch(torch.randn(1, 6, 4), torch.tensor([6])), list[tuple[float, float, str]]()
+    options = RunOptions(progress=lambda done, total, text: told.append((done, total, text)))
+    plan_edits(subject, batch, [parse_edit(edit)], options)
+    assert told and set(told) == {(0.0, 0.0, LOOKED_FOR)}
+    with pytest.raises(CancelledError):
+        plan_edits(subject, batch, [parse_edit(edit)], replace(options, cancelled=lambda: True))
