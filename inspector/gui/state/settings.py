@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from pathlib import Path
 
 import platformdirs
 from PySide6.QtCore import QByteArray, QSettings
-
-from inspector.capture.regular import regular_stat
 
 RECENT = 10
 LAYOUT_VERSION = 2
@@ -71,7 +70,8 @@ class Settings:
 def _can_be_read(file: Path) -> bool:
     """Whether it is an ordinary file of some size, or nothing yet."""
     try:
-        return regular_stat(file).st_size <= LARGEST
+        found = file.stat()  # with nothing of the capture's package, which loads numpy: the window waits for this
+        return stat.S_ISREG(found.st_mode) and found.st_size <= LARGEST
     except FileNotFoundError:
         return True
     except OSError:

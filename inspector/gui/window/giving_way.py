@@ -106,7 +106,7 @@ class GivingWay:
         A panel of which what it offers was computed stays, and says why it has nothing to show.
         """
         for key, panel in self._docking.made.items():
-            if key not in seen:
+            if key not in seen or key not in self._docking.seen:  # another may have been asked for between two steps
                 continue
             if panel.stale:  # it still has the state of the capture before
                 panel.redraw()
