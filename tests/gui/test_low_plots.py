@@ -139,6 +139,13 @@ def test_tokens_in_cells_are_not_written_over_each_other(tmp_path: Path) -> None
         assert large > 10 * max(1, small), "cells that are lower than a line have no words"
 
 
+def test_curves_without_a_table_have_all_of_the_height(tmp_path: Path) -> None:
+    with shown(tmp_path, "outputs", channel("output:loss", "output", ("step",), np.ones(9, np.float32))) as (_, panel):
+        for _ in range(3):
+            QApplication.processEvents()
+        assert panel.curves.plot.size().height() > 0.9 * panel.figure.height()
+
+
 def test_a_control_that_says_more_than_before_is_not_cut(qapp: QApplication, qtbot: Any) -> None:
     row = ControlRow()
     qtbot.addWidget(row)

@@ -23,7 +23,7 @@ from inspector.gui.widgets.numbers import short
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.theme import BEYOND, INFINITE, LAST, LIGHT, NOT_A_NUMBER, Theme, colour_table
-from inspector.gui.widgets.type_scale import share_of_usual
+from inspector.gui.widgets.type_scale import share_of_pixels
 
 WIDTH, BAR, TIP = 98.0, 12.0, 7.0
 LEAST = 20.0
@@ -40,7 +40,7 @@ MOST_PLAIN = 99_950
 
 def bar_width() -> float:
     """Pixels of width of a bar with its numbers, in the present size of texts."""
-    return WIDTH * max(1.0, share_of_usual())
+    return WIDTH * max(1.0, share_of_pixels())
 
 
 class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
