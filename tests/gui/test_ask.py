@@ -72,6 +72,22 @@ def test_a_unit_that_tracks_quotes_is_ranked_first_and_drawn(stage: Stage) -> No
     assert rows[f"in a match [{inside}]"] == "yes"
 
 
+@pytest.mark.parametrize(("size", "drawn"), [((1100, 640), 3), ((580, 186), 1)])
+def test_no_sideways_bar_and_no_curve_too_low_to_be_read(
+    stage: Stage, qtbot: Any, size: tuple[int, int], drawn: int
+) -> None:
+    panel: Any = stage.panel("ask")
+    asked(panel, '"[^"]*"', "Regular expression")
+    panel.resize(*size)
+    qtbot.waitUntil(lambda: sum(plot.isVisible() for plot in panel.plots) == drawn, timeout=3000)
+    qtbot.wait(30)
+    assert panel.table.horizontalScrollBar().maximum() == 0
+    assert min(plot.vb.height() for plot in panel.plots if plot.isVisible()) >= 36
+    assert len(panel.drawn_tracks()) == drawn, "and the read-out tells of those that are drawn"
+    panel.resize(1100, 640)
+    qtbot.waitUntil(lambda: sum(plot.isVisible() for plot in panel.plots) == 3, timeout=3000)
+
+
 def test_what_is_wrong_or_nowhere_is_said(stage: Stage) -> None:
     panel: Any = stage.panel("ask")
     for text, kind, said in (("(", "Regular expression", "no regular expression"), ("zebra", "Text", "no match"),

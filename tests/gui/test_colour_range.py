@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,16 @@ import pytest
 from opened import opened
 from panel_captures import channel, shown
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QAccessible
+from PySide6.QtGui import QAccessible, QAction
 from PySide6.QtTest import QTest
 
 from inspector.capture import Writer, open_capture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panel.colours import colours_of
+from inspector.gui.panel.plot_menu import FULL_OF_ALL, PlotMenu, full_of_all
 from inspector.gui.widgets.colour_choice import AS_USUAL, DRAWN, OWN, ColourChoice
 from inspector.gui.widgets.colour_span import BINS, BOTH, HIGH, LOW, Span, counted
+from inspector.gui.widgets.colourbar import ColourBar
 from inspector.gui.widgets.described import describe_widgets
 from inspector.gui.widgets.quantise import Levels
 from inspector.gui.window.panel_asks import COLOURS
@@ -249,3 +252,44 @@ def test_a_range_of_steps_colours_the_trajectory(tmp_path: Path) -> None:
         after = colours()
         assert len(set(after[:10])) == 1 and len(set(after[20:])) == 1, "steps beyond the range have its end's colour"
         assert len(set(after[9:20])) > 5 and after != before
+
+
+@pytest.mark.parametrize("scale", ["sequential", "diverging", "log"])
+def test_robust_leaves_outliers_out_and_one_full_range_is_the_same_numbers_in_all_maps(
+    tmp_path: Path, scale: str
+) -> None:
+    random = np.random.default_rng(1)
+    names, tables = ("input", "forget", "output"), []
+    for size in (1, 2, 3):
+        values = np.exp(random.normal(size=(300, 24))).astype(np.float32)
+        values[100, size] = 1000 * size  # one number of 7,200
+        tables.append(values)
+    parts = [
+        channel(f"l:gate/{name}", "gate", ("step", "unit"), values, scale=scale)
+        for name, values in zip(names, tables, strict=True)
+    ]
+    with shown(tmp_path, "gates", *parts) as (_, panel):
+        bars = [one for one in panel.scene.items() if isinstance(one, ColourBar) and one.isVisible()]
+        store, everything = colours_of(panel.looking), np.concatenate(tables)
+
+        def ranges(choice: str) -> list[tuple[float, float]]:
+            menu = PlotMenu(panel)
+            actions = {one.text(): one for one in menu.findChildren(QAction)}
+            next(one for text, one in actions.items() if text.startswith(choice)).trigger()
+            drawn = [bar.levels for bar in bars]
+            return [(10**one.low, 10**one.high) if one.log else (one.low, one.high) for one in drawn]
+
+        assert len(bars) == 3
+        assert max(high for _, high in ranges("Robust")) < 200, "outliers are beyond"
+        least = -3000.0 if scale == "diverging" else float(everything.min())
+        np.testing.assert_allclose(ranges(FULL_OF_ALL), [(least, 3000.0)] * 3, rtol=1e-5)
+        chosen = store.of("gates", scale)
+        checked = [one.text() for one in PlotMenu(panel).findChildren(QAction) if one.isChecked()]
+        assert FULL_OF_ALL in checked and "Own range…" not in checked
+        assert chosen.span == OWN and sorted(high for _, high in ranges("Full: ")) == pytest.approx([1e3, 2e3, 3e3])
+
+
+def test_maps_of_which_one_is_not_known_or_alone_have_no_range_of_all() -> None:
+    known = Levels(0.0, 1.0, full=(-3.0, 4.0))
+    assert full_of_all([known, replace(known, full=(-5.0, 2.0))]) == (-5.0, 4.0)
+    assert full_of_all([known]) is None and full_of_all([known, Levels(0.0, 1.0)]) is None

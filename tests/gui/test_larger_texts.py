@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pyqtgraph as pg
@@ -103,3 +106,37 @@ def test_the_title_of_a_narrow_dock_ends_in_an_ellipsis(qtbot: QtBot) -> None:
     width = metrics.horizontalAdvance("Under…") + 2
     assert painted("Under the cursor", width) == painted("Under…", width)
     assert painted("Under the cursor", 300) != painted("Under…", 300)
+
+
+PLOT = """
+import pyqtgraph as pg
+from PySide6.QtWidgets import QApplication
+application = QApplication([])
+from inspector.gui.widgets.legend import Legend
+from inspector.gui.widgets.stepplot import StepPlot, curve
+from inspector.gui.widgets.theme import LIGHT
+view = pg.GraphicsLayoutWidget()
+plot = StepPlot(None, LIGHT, label="value")
+view.addItem(plot)
+plot.set_title("hidden state, rnn.l0")
+Legend(plot, [curve(LIGHT, 0)], ["a name"])
+view.resize(900, 700)
+view.show()
+for _ in range(4):
+    application.processEvents()
+place = lambda item: item.mapRectToScene(item.boundingRect())
+title, legend, box = place(plot.titleLabel.item), place(plot.legend_above), plot.vb.sceneBoundingRect()
+print(application.primaryScreen().logicalDotsPerInch(), legend.top() - title.bottom(), box.top() - legend.bottom())
+"""
+
+
+@pytest.mark.parametrize("dots", [96, 144, 192])
+def test_titles_and_legends_have_room_where_texts_have_more_dots_an_inch(dots: int) -> None:
+    own = {"QT_QPA_PLATFORM": "offscreen", "QT_ENABLE_HIGHDPI_SCALING": "0", "QT_FONT_DPI": str(dots)}
+    done = subprocess.run(
+        [sys.executable, "-c", PLOT], env={**os.environ, **own}, capture_output=True, text=True, check=True, timeout=120
+    )
+    found, above, below = map(float, done.stdout.split())
+    assert found == dots
+    assert above > -8, "the margin of a title is all that a legend may reach into"
+    assert below >= -1

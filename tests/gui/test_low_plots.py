@@ -12,14 +12,14 @@ import numpy as np
 import pyqtgraph as pg
 import pytest
 from panel_captures import channel, shown
-from PySide6.QtCore import QRectF
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QRectF, QSize
+from PySide6.QtWidgets import QApplication, QFrame, QLabel
 
 from inspector.capture import open_capture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panel.figure import Figure
 from inspector.gui.panel.registry import PANELS
-from inspector.gui.widgets.control_row import ControlRow
+from inspector.gui.widgets.control_row import MARGIN, SPACING, ControlRow
 from inspector.gui.widgets.controls import caption, chooser
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.stepplot import StepPlot, curve
@@ -139,6 +139,13 @@ def test_tokens_in_cells_are_not_written_over_each_other(tmp_path: Path) -> None
         assert large > 10 * max(1, small), "cells that are lower than a line have no words"
 
 
+def test_curves_without_a_table_have_all_of_the_height(tmp_path: Path) -> None:
+    with shown(tmp_path, "outputs", channel("output:loss", "output", ("step",), np.ones(9, np.float32))) as (_, panel):
+        for _ in range(3):
+            QApplication.processEvents()
+        assert panel.curves.plot.size().height() > 0.9 * panel.figure.height()
+
+
 def test_a_control_that_says_more_than_before_is_not_cut(qapp: QApplication, qtbot: Any) -> None:
     row = ControlRow()
     qtbot.addWidget(row)
@@ -155,3 +162,27 @@ def test_a_control_that_says_more_than_before_is_not_cut(qapp: QApplication, qtb
         box.addItem("a name that takes the row")
     qtbot.waitUntil(lambda: choices[0].y() != choices[1].y(), timeout=2000)
     assert all(box.width() >= box.minimumSizeHint().width() for box in choices)
+
+
+class Needing(QFrame):
+    """A control that is cut below a width which is more than it asks for, as a combo box may be."""
+
+    def sizeHint(self) -> QSize:
+        return QSize(60, 20)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(75, 20)
+
+
+def test_controls_that_need_more_than_they_ask_for_go_to_another_row(qtbot: Any) -> None:
+    row = ControlRow()
+    qtbot.addWidget(row)
+    controls = [Needing() for _ in range(5)]
+    for one in controls:
+        row.first.addWidget(one)
+        one.setMinimumWidth(10)
+    row.settle([QLabel()])
+    row.resize(5 * 60 + 4 * SPACING + 2 * MARGIN + 10, 80)
+    row.show()
+    qtbot.wait(30)
+    assert [one.width() >= 75 for one in controls] == [True] * 5

@@ -4,6 +4,7 @@ place under it, by keyboard (Menu, Shift+F10) at the cursor."""
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from textwrap import shorten
@@ -18,6 +19,7 @@ from inspector.gui.widgets.colour_choice import AS_USUAL, OWN, RANGES, ColourCho
 from inspector.gui.widgets.colourbar import ColourBar
 from inspector.gui.widgets.legend import Legend, legends_in
 from inspector.gui.widgets.plain_text import clean
+from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.theme import MAPS
 from inspector.records.edits import HEAD
 
@@ -27,6 +29,8 @@ WORDS = {
     "sequential": "Colours", "diverging": "Colours about 0", "log": "Colours by the logarithm",
     "ratio": "Colours of ratios", "attention": "Colours of attention",
 }  # fmt: skip
+
+FULL_OF_ALL = "Full, of all maps here: the same numbers in each"
 
 
 def text_of(words: str) -> str:
@@ -110,9 +114,10 @@ class PlotMenu(QMenu):
         legends = [one for one in legends_in(scene) if any(map(one.can_switch, range(len(one.entries))))]
         for legend in legends:
             self._curves(legend, alone=len(legends) == 1)
-        bars = {bar.given.scale: bar for bar in scene.items() if isinstance(bar, ColourBar) and bar.isVisible()}
-        for scale in (scale for scale in MAPS if scale in bars):
-            self._colours(scale, bars[scale])
+        bars = [bar for bar in scene.items() if isinstance(bar, ColourBar) and bar.isVisible()]
+        for scale in MAPS:
+            if of_scale := [bar for bar in bars if bar.given.scale == scale]:
+                self._colours(scale, of_scale)
         if self.panel.squares():
             self._checked(self, "&Equal sides", self.panel.equal_sides, self.panel.turn_sides)
 
@@ -130,9 +135,9 @@ class PlotMenu(QMenu):
         menu.addMenu(one_alone)
         self._add("All", legend.show_every, menu)
 
-    def _colours(self, scale: str, bar: ColourBar) -> None:
+    def _colours(self, scale: str, bars: Sequence[ColourBar]) -> None:
         """Map and range, for all panels of this kind."""
-        store, key = colours_of(self.panel.looking), self.panel.key
+        store, key, bar = colours_of(self.panel.looking), self.panel.key, bars[-1]
         now, menu = store.of(key, scale), self.addMenu(WORDS[scale])
 
         def choose(choice: ColourChoice) -> None:
@@ -151,7 +156,13 @@ class PlotMenu(QMenu):
             known &= span != "full" or bar.given.full is not None
             if known:
                 self._checked(menu, words, now.span == span, partial(choose, replace(now, span=span)), spans)
-        self._checked(menu, "Own range…", now.span == OWN, partial(self._ask_range, bar, choose, now), spans)
+        whole = full_of_all([one.given for one in bars if one.unit == bar.unit])
+        every = replace(now, span=OWN, low=whole[0], high=whole[1]) if whole is not None else None
+        if every is not None:
+            self._checked(menu, FULL_OF_ALL, now == every, partial(choose, every), spans)
+        self._checked(
+            menu, "Own range…", now.span == OWN and now != every, partial(self._ask_range, bar, choose, now), spans
+        )
         menu.addSeparator()
         marked = replace(now, marked=not now.marked)
         self._checked(menu, "Mark what is beyond", now.marked, partial(choose, marked))
@@ -174,6 +185,16 @@ class PlotMenu(QMenu):
         self._add(
             "&What is this?", partial(self.panel.explaining.emit, self.panel.title, self.panel.explained(self.plot))
         )
+
+
+def full_of_all(given: Sequence[Levels]) -> tuple[float, float] | None:
+    """From the least to the largest number of several maps of one scale, so that their colours can be compared; None
+    where there are not several of which both are known."""
+    found = [(levels.full, levels.log) for levels in given if levels.full is not None]
+    if len(given) < 2 or len(found) < len(given) or len({log for _, log in found}) > 1:
+        return None
+    low, high = min(full[0] for full, _ in found), max(full[1] for full, _ in found)
+    return (10.0**low, 10.0**high) if found[0][1] else (low, high)
 
 
 def plain_number(text: str) -> str:

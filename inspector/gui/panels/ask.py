@@ -30,6 +30,8 @@ from inspector.records import Channel
 Array = npt.NDArray[Any]
 DRAWN, LISTED = 3, 60
 """Tracks that are drawn, and listed, at most."""
+LEAST_PLOT = 80
+"""Pixels of height that each of them needs, with its title; where there is less, fewer are drawn."""
 WAIT_MS, POLL_MS = 350, 60
 """Milliseconds after the last letter that was typed before it is searched for, and between looks for results."""
 HEADINGS = ("in", "r", "delay", "by\nchance")
@@ -115,6 +117,9 @@ class Ask(Panel):
         self.kind.currentTextChanged.connect(lambda _kind: self.ask())
         self.delay.valueChanged.connect(lambda _delay: self.ask())
         self.steps.changed.connect(self._in_view)
+        again = QTimer(self, interval=0, singleShot=True)
+        again.timeout.connect(lambda: self._in_view(*self.steps.bounds))
+        self.plots[0].vb.sigResized.connect(lambda _: again.start())
         self._forget()
 
     def _forget(self) -> None:
@@ -302,13 +307,18 @@ class Ask(Panel):
         return f"r {short(one.r, 4)} ({told}), delay {one.delay}"
 
     def drawn_tracks(self) -> list[Track]:
-        """The one that was chosen, then the best."""
+        """The one that was chosen, then the best, as many as there is room for."""
+        return self._tracks()[: max(1, self.figure.height() // LEAST_PLOT)]
+
+    def _tracks(self) -> list[Track]:
         best = [one for one in self.listed if one in self.job.series]
         first = [self.picked] if self.picked is not None and self.picked in self.job.series else []
         return [*first, *(one for one in best if one not in first)][:DRAWN]
 
     def _draw(self) -> None:
         tracks, (low, high) = self.drawn_tracks(), self.steps.bounds
+        more = len(self._tracks()) - len(tracks) if self.figure.fixed else 0
+        self.figure.left_out = (f"{more} more of the best",) if more else ()
         for n, (plot, line) in enumerate(zip(self.plots, self.curves, strict=True)):
             plot.setVisible(n == 0 or n < len(tracks))
             last = n == max(0, len(tracks) - 1)

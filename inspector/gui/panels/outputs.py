@@ -24,6 +24,10 @@ from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
+SHARES = (2, 3)
+"""Parts of the height of the curves and of the table, whose eight lines of words need more."""
+TALLEST = 16_777_215
+"""Pixels of height of a row that is not limited."""
 MOST_STEPS = 2000
 """Steps in view above which no screen has room for a token in each."""
 
@@ -53,8 +57,6 @@ class Outputs(Panel):
         self.curves = Curves(self.steps, self.theme, label="", log=False)
         self.figure.addItem(self.curves.plot, row=0, col=0)
         self.row = MapRow(self.figure, 1, self.steps, self.theme, label="rank")
-        for row, share in enumerate((2, 3)):  # eight lines of words need more height than a curve
-            self.figure.ci.layout.setRowStretchFactor(row, share)
         self.plots = [self.curves.plot, self.row.plot]
         self.words = CellTexts()
         self.row.plot.addItem(self.words, ignoreBounds=True)
@@ -117,6 +119,9 @@ class Outputs(Panel):
         there = values is not None and not self.differs  # the most probable tokens of two runs are not the same
         for item in (self.row.plot, self.row.bar):
             item.setVisible(there)
+        for row, share in enumerate(SHARES if there else (1, 0)):
+            self.figure.ci.layout.setRowStretchFactor(row, share)
+            self.figure.ci.layout.setRowMaximumHeight(row, TALLEST if share else 0)
         if values is None or not there:
             return
         array = self.capture.array(values.name, self.frame)

@@ -15,7 +15,7 @@ from inspector.gui.widgets.numbers import round_step
 from inspector.gui.widgets.plain_text import token
 from inspector.gui.widgets.quiet_axis import QuietAxis
 from inspector.gui.widgets.theme import Theme
-from inspector.gui.widgets.type_scale import share_of_usual, title_points
+from inspector.gui.widgets.type_scale import share_of_pixels, title_points
 
 CLOSE = 0.7
 """The least part of a tick's usual space that two neighbours need."""
@@ -206,7 +206,7 @@ class ValueAxis(QuietAxis):
             if len(values) > 1:
                 break
         fitting = max(
-            2, int(size / (LINE * max(1.0, share_of_usual()) if self.orientation == "left" else CLOSE * self.gap)) + 1
+            2, int(size / (LINE * max(1.0, share_of_pixels()) if self.orientation == "left" else CLOSE * self.gap)) + 1
         )
         every = -(-(len(values) - 1) // (fitting - 1)) if len(values) > fitting else 1
         return [(step * every, values[::every])]

@@ -23,7 +23,7 @@ from inspector.gui.widgets.numbers import short
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.theme import BEYOND, INFINITE, LAST, LIGHT, NOT_A_NUMBER, Theme, colour_table
-from inspector.gui.widgets.type_scale import share_of_usual
+from inspector.gui.widgets.type_scale import share_of_pixels
 
 WIDTH, BAR, TIP = 98.0, 12.0, 7.0
 LEAST = 20.0
@@ -40,7 +40,7 @@ MOST_PLAIN = 99_950
 
 def bar_width() -> float:
     """Pixels of width of a bar with its numbers, in the present size of texts."""
-    return WIDTH * max(1.0, share_of_usual())
+    return WIDTH * max(1.0, share_of_pixels())
 
 
 class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
@@ -50,7 +50,7 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         super().__init__()
         self.theme = theme
         self._levels = Levels(0.0, 1.0)
-        self._unit = ""
+        self.unit = ""
         self._special = (False, False)
         self._gaps = NONE
         self._look: tuple[Overview, int] | None = None
@@ -82,14 +82,14 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
     ) -> None:
         """Show other limits; `nan`, `infinite` and the kinds of `gaps` add their colours to the legend."""
         shown = levels, clean(unit), (nan, infinite), gaps
-        if shown != (self._levels, self._unit, self._special, self._gaps):
-            self._levels, self._unit, self._special, self._gaps = shown
+        if shown != (self._levels, self.unit, self._special, self._gaps):
+            self._levels, self.unit, self._special, self._gaps = shown
             self.update()
 
     def says_as(self, other: ColourBar) -> bool:
         """Whether another bar shows the same colours for the same numbers, and the same below them."""
-        return (self.levels, self._unit, self._special, bool(self._gaps.missing), bool(self._gaps.damaged)) == (
-            other.levels, other._unit, other._special, bool(other._gaps.missing), bool(other._gaps.damaged)
+        return (self.levels, self.unit, self._special, bool(self._gaps.missing), bool(self._gaps.damaged)) == (
+            other.levels, other.unit, other._special, bool(other._gaps.missing), bool(other._gaps.damaged)
         )  # fmt: skip
 
     @property
@@ -120,7 +120,7 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
 
     def in_words(self) -> str:
         """The range, for programs that read the screen."""
-        return in_words(self.span, log=self.levels.log, unit=self._unit)
+        return in_words(self.span, log=self.levels.log, unit=self.unit)
 
     def hoverEvent(self, event: Any) -> None:
         """The mouse comes over it, or leaves."""
@@ -230,7 +230,7 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         notes, bar = self._notes(), self._bar()
         painter.setFont(self.font())
         if self.in_hand and widget is not None:
-            unit = "" if self._unit in ("", "1") else f" {self._unit}"
+            unit = "" if self.unit in ("", "1") else f" {self.unit}"
             log = self.levels.log
             paint_range(painter, bar, self.levels, self.span, self._counts, self.theme,
                         lambda value: _plain(10.0**value if log else value) + unit)  # fmt: skip
@@ -298,7 +298,7 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         low, high = levels.low, levels.high
         middle = low + (high - low) * (0.25 if levels.root else 0.5)
         values = [(0.0, low), (0.5, middle), (1.0, high)]
-        unit = "" if self._unit in ("", "1") else f" {self._unit}"
+        unit = "" if self.unit in ("", "1") else f" {self.unit}"
         return [(share, _plain(10**v if levels.log else v) + (unit if share == 1.0 else "")) for share, v in values]
 
     def _notes(self) -> list[tuple[QColor | None, str]]:

@@ -115,7 +115,11 @@ class ControlRow(QWidget):
 
 def _width(widgets: Sequence[QWidget]) -> int:
     """Pixels that widgets want beside each other; those that are hidden want none."""
-    shown = [min(one.sizeHint().width(), one.maximumWidth()) for one in widgets if not one.isHidden()]
+    shown = [
+        min(max(one.sizeHint().width(), one.minimumSizeHint().width()), one.maximumWidth())
+        for one in widgets
+        if not one.isHidden()
+    ]
     return sum(shown) + SPACING * max(0, len(shown) - 1)
 
 

@@ -19,7 +19,7 @@ from inspector.gui.widgets.plain_text import clean, tooltip
 from inspector.gui.widgets.quiet_axis import is_low
 from inspector.gui.widgets.theme import LIGHT, Theme
 from inspector.gui.widgets.title import Title, told
-from inspector.gui.widgets.type_scale import small_points
+from inspector.gui.widgets.type_scale import share_of_pixels, small_points
 
 SAMPLE, GAP, ROW = 18.0, 14.0, 17.0
 """Widths of a sample and of the space after a name, and the height of a row, in pixels."""
@@ -35,6 +35,11 @@ PALE = 0.35
 """Opacity of the sample of a curve that is hidden."""
 ROW_ABOVE = 1
 """The row of a plot's layout between its title and its curves."""
+
+
+def row_height() -> float:
+    """Pixels of a row with its present size of text."""
+    return ROW * max(1.0, share_of_pixels())
 
 
 class Legend(pg.GraphicsObject):  # type: ignore[misc]
@@ -141,7 +146,7 @@ class Legend(pg.GraphicsObject):  # type: ignore[misc]
         """The entry under a place of the legend, or None."""
         metrics = QFontMetricsF(self._font)
         for n, ((_, name), at) in enumerate(zip(self.entries, self._places, strict=True)):
-            box = QRectF(at.x(), at.y(), SAMPLE + 3 + metrics.horizontalAdvance(name), ROW)
+            box = QRectF(at.x(), at.y(), SAMPLE + 3 + metrics.horizontalAdvance(name), row_height())
             if box.contains(place) and self._area.contains(place):
                 return n
         return None
@@ -198,15 +203,15 @@ class Legend(pg.GraphicsObject):  # type: ignore[misc]
         box = self.plot.vb.geometry()
         self.prepareGeometryChange()
         self.beside_title = self._has_room_beside()
-        self._places, x, row = [], 0.0, 0
+        self._places, x, row, high = [], 0.0, 0, row_height()
         most = max(MOST_ROWS, int(self.plot.size().height() / PER_ROW))
         for _, name in self.entries:
             width = SAMPLE + metrics.horizontalAdvance(name) + GAP
             if x and x + width - GAP > box.width() and row < most - 1:
                 x, row = 0.0, row + 1
-            self._places.append(QPointF(x, row * ROW))
+            self._places.append(QPointF(x, row * high))
             x += width
-        height = (row + 1) * ROW + 2 if self.entries else 0.0
+        height = (row + 1) * high + 2 if self.entries else 0.0
         width = self._width() if self.beside_title else max(0.0, box.width())
         self._area = QRectF(0, 0, width, height)
         self.setPos(box.right() - width if self.beside_title else box.left(), box.top() - height)
@@ -226,15 +231,16 @@ class Legend(pg.GraphicsObject):  # type: ignore[misc]
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         struck = QFont(self._font)
         struck.setStrikeOut(True)
+        high = row_height()
         for number, ((line, name), place) in enumerate(zip(self.entries, self._places, strict=True)):
             hidden = self.is_hidden(number)
             painter.setOpacity(PALE if hidden else 1.0)
-            self._sample(painter, line.opts, place + QPointF(0, ROW / 2))
+            self._sample(painter, line.opts, place + QPointF(0, high / 2))
             painter.setOpacity(1.0)
             painter.setFont(struck if hidden else self._font)
             painter.setPen(QColor(self.theme.muted if hidden else self.theme.text))
             left = place.x() + SAMPLE + 3
-            room = QRectF(left, place.y(), max(0.0, self._area.width() - left), ROW)
+            room = QRectF(left, place.y(), max(0.0, self._area.width() - left), high)
             shown = QFontMetricsF(painter.font()).elidedText(name, Qt.TextElideMode.ElideRight, room.width())
             painter.drawText(room, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), shown)
 

@@ -12,7 +12,7 @@ import pyqtgraph as pg
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont, QFontMetricsF
 
-from inspector.gui.widgets.type_scale import share_of_usual, title_points
+from inspector.gui.widgets.type_scale import dots_share, share_of_pixels, title_points
 
 BEYOND = 24.0
 """Pixels that a label may be longer than its axis, half of them at each end: nothing else stands there."""
@@ -26,7 +26,7 @@ numbers: the lowest number of the vertical axis reaches as far down."""
 
 def is_low(plot: Any) -> bool:
     """Whether a plot is so low that its texts stand beside each other."""
-    return 0.0 < float(plot.size().height()) < LOW * share_of_usual()
+    return 0.0 < float(plot.size().height()) < LOW * share_of_pixels()
 
 
 class QuietAxis(pg.AxisItem):  # type: ignore[misc]
@@ -65,6 +65,10 @@ class QuietAxis(pg.AxisItem):  # type: ignore[misc]
             self._updateLabel()
         super().resizeEvent(ev)
         self._fit()
+
+    def setWidth(self, w: float | None = None) -> None:
+        """As pyqtgraph has it; pixels are those of texts of the usual height."""
+        super().setWidth(None if w is None else w * dots_share())
 
     def fit_into(self, plot: Any) -> None:
         """The height of its plot may be another one."""

@@ -11,7 +11,7 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QFont, QFontMetricsF
 
 from inspector.gui.widgets.plain_text import clean, escaped, tooltip
-from inspector.gui.widgets.type_scale import share_of_usual, title_points
+from inspector.gui.widgets.type_scale import share_of_pixels, title_points
 
 MOST_LINES, PER_LINE = 4, 65.0
 """Lines of a title at most, and the height of a plot, in pixels, for each line that wrapping may add up to."""
@@ -61,7 +61,7 @@ class Title(pg.LabelItem):  # type: ignore[misc]
 
     def needs(self) -> int:
         """Pixels of height of the lines as they were last wrapped."""
-        return round(HEIGHTS[min(self.shown, MOST_LINES) - 1] * share_of_usual())
+        return round(HEIGHTS[min(self.shown, MOST_LINES) - 1] * share_of_pixels())
 
     def refit(self) -> None:
         """More or less room."""

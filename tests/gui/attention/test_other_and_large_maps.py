@@ -69,7 +69,7 @@ def test_other_maps_are_drawn_beside_that_of_the_head(tmp_path: Path, qtbot: Any
         stage.cursor.move(step=1, key=5)
         assert dict(panel.readout(panel.looking.position))["value zeroing 1 → 5  a"] == "masked"
         panel.options.option("beside", "attention/times_gradient").trigger()
-        assert panel.page.maps[1].bar._levels.scale == "diverging" and panel.page.maps[1].bar._unit == "nat"
+        assert panel.page.maps[1].bar._levels.scale == "diverging" and panel.page.maps[1].bar.unit == "nat"
         panel.options.option("beside", "").trigger()
         assert panel.page.count == 1
 
