@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 
-from inspector.capture.regular import path_of
+from inspector.capture.regular import is_a_folder, path_of
 from inspector.version import __version__
 
 VARIABLE = "INSPECTOR_PYTHON"
@@ -46,7 +46,7 @@ def chosen(python: str | None = None) -> str:
     if not named:
         return sys.executable
     folder = path_of(named)
-    if folder.is_dir():
+    if is_a_folder(folder):
         inside = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
         return str(inside) if inside.exists() else str(folder)
     return str(folder) if any(mark in named for mark in ("/", "\\", "~")) else named
