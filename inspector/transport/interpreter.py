@@ -57,11 +57,11 @@ def is_same_version(other: str) -> bool:
     return other == __version__ or UNKNOWN in (other, __version__)
 
 
-def cannot_be_run(python: str, problem: OSError) -> str:
-    """The message about an interpreter that the system cannot run."""
+def cannot_be_run(python: str, problem: OSError | ValueError) -> str:
+    """The message about an interpreter that the system cannot run; a ValueError is raised for a name with a NUL."""
     if isinstance(problem, FileNotFoundError):
         return f"There is no Python interpreter {python}; {ANOTHER.format(variable=VARIABLE)}."
-    reason = problem.strerror or type(problem).__name__
+    reason = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
     return f"{python} cannot be run as a Python interpreter ({reason}); {ANOTHER.format(variable=VARIABLE)}."
 
 
@@ -71,7 +71,7 @@ def what_is_wrong(python: str) -> str:
         asked = subprocess.run(
             [python, "-c", ASKED], stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, check=False
         )
-    except OSError as problem:
+    except (OSError, ValueError) as problem:
         return cannot_be_run(python, problem)
     except subprocess.TimeoutExpired:
         return f"{python} did not answer within {PATIENCE:.0f} seconds; is it a Python interpreter?"

@@ -53,4 +53,4 @@ def worker_of(settings: Settings, named: str | None = None) -> tuple[str | None,
 def runs_of(settings: Settings) -> Path | None:
     """Where runs are kept, or None for the usual folder."""
     text = settings.text(RUNS)
-    return Path(text) if text else None
+    return Path(text) if text and "\0" not in text else None
