@@ -92,8 +92,7 @@ def test_a_choice_that_nobody_made_is_none(folder: Path, text: str) -> None:
     python, threads, memory = preferred.worker_of(settings)
     assert (threads, memory) == (0, 0.0) and isinstance(chosen(python), str)
     settings.set_text(preferred.RUNS, text)
-    runs = preferred.runs_of(settings)
-    assert runs is None or not runs.is_file() if "\0" not in text else runs is None
+    assert preferred.runs_of(settings) == (None if not text or "\0" in text else Path(text))
 
 
 def test_a_budget_that_was_chosen_is_kept(folder: Path) -> None:
