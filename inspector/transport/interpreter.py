@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 
-from inspector.capture.regular import path_of
+from inspector.capture.regular import is_a_folder, path_of
 from inspector.version import __version__
 
 VARIABLE = "INSPECTOR_PYTHON"
@@ -46,7 +46,7 @@ def chosen(python: str | None = None) -> str:
     if not named:
         return sys.executable
     folder = path_of(named)
-    if folder.is_dir():
+    if is_a_folder(folder):
         inside = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
         return str(inside) if inside.exists() else str(folder)
     return str(folder) if any(mark in named for mark in ("/", "\\", "~")) else named
@@ -57,11 +57,11 @@ def is_same_version(other: str) -> bool:
     return other == __version__ or UNKNOWN in (other, __version__)
 
 
-def cannot_be_run(python: str, problem: OSError) -> str:
-    """The message about an interpreter that the system cannot run."""
+def cannot_be_run(python: str, problem: OSError | ValueError) -> str:
+    """The message about an interpreter that the system cannot run; a ValueError is raised for a name with a NUL."""
     if isinstance(problem, FileNotFoundError):
         return f"There is no Python interpreter {python}; {ANOTHER.format(variable=VARIABLE)}."
-    reason = problem.strerror or type(problem).__name__
+    reason = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
     return f"{python} cannot be run as a Python interpreter ({reason}); {ANOTHER.format(variable=VARIABLE)}."
 
 
@@ -71,7 +71,7 @@ def what_is_wrong(python: str) -> str:
         asked = subprocess.run(
             [python, "-c", ASKED], stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, check=False
         )
-    except OSError as problem:
+    except (OSError, ValueError) as problem:
         return cannot_be_run(python, problem)
     except subprocess.TimeoutExpired:
         return f"{python} did not answer within {PATIENCE:.0f} seconds; is it a Python interpreter?"

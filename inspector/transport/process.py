@@ -171,7 +171,7 @@ class WorkerProcess:
         listener = Listener(None, "AF_PIPE" if sys.platform == "win32" else "AF_UNIX", authkey=key)
         try:
             self._process = self._child({ADDRESS: str(listener.address), KEY: key.hex()})
-        except OSError as problem:
+        except (OSError, ValueError) as problem:
             listener.close()
             ended = Exit(127, False, cannot_be_run(self.python, problem), unusable=True)
             threading.Thread(target=self.on_exit, args=(ended,), name="worker-exit", daemon=True).start()

@@ -7,9 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QByteArray
+from pytestqt.qtbot import QtBot
 
+from inspector.gui.runtime.crash_file import NativeCrashes
+from inspector.gui.state import preferred
 from inspector.gui.state import settings as module
 from inspector.gui.state.settings import LARGEST, Settings
+from inspector.transport.interpreter import chosen
+from tests.support.opened import opened
 
 
 @pytest.fixture
@@ -60,3 +66,60 @@ def test_a_folder_that_cannot_be_made_is_said_and_choices_hold_until_the_end(
     one.set_text("marker", "kept")
     assert one.text("marker") == "kept"
     assert one.problem() == f"Choices and layout are not remembered: the folder {folder} cannot be made or written to."
+
+
+FORGED = (
+    "[" * 5000,
+    '{"a": [1, {"b": NaN}]}',
+    "9" * 400,
+    "-1",
+    "1e999",
+    "nan",
+    "a\0b/../../c",
+    "<b>\x1b[31m\u202e",
+    "",
+    "²",
+)
+
+
+@pytest.mark.parametrize("text", FORGED)
+def test_a_choice_that_nobody_made_is_none(folder: Path, text: str) -> None:
+    settings = Settings()
+    for name in (preferred.POINTS, preferred.THREADS, preferred.MEMORY_GB, preferred.PYTHON, "budget"):
+        settings.set_text(name, text)
+    assert preferred.budget_of(settings, 30.0) == 30.0
+    assert preferred.memory_of(settings) == 0.0 and preferred.threads_of(settings) == 0
+    python, threads, memory = preferred.worker_of(settings)
+    assert (threads, memory) == (0, 0.0) and isinstance(chosen(python), str)
+    settings.set_text(preferred.RUNS, text)
+    assert preferred.runs_of(settings) == (None if not text or "\0" in text else Path(text))
+
+
+def test_a_budget_that_was_chosen_is_kept(folder: Path) -> None:
+    settings = Settings()
+    settings.set_text("budget", "2.5")
+    settings.set_text(preferred.MEMORY_GB, "6")
+    assert preferred.budget_of(settings, 30.0) == 2.5 and preferred.memory_of(settings) == 6.0
+
+
+@pytest.mark.parametrize("text", FORGED[:2])
+def test_a_window_opens_with_forged_choices(
+    qtbot: QtBot, folder: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    def forged(_self: Settings, name: str, default: str = "") -> str:
+        return default if name == preferred.PYTHON else text
+
+    monkeypatch.setattr(Settings, "text", forged)
+    monkeypatch.setattr(Settings, "layout", lambda _self: (QByteArray(b"\x01\xff"), QByteArray(text.encode())))
+    with opened(qtbot) as window:
+        assert window.session.background.budget > 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a named pipe")
+def test_a_pipe_among_the_stacks_of_crashes_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "native-99999999.txt")
+    (tmp_path / "native-99999998.txt").write_text("Current thread")
+    crashes = NativeCrashes(tmp_path)
+    found = crashes.begin()
+    crashes.end()
+    assert found is not None and "Current thread" in found.read_text()

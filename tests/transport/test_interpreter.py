@@ -172,6 +172,14 @@ def test_a_window_hears_that_its_interpreter_is_none(tmp_path: Path) -> None:
     assert not parent.worker.alive and parent.worker.pid == 0
 
 
+@pytest.mark.parametrize("python", ["/a\0b", "/" + "x" * 5000])
+def test_a_name_that_no_file_can_have_is_told_too(python: str) -> None:
+    parent = Parent(python)
+    ended = parent.wait(Exit)
+    assert ended.unusable and "cannot be run as a Python interpreter" in ended.sentence
+    assert "cannot be run as a Python interpreter" in what_is_wrong(python)
+
+
 def test_a_worker_that_is_asked_to_quit_at_once_is_not_examined(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "what_is_wrong", lambda _python: pytest.fail("nobody asked"))
     parent = Parent()

@@ -15,12 +15,15 @@ from typing import IO
 
 import platformdirs
 
+from inspector.capture.regular import open_regular
 from inspector.gui.runtime.versions import as_text, versions
 
 KEPT = 10
 """Files that are kept, the newest."""
 WHAT_TO_SEND = "Please send this file with a sentence on what you did before; read it first: it may name your files."
 NATIVE = "native-"
+LONGEST = 1 << 20
+"""Bytes of a stack that are kept."""
 
 
 def folder() -> Path:
@@ -68,7 +71,8 @@ class NativeCrashes:
             if _runs(left.stem.removeprefix(NATIVE)):
                 continue
             with contextlib.suppress(OSError):
-                stack = left.read_text(encoding="utf-8", errors="replace")
+                with open_regular(left) as file:
+                    stack = file.read(LONGEST).decode("utf-8", "replace")
                 newest = (
                     write(f"The window crashed in native code.\n{stack}", self.where) if stack else None
                 ) or newest

@@ -6,6 +6,7 @@ ends the process where nobody answers, also one that only draws into files.
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import socket
@@ -15,6 +16,14 @@ from pathlib import Path
 _X_DISPLAY = re.compile(r"(?:[a-z]+/)?(?P<host>[^:]*|\[?[0-9a-fA-F:]+\]?):(?P<number>\d{1,5})(?:\.\d+)?\Z")
 _X_PORT, _PATIENCE = 6000, 2.0
 """The port of display 0; seconds for one that is reached over the network."""
+_held: list[socket.socket] = []
+"""What was asked stays connected: Xvfb starts anew when its last client leaves, and answers nobody meanwhile."""
+
+
+@atexit.register
+def _let_go() -> None:
+    while _held:
+        _held.pop().close()
 
 
 def has_display() -> bool:
@@ -41,18 +50,21 @@ def _x_answers(name: str) -> bool:
         if _answers(place) or (sys.platform == "linux" and _answers(f"\0{place}")):
             return True
     try:
-        with socket.create_connection(("localhost" if host in ("", "unix") else host, _X_PORT + number), _PATIENCE):
-            return True
+        there = ("localhost" if host in ("", "unix") else host, _X_PORT + number)
+        _held.append(socket.create_connection(there, _PATIENCE))
     except (OSError, OverflowError, UnicodeError):
         return False
+    return True
 
 
 def _answers(place: str) -> bool:
     """Whether somebody listens at a socket of this machine."""
-    with socket.socket(socket.AF_UNIX) as one:
-        one.settimeout(_PATIENCE)
-        try:
-            one.connect(place)
-        except (OSError, ValueError):  # also a name that is longer than a socket's may be
-            return False
+    one = socket.socket(socket.AF_UNIX)
+    one.settimeout(_PATIENCE)
+    try:
+        one.connect(place)
+    except (OSError, ValueError):  # also a name that is longer than a socket's may be
+        one.close()
+        return False
+    _held.append(one)
     return True

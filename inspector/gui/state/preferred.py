@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 
@@ -11,12 +12,22 @@ from inspector.transport.memory import MEMORY, named_limit
 
 POINTS, THREADS, MEMORY_GB, DEVICE, RUNS, PYTHON = "font size", "threads", "memory", "device", "runs", "python"
 """Names of the choices in the settings that no menu has too."""
+MOST_DIGITS = 9
 
 
 def whole(settings: Settings, name: str) -> int:
     """A remembered whole number; 0 where there is none, or none that can be read."""
     text = settings.text(name, "0")
-    return int(text) if text.isdecimal() else 0
+    return int(text) if text.isdecimal() and len(text) <= MOST_DIGITS else 0
+
+
+def budget_of(settings: Settings, usual: float) -> float:
+    """The remembered seconds for what is computed by itself; the usual ones where no number can be read."""
+    try:
+        found = float(settings.text("budget", str(usual)))
+    except ValueError:
+        return usual
+    return found if 0 <= found < math.inf else usual
 
 
 def threads_of(settings: Settings) -> int:
@@ -42,4 +53,4 @@ def worker_of(settings: Settings, named: str | None = None) -> tuple[str | None,
 def runs_of(settings: Settings) -> Path | None:
     """Where runs are kept, or None for the usual folder."""
     text = settings.text(RUNS)
-    return Path(text) if text else None
+    return Path(text) if text and "\0" not in text else None

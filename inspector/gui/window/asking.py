@@ -13,6 +13,7 @@ from inspector.gui.dialogs.edit_dialog import INPUT
 from inspector.gui.runtime.crash_file import folder
 from inspector.gui.runtime.versions import versions
 from inspector.gui.state.needed import needed_for
+from inspector.gui.state.preferred import budget_of
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.state.shown import Made
@@ -58,7 +59,7 @@ class Asking(Opening):
         self._number: int | None = None
         """Which of its sequences that was."""
         session.also = self.compute_menu.wanted
-        session.background.budget = float(settings.text("budget", str(session.background.budget)))
+        session.background.budget = budget_of(settings, session.background.budget)
         session.states_of = lambda subject: remembered_states(settings, subject)
         self.compute_menu.chosen.connect(self._also)
         self.compute_menu.opening.connect(self.open_its_model)
