@@ -193,6 +193,27 @@ def test_an_mp4_has_the_pictures_of_an_animation(training: Path, tmp_path: Path)
             assert apart[number] < 3 and apart[number] < 0.7 * min(apart[:number] + apart[number + 1 :]), apart
 
 
+def test_pictures_that_memory_does_not_hold_become_a_film(
+    training: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("PIL")
+    av = pytest.importorskip("av")
+    from inspector.gui.export import animation
+
+    words = ("--panel", "states", "--animate", "training", "--size", "402x262", "--dpi", 72, "--to")
+    monkeypatch.setattr(animation, "MOST_PIXELS", 10_000)
+    code, said = run(training, *words, tmp_path / "a.apng")
+    assert code == 2 and "pixels do not fit into memory" in said and ".mp4, which needs none" in said
+    monkeypatch.setattr(animation, "MOST", 2)
+    code, said = run(training, *words, tmp_path / "a.gif")
+    assert code == 2 and "3 pictures are too many" in said and "one of every 2 (--every 2), or .mp4" in said
+    assert not list(tmp_path.iterdir())
+    code, said = run(training, *words, tmp_path / "a.mp4")
+    assert code == 0, said
+    with av.open(tmp_path / "a.mp4") as film:
+        assert sum(1 for _ in film.decode(film.streams.video[0])) == 3
+
+
 def test_an_mp4_without_its_library_is_refused_in_a_sentence(
     training: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

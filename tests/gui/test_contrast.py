@@ -6,6 +6,8 @@ severity 1, on linear light; distances are those of CIE L*a*b* (1976) under D65.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -20,6 +22,7 @@ from inspector.gui.widgets.theme import (
     MAPS,
     MASKED,
     SEQUENTIAL,
+    STYLE,
     Theme,
     colour_table,
     readable_on,
@@ -74,6 +77,10 @@ def test_every_colour_of_text_is_read_on_every_ground(theme: Theme) -> None:
         for ground in ("window", "base", "raised"):
             found = contrast(getattr(theme, role), getattr(theme, ground))
             assert found >= 4.5, f"{role} on {ground}: {found:.2f}"
+    for rule in re.findall(r"tab:(?:hover|selected) \{ background: palette\((\w+)\)", STYLE):
+        ground = theme.palette().color(getattr(QPalette.ColorRole, rule.capitalize())).name()
+        for role in ("text", "muted"):  # a pale tab has nothing to show
+            assert contrast(getattr(theme, role), ground) >= 4.5, f"{role} on a tab under the mouse or in front"
     colours, roles = theme.palette(), QPalette.ColorRole
     pairs = (
         (roles.HighlightedText, roles.Highlight), (roles.ToolTipText, roles.ToolTipBase), (roles.ButtonText, roles.Button),

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 FILM = "MP4"
 FORMATS = {".gif": "GIF", ".apng": "PNG", ".webp": "WEBP", ".mp4": FILM}
 OVER = ("steps", "training")
-MOST = 1_000
-"""Pictures of an animation at most: a browser holds all of them in memory."""
+MOST, MOST_OF_FILM = 1_000, 100_000
+"""Pictures of an animation at most: a browser holds all of them in memory, but those of a film one by one."""
 MOST_PIXELS = 300_000_000
-"""Of all pictures together: Pillow holds them in memory too, in three bytes each."""
+"""Of all pictures together: Pillow holds them in memory too, in three bytes each. A film is written as it is drawn."""
 FASTEST = 50.0
 """Pictures a second: the shortest time of one in a GIF that browsers keep to is 0.02 s."""
 NO_PILLOW = "An animation is written by Pillow, which is not installed: pip install 'sequence-inspector[animation]'."
@@ -58,8 +58,9 @@ def export_animation(
         if (why := why_nothing(panel, damaged=damaged)) is not None:
             raise why
         places = _places(stage, panel, at, over)[::every]
-        _check_count(places, over)
-        pictures = _Pictures(stage, panel, image, look, over, damaged=damaged)
+        film = form == FILM
+        _check_count(places, over, MOST_OF_FILM if film else MOST)
+        pictures = _Pictures(stage, panel, image, look, over, damaged=damaged, film=film)
         data = _written(pictures.of(places, told), form, rate, panel.title)
     if not pictures.moved:
         raise CaptureError(f"{panel.title} shows the same at every one of these {over}: there is nothing to animate.")
@@ -73,16 +74,17 @@ def _check(over: str, rate: float, every: int) -> None:
     if not 0.1 <= rate <= FASTEST:
         raise CaptureError(f"{rate:g} pictures a second cannot be shown; 0.1 to {FASTEST:g} can.")
     if every < 1:
-        raise CaptureError(f"Every {every}-th picture cannot be drawn; 1 or more is expected.")
+        raise CaptureError(f"One of every {every} pictures cannot be drawn; 1 or more is expected.")
 
 
-def _check_count(places: list[int], over: str) -> None:
+def _check_count(places: list[int], over: str, most: int) -> None:
     if len(places) < 2:
         raise CaptureError(f"An animation needs two {over if over == 'steps' else 'frames'} or more; here is one.")
-    if len(places) > MOST:
+    if len(places) > most:
+        film = "" if most > MOST else f", or .mp4, which holds {MOST_OF_FILM:,}"
         raise CaptureError(
-            f"{len(places):,} pictures are too many for an animation, at most {MOST:,}: choose a range of steps, or "
-            f"every {-(-len(places) // MOST)}-th of them (--every)."
+            f"{len(places):,} pictures are too many for this animation, at most {most:,}: choose a range of steps, one "
+            f"of every {-(-len(places) // most)} (--every {-(-len(places) // most)}){film}."
         )
 
 
@@ -90,7 +92,7 @@ def _check_room(pixels: int, count: int) -> None:
     if pixels * count > MOST_PIXELS:
         raise CaptureError(
             f"{count:,} pictures of {pixels:,} pixels do not fit into memory, {MOST_PIXELS:,} pixels together do: "
-            "choose fewer dots an inch (--dpi), a smaller size, or fewer pictures (--every)."
+            "choose fewer dots an inch (--dpi), a smaller size, fewer pictures (--every), or .mp4, which needs none."
         )
 
 
@@ -114,8 +116,10 @@ def _places(stage: Stage, panel: Panel, at: ViewAt, over: str) -> list[int]:
 class _Pictures:
     """Draws one place after the other. `moved`: whether two pictures differ."""
 
-    def __init__(self, stage: Stage, panel: Panel, image: Any, look: Look, over: str, *, damaged: bool) -> None:
-        self._stage, self._panel, self._image, self._look = stage, panel, image, look
+    def __init__(
+        self, stage: Stage, panel: Panel, image: Any, look: Look, over: str, *, damaged: bool, film: bool = False
+    ) -> None:  # fmt: skip
+        self._film, self._stage, self._panel, self._image, self._look = film, stage, panel, image, look
         self._over, self._damaged = over, damaged
         self.moved = False
 
@@ -126,7 +130,8 @@ class _Pictures:
             drawn = self._draw(place)
             if first is None:
                 first = drawn
-                _check_room(first.width * first.height, len(places))
+                if not self._film:
+                    _check_room(first.width * first.height, len(places))
             elif drawn.size != first.size:  # a note below the figure made it higher
                 drawn = drawn.crop((0, 0, *first.size))
             self.moved |= drawn is not first and drawn.tobytes() != first.tobytes()

@@ -45,7 +45,7 @@ STYLE = (
     "QMainWindow > QTabBar { qproperty-elideMode: ElideNone; qproperty-usesScrollButtons: true; }"
     "QMainWindow > QTabBar::tab { background: palette(button); padding: 4px 2px; border: none;"
     " border-bottom: 2px solid transparent; }"
-    "QMainWindow > QTabBar::tab:hover { background: palette(mid); }"
+    "QMainWindow > QTabBar::tab:hover { background: palette(base); }"
     "QMainWindow > QTabBar::tab:selected { background: palette(window); border-bottom: 2px solid palette(highlight); }"
     "#dockbar { background: palette(button); }"
     "#dockbar QToolButton { border: none; padding: 2px; }"

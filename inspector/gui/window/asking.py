@@ -29,6 +29,7 @@ from inspector.records import (
     SEQUENCES,
     STEP_DOMAIN,
     InputSpec,
+    counted,
 )
 from inspector.records.weights import MORE
 
@@ -152,7 +153,9 @@ class Asking(Opening):
     def show_about(self) -> None:
         """Versions of all that runs, and where things are kept."""
         catalog = self.session.catalog
-        worker = f"torch {catalog.torch}, {catalog.threads} threads" if catalog is not None else "not started yet"
+        worker = (
+            f"torch {catalog.torch}, {counted(catalog.threads, 'thread')}" if catalog is not None else "not started yet"
+        )
         places = [("worker", worker), ("runs", str(self.session.runs)), ("error files", str(folder()))]
         About([*versions(), *places], self).exec()
 

@@ -5,6 +5,7 @@ The kinds, their choices and their options come from the entries of the worker's
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -333,19 +334,33 @@ class InputBar(QWidget):
             self.ask()
 
     def show_spec(self, spec: InputSpec) -> None:
-        """Show which example runs, or the text of a session that was opened: it can be changed and run again."""
+        """Show what runs: an example, or what a session or the run before had, to be changed and run again."""
         entry = self._entries.get(spec.kind)
-        if entry is not None and entry.form == "line" and spec.value and not self.typed and not spec.parts:
-            self.kind.setCurrentIndex(self.kind.findData(spec.kind))
-            self.line.setText(spec.value.replace("\n", LINE_BREAK))
-            self.line.setCursorPosition(0)
-            self._set[spec.kind] = dict(spec.options)
+        if entry is not None and spec.value and not self.typed and not spec.parts:
+            self._show_given(entry, spec)
         names = [str(self.examples.itemData(i)) for i in range(self.examples.count())]
         alike = [i for i, name in enumerate(names) if name.lower().startswith(spec.value.lower())]
         if spec.kind == "example" and spec.value and alike:
             self.examples.setCurrentIndex(alike[0])
             if not self.typed:
                 self.line.clear()
+
+    def _show_given(self, entry: Entry, spec: InputSpec) -> None:
+        """A text, a path or a generated signal in the fields of its kind."""
+        if entry.form == "line":
+            self.kind.setCurrentIndex(self.kind.findData(spec.kind))
+            self.line.setText(spec.value.replace("\n", LINE_BREAK))
+            self.line.setCursorPosition(0)
+        elif entry.form in ("file", "several"):
+            self._show_path(entry.form, spec.value)
+        elif entry.form == "choice" and spec.value in entry.choices:
+            self.kind.setCurrentIndex(self.kind.findData(spec.kind))
+            self.made.setCurrentIndex(self.made.findData(spec.value))
+            if self.options is not None:
+                with suppress(ValueError, TypeError):  # of another version, or written by hand: the run says so
+                    self.options.show_values(spec.options)
+        if entry.form != "example":
+            self._set[spec.kind] = dict(spec.options)
 
     def show_many(self, source: str, *, lines: bool = False) -> None:
         """Put the source of many sequences into the line."""
