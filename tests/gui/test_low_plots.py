@@ -139,6 +139,23 @@ def test_tokens_in_cells_are_not_written_over_each_other(tmp_path: Path) -> None
         assert large > 10 * max(1, small), "cells that are lower than a line have no words"
 
 
+def test_plots_of_a_panel_that_becomes_narrow_are_as_wide_as_it(a_capture: Path) -> None:
+    with open_capture(a_capture) as capture:
+        stage = Stage(capture, OF_A_WINDOW, LIGHT)
+        try:
+            panel: Any = stage.panel("paths")
+            panel.show()
+            for width in (826, 410, 826, 410):
+                panel.resize(width, 260)
+                for _ in range(4):
+                    QApplication.processEvents()
+                columns = 3 if width == 826 else 1
+                least = (panel.figure.width() - 40) / columns - 4
+                assert [plot.size().width() >= least for plot, _ in panel._shown] == [True] * 4, width
+        finally:
+            stage.close()
+
+
 def test_curves_without_a_table_have_all_of_the_height(tmp_path: Path) -> None:
     with shown(tmp_path, "outputs", channel("output:loss", "output", ("step",), np.ones(9, np.float32))) as (_, panel):
         for _ in range(3):
