@@ -13,7 +13,7 @@ import pyqtgraph as pg
 import pytest
 from panel_captures import channel, shown
 from PySide6.QtCore import QRectF, QSize
-from PySide6.QtWidgets import QApplication, QFrame, QLabel
+from PySide6.QtWidgets import QApplication, QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from inspector.capture import open_capture
 from inspector.gui.export.offscreen import Stage
@@ -24,6 +24,7 @@ from inspector.gui.widgets.controls import caption, chooser
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.stepplot import StepPlot, curve
 from inspector.gui.widgets.theme import LIGHT
+from inspector.gui.widgets.tile_grid import TileGrid
 
 HIGH, LOW = 320, 130
 LEAST = 40
@@ -203,3 +204,25 @@ def test_controls_that_need_more_than_they_ask_for_go_to_another_row(qtbot: Any)
     row.show()
     qtbot.wait(30)
     assert [one.width() >= 75 for one in controls] == [True] * 5
+
+
+def test_tiles_stand_below_their_heading_at_each_width(qtbot: Any) -> None:
+    page = QWidget()
+    qtbot.addWidget(page)
+    column = QVBoxLayout(page)
+    heading, grid = QLabel("At a glance"), TileGrid(QSize(200, 100))
+    for part in (heading, grid, QLabel("Notes")):
+        column.addWidget(part)
+    column.addStretch(1)
+    grid.show_tiles([QLabel(str(n)) for n in range(6)])
+    area = QScrollArea()
+    qtbot.addWidget(area)
+    area.setWidgetResizable(True)
+    area.setWidget(page)
+    area.resize(700, 400)
+    area.show()
+    for width in (700, 260, 700, 460):
+        area.resize(width, 400)
+        qtbot.wait(30)
+        assert grid.y() - heading.geometry().bottom() <= column.spacing() + 1, width
+        assert grid.height() == grid.heightForWidth(grid.width()), width

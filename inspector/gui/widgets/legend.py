@@ -188,7 +188,7 @@ class Legend(pg.GraphicsObject):  # type: ignore[misc]
         title = getattr(self.plot, "titleLabel", None)
         if not isinstance(title, Title) or not title.lines or not is_low(self.plot):
             return False
-        return title.alone() + GAP + self._width() <= self.plot.vb.geometry().width()
+        return bool(title.alone() + GAP + self._width() <= self.plot.vb.geometry().width())
 
     def _width(self) -> float:
         """Of all entries beside each other."""
