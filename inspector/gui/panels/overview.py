@@ -116,10 +116,9 @@ class Overview(Panel):
 
     def set_capture(self, capture: Any) -> None:
         """Of two runs that are compared the first one is told about; of two beside each other each at its side."""
+        shown: Any = capture.capture if isinstance(capture, Pair) else capture
         if isinstance(capture, Side):
             shown = capture.reference.view
-        else:
-            shown = capture.capture if isinstance(capture, Pair) else capture
         if shown is not self.capture or shown is None:
             self._poll.stop()
             self.look.show(shown, self.looking.position.frame)
