@@ -76,6 +76,23 @@ def values(runs: Path, name: str, channel: str = STATES) -> Any:
         return capture.array(channel)
 
 
+def test_runs_beside_each_other_are_told_about_while_the_overview_is_in_front(
+    window: Window, qtbot: Any, runs: Path
+) -> None:
+    window.open_capture(str(runs / "late.inspect"))
+    window.docking.show_panel("overview")
+    qtbot.waitUntil(lambda: window.panels["overview"].state == "figure", timeout=5000)
+    window.comparing.begin(str(runs / "early.inspect"))
+    choose(window, SIDES)
+    qtbot.wait(300)
+    shown = window.panels["overview"].capture
+    assert shown is not None and shown.path.name in ("late.inspect", "early.inspect")
+    assert "error" not in window.session.sentence
+    choose(window, CHANGE)
+    qtbot.wait(100)
+    assert window.panels["overview"].capture.path.name == "late.inspect"
+
+
 def test_differences_and_ratios_are_read_with_their_runs(window: Window, qtbot: Any, runs: Path) -> None:
     panel = compared(window, qtbot, runs, "early")
     difference = values(runs, "late") - values(runs, "early")

@@ -13,7 +13,7 @@ import pyqtgraph as pg
 import pytest
 from panel_captures import channel, shown
 from PySide6.QtCore import QRectF, QSize
-from PySide6.QtWidgets import QApplication, QFrame, QLabel
+from PySide6.QtWidgets import QApplication, QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from inspector.capture import open_capture
 from inspector.gui.export.offscreen import Stage
@@ -24,6 +24,7 @@ from inspector.gui.widgets.controls import caption, chooser
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.stepplot import StepPlot, curve
 from inspector.gui.widgets.theme import LIGHT
+from inspector.gui.widgets.tile_grid import TileGrid
 
 HIGH, LOW = 320, 130
 LEAST = 40
@@ -139,6 +140,23 @@ def test_tokens_in_cells_are_not_written_over_each_other(tmp_path: Path) -> None
         assert large > 10 * max(1, small), "cells that are lower than a line have no words"
 
 
+def test_plots_of_a_panel_that_becomes_narrow_are_as_wide_as_it(a_capture: Path) -> None:
+    with open_capture(a_capture) as capture:
+        stage = Stage(capture, OF_A_WINDOW, LIGHT)
+        try:
+            panel: Any = stage.panel("paths")
+            panel.show()
+            for width in (826, 410, 826, 410):
+                panel.resize(width, 260)
+                for _ in range(4):
+                    QApplication.processEvents()
+                columns = 3 if width == 826 else 1
+                least = (panel.figure.width() - 40) / columns - 4
+                assert [plot.size().width() >= least for plot, _ in panel._shown] == [True] * 4, width
+        finally:
+            stage.close()
+
+
 def test_curves_without_a_table_have_all_of_the_height(tmp_path: Path) -> None:
     with shown(tmp_path, "outputs", channel("output:loss", "output", ("step",), np.ones(9, np.float32))) as (_, panel):
         for _ in range(3):
@@ -186,3 +204,25 @@ def test_controls_that_need_more_than_they_ask_for_go_to_another_row(qtbot: Any)
     row.show()
     qtbot.wait(30)
     assert [one.width() >= 75 for one in controls] == [True] * 5
+
+
+def test_tiles_stand_below_their_heading_at_each_width(qtbot: Any) -> None:
+    page = QWidget()
+    qtbot.addWidget(page)
+    column = QVBoxLayout(page)
+    heading, grid = QLabel("At a glance"), TileGrid(QSize(200, 100))
+    for part in (heading, grid, QLabel("Notes")):
+        column.addWidget(part)
+    column.addStretch(1)
+    grid.show_tiles([QLabel(str(n)) for n in range(6)])
+    area = QScrollArea()
+    qtbot.addWidget(area)
+    area.setWidgetResizable(True)
+    area.setWidget(page)
+    area.resize(700, 400)
+    area.show()
+    for width in (700, 260, 700, 460):
+        area.resize(width, 400)
+        qtbot.wait(30)
+        assert grid.y() - heading.geometry().bottom() <= column.spacing() + 1, width
+        assert grid.height() == grid.heightForWidth(grid.width()), width

@@ -46,9 +46,12 @@ class Arranged:
         return item in self._cells
 
     def place(self, cells: Mapping[Any, Cell], rows: Sequence[int] = (), columns: Sequence[int] = ()) -> bool:
-        """Show these items in these cells, and no others; `rows` and `columns` are the shares of the room of each.
-        Returns whether they were elsewhere before."""
-        shares = (tuple(rows), tuple(columns))
+        """Show these items in these cells, and no others. Returns whether they were elsewhere before.
+
+        `rows` and `columns` are the shares of the room of each; where none are given for columns, the first has what is
+        left by the others.
+        """
+        shares = (tuple(rows), tuple(columns) or (1,))  # Qt divides room among columns that were used once, too
         if dict(cells) == self._cells and shares == self._shares:
             return False
         for item in self.items:

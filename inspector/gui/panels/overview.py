@@ -115,8 +115,10 @@ class Overview(Panel):
     # -- what is shown
 
     def set_capture(self, capture: Any) -> None:
-        """Of two runs that are compared the first one is told about."""
-        shown = capture.capture if isinstance(capture, Pair) else capture.view if isinstance(capture, Side) else capture
+        """Of two runs that are compared the first one is told about; of two beside each other each at its side."""
+        shown: Any = capture.capture if isinstance(capture, Pair) else capture
+        if isinstance(capture, Side):
+            shown = capture.reference.view
         if shown is not self.capture or shown is None:
             self._poll.stop()
             self.look.show(shown, self.looking.position.frame)

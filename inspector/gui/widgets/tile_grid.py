@@ -23,7 +23,8 @@ class TileGrid(QWidget):
         self._stretched = stretched
         self._least = least
         self._tiles: list[QWidget] = []
-        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        # Preferred and not Fixed: the height that a layout remembers as the most may be that of another width
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
 
