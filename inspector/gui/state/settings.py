@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from pathlib import Path
 
 import platformdirs
 from PySide6.QtCore import QByteArray, QSettings
-
-from inspector.capture.regular import regular_stat
 
 RECENT = 10
 LAYOUT_VERSION = 2
@@ -69,10 +68,12 @@ class Settings:
 
 
 def _can_be_read(file: Path) -> bool:
-    """Whether it is an ordinary file of some size, or nothing yet."""
+    """Whether it is an ordinary file of some size, or nothing yet. The reader of captures is loaded later, behind the
+    window's card."""
     try:
-        return regular_stat(file).st_size <= LARGEST
+        found = file.stat()
     except FileNotFoundError:
         return True
     except OSError:
         return not file.parent.is_dir()  # there is no folder, so nothing will be read
+    return stat.S_ISREG(found.st_mode) and found.st_size <= LARGEST
