@@ -153,7 +153,7 @@ class ResumingWriter:
         seconds, self._since = now - self._since, 0.0
         lost = f"The disk was full for {seconds:.0f} s, so {counted(self._lost, 'record')} could not be kept."
         self._writer.write(Log(lost, "warning", "watch"))
-        self._tell(f"There is room on the disk again, and {self.path.name} is written; {lost}")
+        self._tell(f"There is room on the disk again, and {self.path.name} is written; {lost[0].lower()}{lost[1:]}")
         return True
 
     def _tell(self, sentence: str) -> None:

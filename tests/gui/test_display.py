@@ -33,6 +33,10 @@ def test_a_name_where_nobody_answers_is_no_display(monkeypatch: pytest.MonkeyPat
         os, "environ", {"DISPLAY": name, "WAYLAND_DISPLAY": "wayland-none", "XDG_RUNTIME_DIR": "/nowhere"}
     )
     assert not display.has_display()
+    os.environ["QT_QPA_PLATFORM"] = "xcb"
+    assert not display.has_display()
+    os.environ["QT_QPA_PLATFORM"] = "vnc:size=800x600"  # which asks none of them
+    assert display.has_display()
 
 
 def test_a_server_in_the_network_and_one_of_this_machine_answer(

@@ -28,11 +28,15 @@ def _let_go() -> None:
 
 def has_display() -> bool:
     """True when a window could be shown: always on Windows and macOS, with a display server that answers elsewhere."""
-    if os.environ.get("QT_QPA_PLATFORM", "") in ("offscreen", "minimal"):
+    plugin = os.environ.get("QT_QPA_PLATFORM", "")
+    if plugin in ("offscreen", "minimal"):
         return False
     if sys.platform in ("win32", "darwin"):
         return True
-    return _wayland_answers(os.environ.get("WAYLAND_DISPLAY", "")) or _x_answers(os.environ.get("DISPLAY", ""))
+    wayland, x = os.environ.get("WAYLAND_DISPLAY", ""), os.environ.get("DISPLAY", "")
+    if plugin and not plugin.startswith(("xcb", "wayland")):  # it shows windows elsewhere, if anywhere
+        return bool(wayland or x)
+    return _wayland_answers(wayland) or _x_answers(x)
 
 
 def _wayland_answers(name: str) -> bool:

@@ -68,11 +68,12 @@ class Settings:
 
 
 def _can_be_read(file: Path) -> bool:
-    """Whether it is an ordinary file of some size, or nothing yet."""
+    """Whether it is an ordinary file of some size, or nothing yet. The reader of captures is loaded later, behind the
+    window's card."""
     try:
-        found = file.stat()  # with nothing of the capture's package, which loads numpy: the window waits for this
-        return stat.S_ISREG(found.st_mode) and found.st_size <= LARGEST
+        found = file.stat()
     except FileNotFoundError:
         return True
     except OSError:
         return not file.parent.is_dir()  # there is no folder, so nothing will be read
+    return stat.S_ISREG(found.st_mode) and found.st_size <= LARGEST
