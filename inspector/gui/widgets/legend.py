@@ -16,8 +16,8 @@ from inspector.gui.widgets.theme import LIGHT, Theme
 from inspector.gui.widgets.title import told
 from inspector.gui.widgets.type_scale import small_points
 
-SAMPLE, GAP, ROW = 18.0, 14.0, 17.0
-"""Widths of a sample and of the space after a name, and the height of a row, in pixels."""
+SAMPLE, BESIDE, GAP, ROW = 18.0, 3.0, 14.0, 17.0
+"""Widths of a sample, of the space before a name and of that after it, and the height of a row, in pixels."""
 MOST_ROWS, PER_ROW = 3, 45.0
 """Rows in a low plot, and the height in pixels of a plot for each row where it is high: a third of it."""
 LONGEST = 60
@@ -132,7 +132,7 @@ class Legend(pg.GraphicsObject):  # type: ignore[misc]
         """The entry under a place of the legend, or None."""
         metrics = QFontMetricsF(self._font)
         for n, ((_, name), at) in enumerate(zip(self.entries, self._places, strict=True)):
-            box = QRectF(at.x(), at.y(), SAMPLE + 3 + metrics.horizontalAdvance(name), ROW)
+            box = QRectF(at.x(), at.y(), SAMPLE + BESIDE + metrics.horizontalAdvance(name), ROW)
             if box.contains(place) and self._area.contains(place):
                 return n
         return None
@@ -172,7 +172,7 @@ class Legend(pg.GraphicsObject):  # type: ignore[misc]
         self._places, x, row = [], 0.0, 0
         most = max(MOST_ROWS, int(self.plot.size().height() / PER_ROW))
         for _, name in self.entries:
-            width = SAMPLE + metrics.horizontalAdvance(name) + GAP
+            width = SAMPLE + BESIDE + metrics.horizontalAdvance(name) + 1 + GAP  # a part of a pixel cuts a name
             if x and x + width - GAP > box.width() and row < most - 1:
                 x, row = 0.0, row + 1
             self._places.append(QPointF(x, row * ROW))
@@ -202,7 +202,7 @@ class Legend(pg.GraphicsObject):  # type: ignore[misc]
             painter.setOpacity(1.0)
             painter.setFont(struck if hidden else self._font)
             painter.setPen(QColor(self.theme.muted if hidden else self.theme.text))
-            left = place.x() + SAMPLE + 3
+            left = place.x() + SAMPLE + BESIDE
             room = QRectF(left, place.y(), max(0.0, self._area.width() - left), ROW)
             shown = QFontMetricsF(painter.font()).elidedText(name, Qt.TextElideMode.ElideRight, room.width())
             painter.drawText(room, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), shown)
