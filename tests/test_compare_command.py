@@ -41,7 +41,7 @@ def test_frames_of_one_run_are_printed_channel_by_channel(captures: Path) -> Non
 def test_the_step_of_a_frame_is_said_once(tmp_path: Path) -> None:
     """Frames of a folder of checkpoints are named by file and step."""
     capture_of(tmp_path / "a.inspect", frame_of(1), frame_of(2), steps=(10, 20), labels=("a.pt, step 10", "b.pt"))
-    assert list(call("compare", "a.inspect#0", "a.inspect#1", cwd=tmp_path).stdout.splitlines()[:2]) == [
+    assert call("compare", "a.inspect#0", "a.inspect#1", cwd=tmp_path).stdout.splitlines()[:2] == [
         "first: a.inspect#0 (a run, frame 0 a.pt, step 10)", "second: a.inspect#1 (a run, frame 1 b.pt, step 20)",
     ]  # fmt: skip
 

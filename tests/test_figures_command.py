@@ -241,6 +241,13 @@ def test_an_mp4_without_its_library_is_refused_in_a_sentence(
         (["--panel", "states", "--animate", "steps", "--rate", "0", "--to", "a.gif"], "pictures a second"),
         (["--panel", "states", "--animate", "steps", "--steps", "3:4", "--to", "a.gif"], "needs two steps"),
         (["--panels", "states", "--frame", "7"], "There is no frame 7"),
+        (["--panel", "states", "--map-colours", "{1"], "are no colours"),
+        (["--panel", "states", "--map-colours", '["states"]'], "are no colours"),
+        (["--panel", "states", "--map-colours", '{"states": "full"}'], "are no colours"),
+        (
+            ["--panel", "states", "--map-colours", '{"states": {"diverging": {"span": "full"}}}'],
+            "has 'span', not one of range",
+        ),
     ],
 )
 def test_what_cannot_be_drawn_is_said_in_a_sentence(

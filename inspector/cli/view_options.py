@@ -9,6 +9,10 @@ import click
 
 from inspector.cli.fault import Fault
 from inspector.records.json_text import read_json
+from inspector.records.plain_text import plain_text
+
+CHOSEN = ("range", "colours", "marked")
+"""What can be chosen for a scale of colours (gui/widgets/colour_choice.py)."""
 
 OPTIONS = (
     click.option("--panel", default=None, help="A panel, by its key or title; a figure of it: .png .svg .pdf"),
@@ -48,15 +52,24 @@ def steps_of(text: str | None) -> tuple[int, int] | None:
 
 
 def colours_in(text: str) -> str:
-    """Colours that were chosen, checked to be JSON of panels. Raises Fault."""
+    """Colours that were chosen, checked to be JSON of panels with nothing that would be passed over. Raises Fault."""
     try:
-        known = isinstance(read_json(text or "{}"), dict)
+        found = read_json(text or "{}")
     except ValueError:
-        known = False
-    if not known:
+        found = None
+    scales = [one for panel in _values(found) for one in (_values(panel) if isinstance(panel, dict) else [panel])]
+    strange = [name for one in scales if isinstance(one, dict) for name in one if name not in CHOSEN]
+    if not isinstance(found, dict) or not all(isinstance(panel, dict) for panel in found.values()) or strange:
         example = '{"states": {"diverging": {"range": "full"}}}'
-        raise Fault(f"{text[:80]!r} are no colours: JSON by panel and scale is expected, as in {example}.")
+        what = (
+            f"has {plain_text(str(strange[0]), 40)!r}, not one of {', '.join(CHOSEN)}" if strange else "are no colours"
+        )
+        raise Fault(f"{text[:80]!r} {what}: JSON by panel and scale is expected, as in {example}.")
     return text
+
+
+def _values(found: Any) -> list[Any]:
+    return list(found.values()) if isinstance(found, dict) else []
 
 
 def slices_of(texts: tuple[str, ...]) -> dict[str, tuple[int, int]]:

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QEvent
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QFontMetricsF
 from PySide6.QtWidgets import QApplication
 
 from inspector.gui.panel.figure import Figure
-from inspector.gui.widgets.legend import ROW, Legend
+from inspector.gui.widgets.legend import BESIDE, ROW, SAMPLE, Legend
 from inspector.gui.widgets.stepplot import StepPlot, curve
 from inspector.gui.widgets.theme import LIGHT
 from inspector.gui.widgets.title import wrapped
@@ -119,3 +120,20 @@ def test_a_figure_may_be_deleted_while_its_titles_are_fitted(qapp: QApplication)
         del made, plot
         qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete)
         qapp.processEvents()
+
+
+def test_no_name_of_a_row_that_could_go_to_the_next_is_cut(figure: Figure, qapp: QApplication) -> None:
+    """Of all widths of a plot, also where a name just fits: its last letters became an ellipsis."""
+    plot = stand(figure, qapp, 500, 900)
+    lines = [curve(LIGHT, n) for n in range(8)]
+    legend = Legend(plot, lines, [f"feature {n}" for n in range(8)])
+    metrics, cut = QFontMetricsF(legend._font), []
+    for width in range(200, 330):
+        figure.resize(width, 900)
+        qapp.processEvents()
+        area = legend.boundingRect().width()
+        for (_, name), place in zip(legend.entries, legend._places, strict=True):
+            room = area - (place.x() + SAMPLE + BESIDE)
+            if metrics.elidedText(name, Qt.TextElideMode.ElideRight, room) != name:
+                cut.append((width, name, room))
+    assert len({place.y() for place in legend._places}) > 1 and not cut

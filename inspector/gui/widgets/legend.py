@@ -21,8 +21,8 @@ from inspector.gui.widgets.theme import LIGHT, Theme
 from inspector.gui.widgets.title import Title, told
 from inspector.gui.widgets.type_scale import share_of_pixels, small_points
 
-SAMPLE, GAP, ROW = 18.0, 14.0, 17.0
-"""Widths of a sample and of the space after a name, and the height of a row, in pixels."""
+SAMPLE, BESIDE, GAP, ROW = 18.0, 3.0, 14.0, 17.0
+"""Widths of a sample, of the space before a name and of that after it, and the height of a row, in pixels."""
 MOST_ROWS, PER_ROW = 3, 45.0
 """Rows in a low plot, and the height in pixels of a plot for each row where it is high: a third of it."""
 LONGEST = 60
@@ -146,7 +146,7 @@ class Legend(pg.GraphicsObject):  # type: ignore[misc]
         """The entry under a place of the legend, or None."""
         metrics = QFontMetricsF(self._font)
         for n, ((_, name), at) in enumerate(zip(self.entries, self._places, strict=True)):
-            box = QRectF(at.x(), at.y(), SAMPLE + 3 + metrics.horizontalAdvance(name), row_height())
+            box = QRectF(at.x(), at.y(), SAMPLE + BESIDE + metrics.horizontalAdvance(name), row_height())
             if box.contains(place) and self._area.contains(place):
                 return n
         return None
@@ -193,7 +193,7 @@ class Legend(pg.GraphicsObject):  # type: ignore[misc]
     def _width(self) -> float:
         """Of all entries beside each other."""
         metrics = QFontMetricsF(self._font)
-        widths = [SAMPLE + metrics.horizontalAdvance(name) + GAP for _, name in self.entries]
+        widths = [SAMPLE + BESIDE + metrics.horizontalAdvance(name) + 1 + GAP for _, name in self.entries]
         return math.ceil(sum(widths) - GAP + CUT) if widths else 0.0
 
     def _arrange(self, *_: object) -> None:
@@ -206,7 +206,7 @@ class Legend(pg.GraphicsObject):  # type: ignore[misc]
         self._places, x, row, high = [], 0.0, 0, row_height()
         most = max(MOST_ROWS, int(self.plot.size().height() / PER_ROW))
         for _, name in self.entries:
-            width = SAMPLE + metrics.horizontalAdvance(name) + GAP
+            width = SAMPLE + BESIDE + metrics.horizontalAdvance(name) + 1 + GAP  # a part of a pixel cuts a name
             if x and x + width - GAP > box.width() and row < most - 1:
                 x, row = 0.0, row + 1
             self._places.append(QPointF(x, row * high))
@@ -239,7 +239,7 @@ class Legend(pg.GraphicsObject):  # type: ignore[misc]
             painter.setOpacity(1.0)
             painter.setFont(struck if hidden else self._font)
             painter.setPen(QColor(self.theme.muted if hidden else self.theme.text))
-            left = place.x() + SAMPLE + 3
+            left = place.x() + SAMPLE + BESIDE
             room = QRectF(left, place.y(), max(0.0, self._area.width() - left), high)
             shown = QFontMetricsF(painter.font()).elidedText(name, Qt.TextElideMode.ElideRight, room.width())
             painter.drawText(room, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), shown)
