@@ -109,7 +109,7 @@ def chance(shifted: Array, *more: Array) -> float:
 
 def track(capture: Capture, channel: Channel, frame: int, mark: Marks, longest: int) -> Tracked:
     """The best units of a (step, unit) channel, or heads of a (head, query, key) channel."""
-    longest = max(0, min(longest, len(mark) - FEWEST))
+    longest = longest_delay(len(mark), longest)
     if channel.kind == "attention":
         return _heads(capture, channel, frame, mark, longest)
     steps, units = capture.extent(channel.name, frame)
@@ -121,6 +121,12 @@ def track(capture: Capture, channel: Channel, frame: int, mark: Marks, longest: 
         found[:, cut[1]] = correlations(values, mark[:steps], longest)
         shifted.append(by_chance(values, mark[:steps], longest))
     return Tracked(channel.name, best(channel.name, found), chance(*shifted), steps)
+
+
+def longest_delay(steps: int, asked: int) -> int:
+    """The longest delay of a sequence: at least half of its steps, and three, have a value that much later. Of fewer
+    the best of many delays would be one at which a handful of steps agree by chance."""
+    return max(0, min(asked, steps // 2, steps - FEWEST))
 
 
 def _heads(capture: Capture, channel: Channel, frame: int, mark: Marks, longest: int) -> Tracked:

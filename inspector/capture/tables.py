@@ -166,8 +166,9 @@ def rows_of(table: Table) -> Iterator[list[str]]:
             if array.ndim == 2
             else [channel.signal]
         )
-        if array.ndim == 2 and len(labels.get(channel.dims[1], ())) == array.shape[1]:
-            columns = list(labels[channel.dims[1]])
+        if array.ndim == 2 and len(names := labels.get(channel.dims[1], ())) == array.shape[1]:
+            unique = len(set(names)) == len(names)  # tokens stand many times in a text
+            columns = list(names) if unique else [f"{one} {name}" for one, name in zip(columns, names, strict=True)]
         yield [first, *(["label"] if named else []), *columns]
         for i, row in enumerate(np.atleast_1d(array)):
             label = [named[i] if i < len(named) else ""] if named else []

@@ -152,7 +152,7 @@ def test_saturation_of_two_runs_is_where_each_dot_went(edited: Path, qapp: Any) 
         np.testing.assert_allclose(np.stack((x, y)), [[before[1, 1], after[1, 1]], [before[0, 1], after[0, 1]]])
         stage.cursor.move(step=3, unit=1, place="rnn.l0")
         told = dict(panel.readout(stage.cursor.position))
-        assert any(value.endswith(" → 0.90 / 0.05 / 0.05") for value in told.values()), told
+        assert any(value.endswith(" → 0.9 / 0.05 / 0.05") for value in told.values()), told
         panel.set_capture(capture)
         assert not panel.moves
         stage.close()

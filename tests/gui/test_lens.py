@@ -70,9 +70,12 @@ def test_rows_and_columns_of_two_tokens_and_gates_are_drawn(path: Path) -> None:
         told = dict(panel.readout(stage.cursor.position))
         assert float(told["l:gate/forget [4], mean of units  l"]) == pytest.approx(GATE[4].mean(), rel=1e-3)
         source, reader = int(np.argmax(MAP[4, :4])), 5 + int(np.argmax(MAP[5:, 4]))
-        assert told["[4] from earlier steps to it: most"].startswith(f"{source} "), "another token than itself"
-        assert told["[4] from it to later steps: most"].startswith(f"{reader} ")
-        stage.cursor.move(unit=2)
+        assert told["[4] from other steps to it: most"].startswith(f"{source} "), "another token than itself"
+        assert told["[4] from it to other steps: most"].startswith(f"{reader} ")
+        stage.cursor.move(step=0)
+        told = dict(panel.readout(stage.cursor.position))
+        assert told["[0] from other steps to it: most"] == "nothing", "no step with 0 is the one that gives most"
+        stage.cursor.move(step=4, unit=2)
         told = dict(panel.readout(stage.cursor.position))
         assert float(told["l:gate/forget [4, 2]  l"]) == pytest.approx(GATE[4, 2], rel=1e-3)
         np.testing.assert_allclose(y_of(panel, 3, 0), GATE[:, 2], rtol=1e-6)
@@ -89,4 +92,24 @@ def test_columns_of_a_map_that_is_too_large_are_not_read_and_that_is_said(
         panel: Any = stage.panel("lens")
         stage.cursor.move(step=7)
         assert len(panel.drawn_curves[0]) == 1 and "too large" in " ".join(panel.plots[0].titleLabel.lines)
+        stage.close()
+
+
+def test_weights_in_half_precision_are_told_with_the_digits_that_they_have(tmp_path: Path) -> None:
+    made, weights = tmp_path / "a.inspect", np.full((1, 4, 4), 0.004955, np.float16)
+    weights[0, np.arange(4), np.arange(4)] = 0.98513
+    with Writer(made, RunStart(run="r", title="t")) as writer:
+        writer.write(Frame(index=0))
+        writer.write(Labels(STEP_DOMAIN, tuple("abcd"), 0, 0))
+        writer.write(Channel(name="a:attention", kind="attention", dims=("head", "query", "key"), shape=weights.shape,
+                             title="attention", dtype="float16"))  # fmt: skip
+        writer.write(Page("a:attention", 0, (0, 0, 0), weights))
+        writer.write(RunStop("done"))
+    with open_capture(made) as capture:
+        stage = Stage(capture, (800, 500))
+        panel: Any = stage.panel("lens")
+        stage.cursor.move(step=2)
+        told = dict(panel.readout(stage.cursor.position))["[2] it attends to, head 0: most"]
+        assert float(weights[0, 2, 2]) == 0.9853515625, "the fourth digit is that of the rounding"
+        assert told == "2 'c': 0.985"
         stage.close()

@@ -111,10 +111,10 @@ def test_gate_openers_of_one_step_say_that_there_is_nothing_to_compare(
     panel.looking.move(step=0, unit=1, place="a")
     told = dict(panel.labelled_readout())
     if steps == 1:
-        assert told["reset gate, opens it most"] == "nothing to compare in one step"
-        assert "reset gate, opens it least" not in told
+        assert told["reset gate, moves it most"] == "nothing to compare in one step"
+        assert "reset gate, moves it least" not in told
     else:
-        assert told["reset gate, opens it most"] == told["reset gate, opens it least"] == "'1': 0.25"
+        assert told["reset gate, moves it most"] == told["reset gate, moves it least"] == "'1': 0.25"
 
 
 def test_the_words_of_gate_openers_say_damaged(a_capture: Path, tmp_path: Path, qtbot: Any, stage_of: Any) -> None:

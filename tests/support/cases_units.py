@@ -64,9 +64,9 @@ GATES = Case(
     ),
     told=(
         ("forget gate [5, 1]", f"{FORGET[5, 1]:g}"),
-        ("forget gate: left / right / graded saturation", "0.05 / 0.70 / 0.25"),
+        ("forget gate: left / right / graded saturation", "0.05 / 0.7 / 0.25"),
         ("input gate [5, 1]", f"{INPUT[5, 1]:g}"),
-        ("input gate: left / right / graded saturation", "0.25 / 0.45 / 0.30"),
+        ("input gate: left / right / graded saturation", "0.25 / 0.45 / 0.3"),
     ),
     saved={
         f"{LAYER}:gate/{name}{what}": values

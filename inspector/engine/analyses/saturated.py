@@ -43,7 +43,7 @@ class Saturated:
 
 
 def saturated(values: Tensor, signal: str, real: Tensor) -> Saturated:
-    """Of values (t, b, h) at real steps (t, b); a NaN stays a NaN in the graded score."""
+    """Of values (t, b, h) at real steps (t, b); of a unit that is NaN at one of them no share is known."""
     gate = signal.startswith(GATE)
     low, high = (LOW, HIGH) if gate else (-FLAT, FLAT)
     whole = bool(real.all())
@@ -59,6 +59,7 @@ def saturated(values: Tensor, signal: str, real: Tensor) -> Saturated:
     squares = _over_steps(there * there)
     graded = 4 * (_over_steps(there) - squares) if gate else int(real.sum()) - squares
     by_unit = torch.stack((left.sum(0).double(), right.sum(0).double(), graded))
+    by_unit[:, graded.isnan()] = torch.nan  # a comparison with NaN is False, which would count as not saturated
     return Saturated(by_unit.cpu(), by_sample.double().cpu(), real.sum(0).cpu() * values.shape[-1])
 
 

@@ -15,7 +15,7 @@ from PySide6.QtSvg import QSvgGenerator
 
 from inspector.capture import CaptureError, write_atomically
 from inspector.gui.export.look import LOGICAL_DPI, SMALLEST
-from inspector.gui.export.number_files import FORMATS, Numbers, axes_of
+from inspector.gui.export.number_files import FORMATS, Numbers, axes_of, names_of
 from inspector.gui.panel.base import Panel
 from inspector.gui.panel.compared import compared_runs, named_data, number_title
 from inspector.gui.panel.damaged import note_height, paint_note
@@ -219,8 +219,15 @@ def numbers_of(panel: Panel) -> Numbers:
     named = plain if over else named_data(panel, plain)
     if not named:
         raise CaptureError(f"{panel.title} shows nothing, so there are no numbers to write.")
-    own = [OVER[: array.ndim] if over else axes_of(panel.capture, name, array) for name, array in plain.items()]
-    return Numbers(named, dict(zip(named, own, strict=True)), number_title(panel), about(panel))
+    told = {} if over else panel.data_axes()
+    own = [
+        OVER[: array.ndim] if over else told[name][0] if name in told else axes_of(panel.capture, name, array)
+        for name, array in plain.items()
+    ]
+    words = [{own[n][-1]: told[name][1]} if name in told else names_of(panel.capture, name)
+             for n, name in enumerate(plain)]  # fmt: skip
+    axes, names = (dict(zip(named, each, strict=True)) for each in (own, words))
+    return Numbers(named, axes, number_title(panel), about(panel), names)
 
 
 def marked(panel: Panel, found: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:

@@ -8,7 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,13 +27,21 @@ WORDS = {float("inf"): "inf", float("-inf"): "-inf"}
 class Numbers:
     """Arrays by name, with the name of each axis of each array; cells that are not known are masked.
 
-    `title`: what the numbers are: "value", or which runs they compare. `about`: panel, run, checkpoint.
+    `title`: what the numbers are: "value", or which runs they compare. `about`: panel, run, checkpoint. `names`: of an
+    array what its axes have names for, instead of numbers ("statistic": "median", "p10", …).
     """
 
     arrays: Mapping[str, Array]
     axes: Mapping[str, tuple[str, ...]]
     title: str
     about: Mapping[str, str]
+    names: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+
+    def named(self, name: str) -> list[tuple[str, ...]]:
+        """The names along each axis of an array, () where its positions are numbers."""
+        own, shape = self.names.get(name, {}), self.arrays[name].shape
+        found = [own.get(axis, ()) for axis in self.axes[name]]
+        return [names if len(names) == size else () for names, size in zip(found, shape, strict=True)]
 
 
 def axes_of(view: View | None, name: str, array: Array) -> tuple[str, ...]:
@@ -51,6 +59,13 @@ def axes_of(view: View | None, name: str, array: Array) -> tuple[str, ...]:
         fitting = [dim for dim, length in zip(channel.dims, extent, strict=True) if length == size]
         found.append(fitting[0] if len(fitting) == 1 else f"index {axis}")
     return tuple(found) if len(set(found)) == len(found) else _plain(array)
+
+
+def names_of(view: View | None, name: str) -> dict[str, tuple[str, ...]]:
+    """The names along the dims of a channel, where these are words."""
+    channel = view.channels.get(name) if view is not None else None
+    found = channel.labels if channel is not None else {}
+    return {dim: tuple(names) for dim, names in found.items() if not all(one.isdigit() for one in names)}
 
 
 def _plain(array: Array) -> tuple[str, ...]:
@@ -88,22 +103,26 @@ def csv(numbers: Numbers) -> bytes:
     columns = list(dict.fromkeys(axis for axes in numbers.axes.values() for axis in axes))
     rows = [["channel", *columns, numbers.title]]
     for name, array in numbers.arrays.items():
-        own = numbers.axes[name]
+        own, named = numbers.axes[name], numbers.named(name)
         values = zip(np.ma.getdata(array).ravel().tolist(), np.ma.getmaskarray(array).ravel().tolist(), strict=True)
         for place, (value, lost) in zip(np.ndindex(array.shape), values, strict=True):
-            at = dict(zip(own, map(str, place), strict=True))
+            words = (names[n] if names else str(n) for n, names in zip(place, named, strict=True))
+            at = dict(zip(own, words, strict=True))
             rows.append([name, *(at.get(column, "") for column in columns), "" if lost else str(value)])
     return csv_bytes(rows)
 
 
 def as_json(numbers: Numbers) -> bytes:
     """One object; NaN and infinities are "nan", "inf" and "-inf", what is not known is null."""
-    listed = [
-        {"name": name, "dims": list(numbers.axes[name]), "shape": list(array.shape), "values": _nested(array)}
-        for name, array in numbers.arrays.items()
-    ]
+    listed = [_told(numbers, name, array) for name, array in numbers.arrays.items()]
     told = {"schema": SCHEMA, **{key.lower().replace(" ", "_"): text for key, text in numbers.about.items()}}
     return json.dumps({**told, "what": numbers.title, "numbers": listed}, allow_nan=False).encode()
+
+
+def _told(numbers: Numbers, name: str, array: Array) -> dict[str, Any]:
+    labels = zip(numbers.axes[name], numbers.named(name), strict=True)
+    told = {"name": name, "dims": list(numbers.axes[name]), "shape": list(array.shape)}
+    return {**told, "labels": {dim: list(words) for dim, words in labels if words}, "values": _nested(array)}
 
 
 def _nested(array: Array) -> Any:

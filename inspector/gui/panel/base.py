@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from inspector.gui.panel.in_words import PanelInWords
 from inspector.gui.panel.missing import MissingLine, hint_for, why_empty
 from inspector.gui.panel.over_training import OverTraining
 from inspector.gui.panel.pages import EMPTY, FIGURE, OVER, Pages
+from inspector.gui.panel.place_shown import with_place
 from inspector.gui.panel.pointing import Marks, Pointing
 from inspector.gui.panel.run_toggle import RunChoice, filled, filled_in_any, readable
 from inspector.gui.panel.same_in_all import SameInAll
@@ -67,16 +69,15 @@ class Panel(PanelInWords, SameInAll):
         self.source: Any = None
         """The view to be shown: the capture, or the difference of two of its frames."""
         self._second: int | None = None
+        self._followed = ""  # the cursor's place when it was followed last
         self.side, self._drawn = 1, 0  # of two runs that do not subtract the one that is shown: 1 is the second
         self.plots: list[StepPlot] = []
         self.read: set[tuple[str, int]] = set()  # (channel, frame) of all from which the figure was drawn
         self.marked = Marks(self)
         self.needs: tuple[tuple[str, ...], ...] = ()
         """What each of `extra` needs of a model (keys of records.NEEDS), as soon as the worker has reported it."""
-        self.computed = False
-        self.chosen_signal = ""
-        """What was chosen to be shown: why it is not comes before other reasons."""
-        """Whether `extra` was requested for the run that is shown."""
+        self.computed = False  # whether `extra` was requested for the run that is shown
+        self.chosen_signal = ""  # what was chosen to be shown: why it is not comes before other reasons
         self.remaining = NOTHING
         """What of `shows` and `extra` the run that is shown has not computed."""
         self.setObjectName(f"panel-{self.key}")
@@ -141,7 +142,7 @@ class Panel(PanelInWords, SameInAll):
         return found
 
     def picture(self) -> QWidget:
-        """The widget with the contents: the figure, unless a subclass has another one (a table)."""
+        """The widget with the contents: the figure, unless it is another one."""
         return self.figure
 
     def _page(self) -> QWidget:
@@ -254,9 +255,8 @@ class Panel(PanelInWords, SameInAll):
             return
         self.drop_another_sequence()
         ended = (self.old.shown or self._drew_growing) and not self.growing
-        if ended or any(
-            name in self.capture.channels and self.accepts(self.capture.channels[name]) for name in changed
-        ):
+        there = self.capture.channels
+        if ended or any(name in there and self.accepts(there[name]) for name in changed):
             self.draw_if_seen()
 
     def redraw(self) -> None:
@@ -279,9 +279,10 @@ class Panel(PanelInWords, SameInAll):
             self._names_drawn = self.step_names()
             self._missing.tell(self)
             self.control_row.wrap()
-            position = self.looking.position
+            position, before = self.looking.position, self._followed
             if not self.over.on:
-                self.follow(position, position)
+                self._followed = position.place
+                self.follow(position, replace(position, place=before))  # where it went before this was made or seen
             self._show_cursor(position.step)
             self._show_matches()
             self.drawn.emit()
@@ -352,6 +353,7 @@ class Panel(PanelInWords, SameInAll):
             new = self.looking.position
         self._show_cursor(new.step)
         if self.state == "figure" and not self.over.on:
+            self._followed = new.place
             try:
                 self.follow(new, old)
             except Exception as fault:  # noqa: BLE001 - a stale position may not end the event loop
@@ -380,7 +382,7 @@ class Panel(PanelInWords, SameInAll):
         if self.over.on:
             return self.over.readout() if self.state == "figure" else []
         word = self.axes.prefix(self.capture, self.frame) if self.by_steps else ""
-        rows = self.readout(position or self.looking.position)
+        rows = with_place(self, self.readout(position or self.looking.position))
         return [(f"{word}{what}" if "[" in what else what, value) for what, value in rows]
 
     def changed(self, channel: Channel) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
+from inspector.gui.panel.axes_of_data import DataAxes
 from inspector.gui.widgets.described import InWords, Role
 
 MOST_IN_WORDS = 12
@@ -14,6 +16,7 @@ class PanelInWords(InWords):
     """Mixed into every panel."""
 
     accessible_role = Role.Pane
+    axes_of_data: ClassVar[DataAxes] = MappingProxyType({})
 
     def value_in_words(self) -> str:
         """The numbers under the cursor, as they stand in the read-out; else that nothing is drawn."""
@@ -27,3 +30,7 @@ class PanelInWords(InWords):
         """What the panel shows."""
         panel: Any = self
         return str(panel.hint)
+
+    def data_axes(self) -> DataAxes:
+        """The axes of what `data` gives by these names, where it is not a channel of that name."""
+        return self.axes_of_data

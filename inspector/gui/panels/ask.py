@@ -15,6 +15,7 @@ from inspector.analysis.text_matches import KINDS, Ranges, marked, matches
 from inspector.analysis.tracking import Track, Tracked, series, track
 from inspector.capture import Capture
 from inspector.capture.pyramid import reduce_rows
+from inspector.gui.panel.axes_of_data import DataAxes
 from inspector.gui.panel.base import Panel, caption, chooser, measured
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.asked import asked_of
@@ -382,6 +383,11 @@ class Ask(Panel):
         found = {one.channel: np.array([(t.number, t.delay, t.r) for t in one.tracks]).reshape(-1, 3)
                  for one in list(self.job.found)}  # fmt: skip
         return {"matches": np.array(self.job.ranges, np.int64).reshape(-1, 2), **found}
+
+    def data_axes(self) -> DataAxes:
+        """Rows of tables: what a channel is called here are its units or heads, ranked, and not the channel."""
+        found = {one.channel: (("rank", "what"), ("number", "delay", "r")) for one in list(self.job.found)}
+        return {"matches": (("match", "what"), ("first", "last")), **found}
 
 
 def best_of(found: list[Tracked]) -> list[Track]:

@@ -19,7 +19,7 @@ from inspector.gui.state.pins import cells_of, pins_of
 from inspector.gui.widgets.axes import ValueAxis, style_axis
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.maprow import MapRow
-from inspector.gui.widgets.numbers import fixed
+from inspector.gui.widgets.numbers import short
 from inspector.gui.widgets.pin_cells import PinCells
 from inspector.gui.widgets.source import glance
 from inspector.gui.widgets.theme import Theme
@@ -304,7 +304,7 @@ class Gates(Panel):
         assert self.capture is not None
         name = f"{channel.name}/saturation"
         lost = why_not_known(self.capture, name, self.frame) if np.isnan(shares).any() else ""
-        return lost or " / ".join(fixed(share) if np.isfinite(share) else number(share) for share in shares)
+        return lost or " / ".join(short(share) if np.isfinite(share) else number(share) for share in shares)
 
     def data(self) -> dict[str, Array]:
         """All gates of the chosen place and their saturation."""

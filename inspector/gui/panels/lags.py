@@ -16,7 +16,7 @@ from inspector.gui.panel.arranged import Arranged
 from inspector.gui.panel.base import Panel, measured, number, set_options
 from inspector.gui.panel.channel_choice import chosen, offer_channels
 from inspector.gui.panel.exact import exact, exact_at
-from inspector.gui.panel.labelled import find_row, row_of, scalar_of
+from inspector.gui.panel.labelled import find_row, row_of, rows_of, scalar_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import LogAxis
@@ -311,12 +311,16 @@ class Lags(Panel):
             rows += self._at_lag(channel)
         for channel in self.tables() if not self.differs else ():
             horizon = self.horizon_of(channel)
-            _, what = centre_of(channel.signal, channel.labels.get("statistic", ()))
-            rows.append((
-                f"lag horizon in steps, by the {what}  {channel.place}",
-                number(horizon) if math.isfinite(horizon) else "not reached",
-            ))  # fmt: skip
+            name, what = centre_of(channel.signal, channel.labels.get("statistic", ()))
+            told = number(horizon) if math.isfinite(horizon) else self._why_no_horizon(channel, name)
+            rows.append((f"lag horizon in steps, by the {what}  {channel.place}", told))
         return rows
+
+    def _why_no_horizon(self, channel: Channel, centre: str) -> str:
+        """The median stays within its bounds at every lag, or is not known at one."""
+        assert self.capture is not None
+        (middle,) = rows_of(channel, self.capture.array(channel.name, self.frame), centre)
+        return "not known" if np.isnan(np.ma.filled(middle.astype(np.float64), np.nan)).any() else "not reached"
 
     def _at_lag(self, channel: Channel) -> list[tuple[str, str]]:
         """Every statistic over the starts, and the share of dead ones, at the lag that is marked."""

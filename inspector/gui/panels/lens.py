@@ -11,6 +11,7 @@ from PySide6.QtCore import Qt
 
 from inspector.capture.pyramid import reduce_rows
 from inspector.gui.panel.arranged import Arranged, is_wide
+from inspector.gui.panel.axes_of_data import BY_STEP, DataAxes
 from inspector.gui.panel.base import Panel, measured, set_options
 from inspector.gui.panel.exact import exact_at, or_why
 from inspector.gui.panel.long_traces import LongTraces
@@ -20,7 +21,7 @@ from inspector.gui.state.pins import pins_of
 from inspector.gui.widgets.axes import LogAxis
 from inspector.gui.widgets.controls import number
 from inspector.gui.widgets.legend import Legend
-from inspector.gui.widgets.numbers import short
+from inspector.gui.widgets.numbers import SENSIBLE, digits_of, short
 from inspector.gui.widgets.plain_text import token
 from inspector.gui.widgets.stepplot import POINTS, StepPlot, curve, decimated, logarithm
 from inspector.gui.widgets.theme import Theme
@@ -35,7 +36,7 @@ LINES = 4
 """Curves of one token in a plot."""
 LONGEST = 16
 """Letters of a title that stands in a legend as it is."""
-TO_AND_FROM = ("from earlier steps to it", "from it to later steps")
+TO_AND_FROM = ("from other steps to it", "from it to other steps")
 ATTENTION, INFLUENCE, GRADIENT, GATES = range(4)
 TITLES = ("attention", "from step to step", "gradient by step", "gates")
 LOGARITHMIC = (INFLUENCE, GRADIENT)
@@ -47,6 +48,7 @@ class Curve:
 
     name: str
     values: Array
+    digits: int = SENSIBLE
 
 
 ROW, NARROW_ROW, NARROW = 130, 145, 360
@@ -249,10 +251,10 @@ class Lens(Panel):
                 continue
             row = self.capture.block(channel.name, self.frame, (*heads, slice(step, step + 1), slice(None)))
             name = f"{brief(channel)} " if len(channels) > 1 else ""
-            found.append(Curve(name + words[0], _floats(row)))
+            found.append(Curve(name + words[0], _floats(row), min(SENSIBLE, digits_of(row))))
             if self._entries(channel) <= MOST_OF_MAP:
                 column = self.capture.block(channel.name, self.frame, (*heads, slice(None), slice(step, step + 1)))
-                found.append(Curve(name + words[1], _floats(column)))
+                found.append(Curve(name + words[1], _floats(column), min(SENSIBLE, digits_of(column))))
         return found
 
     def _along(self, channels: list[Channel]) -> list[Curve]:
@@ -307,7 +309,8 @@ class Lens(Panel):
                 known = np.isfinite(one.values) & (itself | (np.arange(len(one.values)) != step))
                 if known.any():
                     at = int(np.argmax(np.where(known, one.values, -np.inf)))
-                    rows.append((f"[{step}] {one.name}: most", f"{self.called(at)}: {short(one.values[at], 4)}"))
+                    most = f"{self.called(at)}: {short(one.values[at], one.digits)}" if one.values[at] else "nothing"
+                    rows.append((f"[{step}] {one.name}: most", most))
         for channel in self.of("gradient"):
             if step < self.capture.extent(channel.name, self.frame)[0]:
                 cell = exact_at(self.capture, channel.name, self.frame, step)
@@ -336,6 +339,10 @@ class Lens(Panel):
     def data(self) -> dict[str, Array]:
         """What is drawn of the token under the cursor, by the names of the curves."""
         return {f"{TITLES[row]}: {one.name}": one.values for row, table in self.drawn_curves.items() for one in table}
+
+    def data_axes(self) -> DataAxes:
+        """Every curve is over steps."""
+        return dict.fromkeys(self.data(), BY_STEP)
 
 
 def brief(channel: Channel) -> str:

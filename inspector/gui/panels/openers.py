@@ -19,7 +19,7 @@ from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.loghistogram import LogHistogram
 from inspector.gui.widgets.maprow import MapRow
 from inspector.gui.widgets.marks import Marks
-from inspector.gui.widgets.numbers import fixed
+from inspector.gui.widgets.numbers import short
 from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.source import glance, overview_of
 from inspector.gui.widgets.text_columns import TextColumns
@@ -187,7 +187,7 @@ class Openers(Panel):
         correlation = "correlation" if one else "|correlation|"
         what = "mean of the gate" if channel.dims[0] == "token" else correlation
         self.bars.show(names, values, counts, mean, what)
-        overall = f"; over all steps {fixed(mean)} (dashed)" if np.isfinite(mean) else ""
+        overall = f"; over all steps {short(mean)} (dashed)" if np.isfinite(mean) else ""
         self.bars.plot.set_title(f"{channel.title}, {channel.place}: {what}, {who}{overall}")
 
     def _draw_retention(self) -> None:
@@ -298,7 +298,12 @@ class Openers(Panel):
     ) -> list[tuple[str, str]]:
         rows: list[tuple[str, str]] = []
         there = np.flatnonzero(~np.isnan(values))
-        ends = (("opens it most", there[0]), ("opens it least", there[-1])) if len(there) else ()
+        verb = self._verb()
+        ends = ((f"{verb} it most", there[0]), (f"{verb} it least", there[-1])) if len(there) else ()
+        if len(there) > 1 and np.isclose(values[there[0]], values[there[-1]], rtol=1e-6, atol=0.0):
+            ends = ()  # a gate that is constant is opened by none
+            alike = self.gates.told_of(values[there[0]], self.table())
+            rows.append((f"{self.which.currentText()}, the same for all {len(there):,}", alike))
         for what, i in (("marked", marked), *ends):
             if i is not None:
                 times = f" (×{counts[i]:,})" if counts else ""
@@ -307,8 +312,14 @@ class Openers(Panel):
         if not len(there):
             why = self.gates.told_of(np.nan, self.table())
             why = "nothing to compare in one step" if why == "NaN" and self.steps.length < 2 else why
-            rows.append((f"{self.which.currentText()}, opens it most", why))
+            rows.append((f"{self.which.currentText()}, {verb} it most", why))
         return rows
+
+    def _verb(self) -> str:
+        """What the first of the table does to the gate; |correlation| does not tell opening from closing."""
+        channel = self.table()
+        either = channel is not None and channel.dims[0] == "feature" and self.units.currentText() != ONE
+        return "moves" if either else "opens"
 
     def _memory_rows(self, step: int | None, unit: int) -> list[tuple[str, str]]:
         gates, rows, span = self.gates, [], self.span.value()

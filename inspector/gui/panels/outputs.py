@@ -89,6 +89,8 @@ class Outputs(Panel):
         frames: list[tuple[Any, int]] = [(self.capture, self.capture.frame_of(self.channels()[0].name, self.frame))]
         if self.differs:
             frames = [(side.view, side.frame) for side in self.source.sides]
+        if len(frames) == 1 and _scalar(self.capture, "output:loss/terms", frames[0][1]) == 0:
+            return "no step carries a loss"
         unit = next((channel.unit for channel in self.lines() if channel.signal == "loss"), "1")
         words = {"loss/mean": f"mean loss {{}} {unit}".removesuffix(" 1"), "perplexity": "perplexity {}"}
         said = []
@@ -96,7 +98,21 @@ class Outputs(Panel):
             found = [_scalar(capture, f"output:{name}", frame) for capture, frame in frames]
             values = [number(round_to(value)) for value in found if value is not None]
             said += [text.format(" → ".join(values))] if values else []
+            if name == "loss/mean" and values and len(frames) == 1:
+                said[-1] += self._beside_others(*frames[0])
         return ", ".join(said) + self._lost(frames)
+
+    def _beside_others(self, view: Any, frame: int) -> str:
+        """Of a batch: over how many losses the mean is, and that of the sequence whose curve is drawn."""
+        channel = next((one for one in self.lines() if one.signal == "loss"), None)
+        terms = _scalar(view, "output:loss/terms", frame)
+        if channel is None or terms is None:
+            return ""
+        own = np.ma.filled(np.ma.asarray(view.array(channel.name, frame)).astype(np.float64), np.nan)
+        own = own[~np.isnan(own)]
+        if not len(own) or terms - (_scalar(view, "output:loss/nan", frame) or 0) <= len(own):
+            return ""
+        return f" over {int(terms):,} losses of all sequences ({number(round_to(float(own.mean())))} over this one)"
 
     @staticmethod
     def _lost(frames: list[tuple[Any, int]]) -> str:

@@ -19,6 +19,7 @@ from inspector.gui.widgets.curves import Curves
 from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.lagplot import LagCurve, LagPlot
 from inspector.gui.widgets.maprow import MapRow
+from inspector.gui.widgets.numbers import short
 from inspector.gui.widgets.quantise import LOGARITHMIC
 from inspector.gui.widgets.source import glance, overview_of
 from inspector.gui.widgets.theme import Theme
@@ -234,7 +235,7 @@ class Paths(Panel):
     def sentence(self, curves: list[LagCurve]) -> str:
         """A summary of the first curves at one lag."""
         lag = min(SPOKEN, *(len(one.mean) - 1 for one in curves))
-        said = ", ".join(f"{one.title} {one.mean[lag]:.2g}" for one in curves[:3])
+        said = ", ".join(f"{one.title} {_in_title(one.mean[lag])}" for one in curves[:3])
         unit = ", ×" if self.differs else ""
         what = f"{curves[0].statistic} over starts, " if curves[0].statistic else ""
         return f"{self.where.currentText()}: {what}{lag} step{'' if lag == 1 else 's'} on{unit}, {said}"
@@ -330,3 +331,8 @@ def share_open(low: Array, high: Array) -> Array:
     edges = np.arange(MOST_ROWS + 1) * units // MOST_ROWS
     averaged: Array = np.add.reduceat(middle, edges[:-1], axis=1) / np.diff(edges)
     return averaged
+
+
+def _in_title(value: float) -> str:
+    """A number with two digits, or that it is not known."""
+    return "not known" if np.isnan(value) else short(value, 2)

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QDoubleSpinBox, QSpinBox
 from inspector.analysis.unit_matching import MOST_SPANS, Match, Span, longest_range, row_label, word_at
 from inspector.analysis.unit_search import Found, search
 from inspector.capture.pyramid import reduce_rows, shrink
+from inspector.gui.panel.axes_of_data import UNITS
 from inspector.gui.panel.base import Panel, caption, chooser, measured, number, set_options
 from inspector.gui.panel.exact import exact_at
 from inspector.gui.panel.registry import PANELS
@@ -51,6 +52,7 @@ class Units(Panel):
     hint = "Which units are on exactly in a chosen range of steps, and where else. Run a model with a recurrent layer."
     shows = ("states", "scans", "gates")
     needs_height = 320
+    axes_of_data = UNITS
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
@@ -356,8 +358,7 @@ class Units(Panel):
 
     def move_by(self, rows: int) -> None:
         """Up and down: the next of the chosen units."""
-        units = [match.unit for match in self.matches]
-        unit = self.looking.position.unit
+        units, unit = [match.unit for match in self.matches], self.looking.position.unit
         if units:
             at = units.index(unit) + rows if unit in units else 0
             self.looking.move(unit=units[min(max(0, at), len(units) - 1)])

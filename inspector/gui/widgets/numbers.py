@@ -16,9 +16,13 @@ def number(value: Any) -> str:
             return "NaN"
         if np.isinf(value):
             return "∞" if value > 0 else "−∞"
-        digits = {2: 3, 4: 7, 8: 10}.get(getattr(np.asarray(value).dtype, "itemsize", 8), 7)
-        return short(value, digits)
+        return short(value, digits_of(np.asarray(value)))
     return str(value)
+
+
+def digits_of(values: Any) -> int:
+    """How many digits numbers of an array's type have."""
+    return {2: 3, 4: 7, 8: 10}.get(values.dtype.itemsize, 7)
 
 
 def measured(value: Any, unit: str) -> str:

@@ -38,6 +38,8 @@ BY_VALUE = Describe(
     labels={"statistic": ("threshold", "share cut", "norm after", "cosine")},
 )  # fmt: skip
 
+NO_LOSS = "No step of this input carries a loss (all are NaN): there is no mean loss, and no gradient of it to clip."
+
 HISTORY = Describe(
     kind="clipping", compare="separate",
     title="gradient norm during training", source="history.json beside the checkpoint", scale="log",
@@ -60,6 +62,9 @@ def clipping(trace: Trace, emit: Emitter) -> None:
     _history(trace.subject.checkpoint, emit)
     gradients = trace.parameter_gradients.every
     if not gradients:
+        return
+    if trace.loss_carried is not None and not trace.loss_terms:
+        emit.refuse(f"{PLACE}:clipping/norms", NO_LOSS)
         return
     terms = max(1, trace.loss_terms)
     rows = torch.stack([_statistics(gradient, terms, emit) for gradient in gradients.values()], dim=1)

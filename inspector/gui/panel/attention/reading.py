@@ -14,6 +14,7 @@ from inspector.gui.panel.attention.drawing import (
     spoken,
 )
 from inspector.gui.panel.attention.parts import AttentionParts
+from inspector.gui.panel.axes_of_data import DataAxes
 from inspector.gui.panel.base import measured
 from inspector.gui.panel.exact import exact_at
 from inspector.gui.panel.map_options import ALIGNMENT, MAP
@@ -168,3 +169,9 @@ class AttentionReading(AttentionParts):
         for channel in self.statistics():
             found[channel.name] = self.capture.array(channel.name, self.frame)
         return found
+
+    def data_axes(self) -> DataAxes:
+        """Of maps of single heads and of alignments; queries and keys may be as many."""
+        maps = {f"{place}:attention head {head}": (("query", "key"), ()) for place, head in self.picked}
+        parts = (("coverage", "key"), ("largest", "query"), ("entropy", "query"), ("path", "query"))
+        return maps | {f"{one.title} {name}": ((axis,), ()) for one in self._alignments for name, axis in parts}
