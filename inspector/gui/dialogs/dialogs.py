@@ -16,7 +16,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from inspector.gui.widgets.plain_text import clean, plain_box, plain_label
+from inspector.gui.dialogs.keys_dialog import KeysDialog
+from inspector.gui.widgets.plain_text import clean, plain_label
 from inspector.records import CheckpointReport, counted
 
 NAME = "name"
@@ -103,5 +104,7 @@ def keys_of(actions: Sequence[QAction]) -> list[tuple[str, str]]:
 
 
 def show_keys(parent: QWidget, actions: Sequence[QAction]) -> None:
-    """The keys, in a box."""
-    plain_box(parent, "Keys", "\n".join(f"{key}:  {what}" for key, what in keys_of(actions))).exec()
+    """The keys, in a table."""
+    dialog = KeysDialog(keys_of(actions), parent)
+    dialog.exec()
+    dialog.deleteLater()

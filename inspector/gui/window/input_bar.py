@@ -333,19 +333,32 @@ class InputBar(QWidget):
             self.ask()
 
     def show_spec(self, spec: InputSpec) -> None:
-        """Show which example runs, or the text of a session that was opened: it can be changed and run again."""
+        """Show what ran on the model that has been opened, or which example runs: it can be changed and run again."""
         entry = self._entries.get(spec.kind)
-        if entry is not None and entry.form == "line" and spec.value and not self.typed and not spec.parts:
-            self.kind.setCurrentIndex(self.kind.findData(spec.kind))
-            self.line.setText(spec.value.replace("\n", LINE_BREAK))
-            self.line.setCursorPosition(0)
-            self._set[spec.kind] = dict(spec.options)
+        if entry is not None and spec.value and not self.typed and not spec.parts:
+            self._show_value(entry, spec)
         names = [str(self.examples.itemData(i)) for i in range(self.examples.count())]
         alike = [i for i, name in enumerate(names) if name.lower().startswith(spec.value.lower())]
         if spec.kind == "example" and spec.value and alike:
             self.examples.setCurrentIndex(alike[0])
             if not self.typed:
                 self.line.clear()
+
+    def _show_value(self, entry: Entry, spec: InputSpec) -> None:
+        """Put a text, a path or the name of a signal into its field, with its options."""
+        if entry.form == "choice":
+            self.kind.setCurrentIndex(self.kind.findData(entry.key))
+            self.made.setCurrentIndex(max(0, self.made.findData(spec.value)))
+            if self.options is not None:
+                self.options.show_values(spec.options)
+        elif entry.form in ("file", "several"):
+            self._set[entry.key] = dict(spec.options)
+            self._show_path(entry.form, spec.value)
+        elif entry.form == "line":
+            self._set[entry.key] = dict(spec.options)
+            self.kind.setCurrentIndex(self.kind.findData(entry.key))
+            self.line.setText(spec.value.replace("\n", LINE_BREAK))
+            self.line.setCursorPosition(0)
 
     def show_many(self, source: str, *, lines: bool = False) -> None:
         """Put the source of many sequences into the line."""

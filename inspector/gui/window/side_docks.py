@@ -40,7 +40,9 @@ WIDEST = 150
 
 NARROWEST = 126
 """Pixels of width in which a short name, a number and a scroll bar have room."""
-BESIDE_PINS = 90
+WIDEST_OF_PINS = 84
+"""The same where pins have columns too: a token and its number are in two lines."""
+BESIDE_PINS = 120
 """Least pixels of the column of names where pins have columns too; the table scrolls then."""
 INDENT = 14
 """Pixels by which checkpoints are indented below their sample: names should not be cut in a narrow dock."""
@@ -293,7 +295,7 @@ class Readout(QTableWidget):
         """Columns as wide as their numbers where there is room, rows as high as their texts in these columns."""
         header = self.horizontalHeader()
         needed = [max(self.sizeHintForColumn(at) + 6, header.sectionSizeHint(at)) for at in range(self.columnCount())]
-        widest = WIDEST if len(needed) > 2 else min(WIDEST, self.viewport().width() // 2)  # longer ones wrap
+        widest = WIDEST_OF_PINS if len(needed) > 2 else min(WIDEST, self.viewport().width() // 2)  # longer ones wrap
         widths = [min(widest, max(50, width)) for width in needed[1:]]
         for column, width in enumerate(widths, start=1):
             header.resizeSection(column, width)
