@@ -45,6 +45,10 @@ class RunStart:
     meta: Mapping[str, Any] = field(default_factory=dict)
 
 
+EDITS = "edits"
+"""The key in a frame's `meta` that has the changes with which it ran, as text."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
     """One moment of training at which the model was run. `step` is the training iteration, if known."""
@@ -57,6 +61,11 @@ class Frame:
     def __post_init__(self) -> None:
         if self.index < 0:
             raise ValueError(f"A frame is numbered from 0 on, not {self.index}; -1 stands for every frame.")
+
+    @property
+    def edited(self) -> bool:
+        """Whether it is the frame before it, with changes, and no other moment."""
+        return EDITS in self.meta
 
 
 @dataclass(frozen=True, slots=True)

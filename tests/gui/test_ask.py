@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from opened import opened
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
 
 from inspector.capture import Writer, open_capture
 from inspector.gui.export.offscreen import Stage
-from inspector.gui.panels.ask import WAITING
+from inspector.gui.panels.ask import PERHAPS, WAITING
 from inspector.gui.state.asked import asked_of
 from inspector.gui.widgets.match_bands import MatchBands
 from inspector.gui.window.main_window import Window
@@ -146,3 +146,61 @@ def test_matches_stay_marked_over_another_run_while_the_panel_is_behind_others(q
         window.docking.show_panel("ask")
         qtbot.waitUntil(lambda: bool(panel.listed), timeout=20_000)
         assert len(asked_of(window.looking).ranges) == TEXT.count("said")
+
+
+def test_over_a_map_matches_leave_its_colours_and_over_curves_they_are_bands(stage: Stage) -> None:
+    ask: Any = stage.panel("ask")
+    asked(ask, "said")
+    states: Any = stage.panel("states")
+    states.redraw()
+    first, last = ask.job.ranges[0]
+    middle = (first + last) / 2
+    for plot, is_map in ((states.row.plot, True), (states.trace, False)):
+        pixels = {}
+        for shown in (False, True):
+            plot.show_matches(((first, last),) if shown else ())
+            picture = states.figure.grab().toImage()
+            ratio = picture.devicePixelRatio()
+            low, high = plot.vb.viewRange()[1]
+            at = [
+                states.figure.mapFromScene(plot.vb.mapViewToScene(QPointF(middle, low + share * (high - low))))
+                for share in (0.23, 0.45, 0.71)
+            ]
+            pixels[shown] = [picture.pixelColor(round(ratio * p.x()), round(ratio * p.y())).name() for p in at]
+        assert plot._matches.over_map is is_map
+        assert (pixels[False] == pixels[True]) is is_map, pixels
+
+
+def test_the_arrow_is_above_the_column_by_which_the_rows_are_ordered(stage: Stage) -> None:
+    panel: Any = stage.panel("ask")
+    asked(panel, '"[^"]*"', "Regular expression")
+    header = panel.table.horizontalHeader()
+    falling, rising = Qt.SortOrder.DescendingOrder, Qt.SortOrder.AscendingOrder
+    r = [abs(panel.table.rows.cells[row][1]) for row in panel.table.numbers.order]
+    assert r == sorted(r, reverse=True) and len(r) > 3
+    assert (header.sortIndicatorSection(), header.sortIndicatorOrder()) == (2, falling)
+    panel.table.sorted_by.emit(-1)
+    assert panel.table.numbers.order == list(range(len(r)))[::-1]
+    assert (header.sortIndicatorSection(), header.sortIndicatorOrder()) == (2, rising)
+    panel.table.sorted_by.emit(2)
+    assert (header.sortIndicatorSection(), header.sortIndicatorOrder()) == (3, falling)
+
+
+def test_a_text_that_looks_like_a_pattern_is_asked_about(stage: Stage) -> None:
+    panel: Any = stage.panel("ask")
+    asked(panel, '"[^"]*"')
+    assert panel.said() == PERHAPS
+    asked(panel, "nowhere")
+    assert panel.said() == "no match"
+    asked(panel, "no[wx]here", "Regular expression")
+    assert panel.said() == "no match"
+
+
+def test_saved_numbers_of_a_ranking_say_what_they_are(stage: Stage) -> None:
+    panel: Any = stage.panel("ask")
+    asked(panel, '"[^"]*"', "Regular expression")
+    found = panel.data()
+    number, delay, r = found["l:h"].T
+    assert number[0] == panel.listed[0].number == 4 and delay[0] == 2
+    assert abs(r).tolist() == sorted(abs(r).tolist(), reverse=True)
+    assert panel.data_axes()["l:h"] == (("rank", "what"), ("number", "delay", "r")), "no row of it is a step"

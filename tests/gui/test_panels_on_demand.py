@@ -13,7 +13,8 @@ from opened import opened
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QFileDialog, QPlainTextEdit, QTabBar
 
-from inspector.capture import Difference, Writer
+from inspector.capture import Difference, Writer, open_capture
+from inspector.gui.export.panels_of import panels_of
 from inspector.gui.panel.registry import PANELS, ordered
 from inspector.gui.panels.gates import Gates
 from inspector.gui.widgets.theme import DARK
@@ -250,3 +251,15 @@ def test_a_figure_of_a_panel_that_was_never_seen_has_the_size_of_the_one_in_fron
     assert sizes["Gradients"] == sizes["Jacobians"] and sizes["Jacobians"].width() > 700
     gradients = window.panels["gradients"]
     assert not gradients.visibleRegion().boundingRect().height() and window.docks["gradients"].isAncestorOf(gradients)
+
+
+def test_attention_over_tokens_is_no_picture_before_its_panel_is_made_and_after(window: Window, tmp_path: Path) -> None:
+    weights = Channel(name="a:attention", kind="attention", dims=("head", "query", "key"), shape=(2, 4, 4))
+    path = small(tmp_path / "a.inspect", weights)
+    window.open_capture(str(path))
+    assert window.panels.has_data("attention") and "picture" not in window.panels.made
+    assert not window.panels.has_data("picture")
+    with open_capture(path) as capture:
+        assert "picture" not in {one.key for one in panels_of(capture)}
+    window.docking.show_panel("picture")
+    assert not window.panels.has_data("picture") and window.panels["picture"].state == "empty"

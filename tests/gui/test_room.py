@@ -19,15 +19,16 @@ from inspector.capture import Writer
 from inspector.gui.dialogs.text_dialog import ask_for_text
 from inspector.gui.panel.missing import NOTHING, why_empty
 from inspector.gui.state.background import Rest
-from inspector.gui.state.cursor import Cursor
-from inspector.gui.state.pins import pins_of
+from inspector.gui.state.cursor import Cursor, Position
+from inspector.gui.state.pins import Pin, pins_of
 from inspector.gui.widgets.summary_text import FLAGS, LINES, cut_to
 from inspector.gui.widgets.theme import LIGHT
 from inspector.gui.widgets.titled_plot import TitledPlot
 from inspector.gui.widgets.token_strip import TokenStrip
-from inspector.gui.window.docks import MOST_FOR_PINS
 from inspector.gui.window.main_window import Window
 from inspector.gui.window.side_docks import Readout
+from inspector.gui.window.side_widths import MOST_FOR_PINS
+from inspector.gui.window.side_widths import NARROWEST as NARROWEST_LEFT
 from inspector.records import Channel, Frame, Page, RunStart, RunStop
 
 
@@ -174,3 +175,39 @@ def test_a_text_can_be_written_and_agreed_to_without_a_mouse(qtbot: Any, qapp: Q
     parent.show()
     assert ask_for_text(parent, "Note", "About <b>unit</b>:") == "here"
     assert seen == ["About <b>unit</b>:"]
+
+
+def test_a_comparison_gives_the_bars_at_the_sides_their_room_back(window: Window, qtbot: Any, a_capture: Path) -> None:
+    left, right = window.docks["open"], window.docks["numbers"]
+    pins = pins_of(window.looking)
+    window.looking.move(step=1, unit=0)
+    for step in (3, 5):
+        pins.add(replace(window.looking.position, step=step))
+    qtbot.waitUntil(lambda: right.width() >= min(window.readout.needs, int(MOST_FOR_PINS * window.width())) - 8)
+    before = left.width()
+    window.comparing.begin(str(a_capture))
+    window.resizeDocks([left], [NARROWEST_LEFT], Qt.Orientation.Horizontal)  # as rows of panels that need more room do
+    qtbot.waitUntil(lambda: left.width() < before - 10, timeout=5000)
+    window.comparing.end()
+    qtbot.waitUntil(lambda: abs(left.width() - before) <= 2, timeout=5000)
+    window.resizeDocks([left], [before - 20], Qt.Orientation.Horizontal)
+    qtbot.wait(200)
+    chosen = left.width()
+    assert chosen < before, "what somebody chooses without a comparison stays"
+
+
+def test_a_token_and_its_number_are_in_two_lines_where_pins_have_columns(qtbot: Any) -> None:
+    table = Readout()
+    qtbot.addWidget(table)
+    table.resize(384, 400)
+    table.show()
+    qtbot.wait(50)
+    pins = (Pin(1, Position()), Pin(2, Position()))
+    table.show_pins(pins, fixed=False)
+    rows = [
+        ("[…] from earlier steps to it: most", *["238 't': 0.006813"] * 3),
+        ("∂L/∂h […]  model", *["1.973 nat"] * 3),
+    ]
+    table.show_rows(rows)
+    assert table.horizontalScrollBar().maximum() == 0 and table.needs <= 384
+    assert table.rowHeight(0) > table.rowHeight(1)

@@ -18,6 +18,7 @@ from inspector.gui.window.main_window import Window
 from inspector.gui.window.training.timeline import TimelineView
 from inspector.gui.window.training.timeline_data import Lane, TimelineData, columns
 from inspector.records import Axis, Channel, Event, Frame, Page, RunStart, RunStop
+from inspector.records.run import EDITS
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -221,6 +222,23 @@ def test_frames_without_series_are_counted(window: Window, tmp_path: Path, steps
     (_, first), (_, second) = view.frames_at()
     assert second - first > 7 and seen(window) == 1
     run.end()
+
+
+def test_an_edited_run_has_no_timeline_and_nothing_over_training(window: Window, tmp_path: Path) -> None:
+    for name, meta in (("moments", {}), ("edited", {EDITS: ["l:h[1]=0@2:"]})):
+        state = Channel(name="l:h", kind="state", dims=("step", "unit"), shape=(9, 3), title="h")
+        with Writer(tmp_path / f"{name}.inspect", RunStart(run=name, title=name)) as writer:
+            for frame in (0, 1):
+                writer.write(Frame(index=frame, label=str(frame), meta=meta if frame else {}))
+                writer.write(state)
+                writer.write(Page(state.name, frame, (0, 0), np.full((9, 3), frame, np.float32)))
+            writer.write(RunStop("done"))
+    switch = window.panels["states"].over.switch
+    for name, moments in (("edited", False), ("moments", True), ("edited", False)):
+        window.open_capture(str(tmp_path / f"{name}.inspect"))
+        tick(window)
+        assert window.timeline_row.isVisible() is moments and window.frames.isVisible()
+        assert switch.isHidden() is not moments
 
 
 def test_frames_have_whole_numbers_and_other_axes_may_not() -> None:

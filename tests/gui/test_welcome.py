@@ -11,7 +11,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from inspector.gui.app import make_window
+from inspector.gui.panel.colours import colours_of
 from inspector.gui.state.remembered import Opened, last_place, recent_models, remember_model
+from inspector.gui.widgets.colour_choice import OWN, ColourChoice
 from inspector.gui.window.main_window import Window
 from inspector.gui.window.welcome.cards import OpenCard
 from inspector.records import InputSpec
@@ -44,7 +46,9 @@ def test_a_run_is_gone_on_with_after_a_restart(window: Window, qtbot: object) ->
     finish(window, qtbot)
     assert not window.welcome.seen, "what was opened is not covered"
     window.looking.move(place="rnn.l0", step=3, unit=5)
+    colours_of(window.looking).choose("states", "diverging", ColourChoice(span=OWN, low=-0.25, high=0.25))
     path = window.session.capture.path
+    chosen = colours_of(window.looking).text
     window.close()
 
     with opened(qtbot, background=False, overview=False) as again:
@@ -55,6 +59,7 @@ def test_a_run_is_gone_on_with_after_a_restart(window: Window, qtbot: object) ->
         assert again.session.capture.path == path and not again.welcome.seen
         at = again.looking.position
         assert (at.place, at.step, at.unit) == ("rnn.l0", 3, 5)
+        assert colours_of(again.looking).text == chosen and chosen
         assert again.session.can_run_again and again.session.spec.value == "Alice"
         again.run_again()
         finish(again, qtbot)
@@ -64,6 +69,29 @@ def test_a_run_is_gone_on_with_after_a_restart(window: Window, qtbot: object) ->
         again.welcome.clear()
         assert [one for one, _ in again.session.shown.kept()] == [shown], "what a window shows stays"
         again.welcome.end()
+
+
+@pytest.mark.parametrize("kind", ["file", "noise", "many"])
+def test_what_ran_last_stands_in_the_line_after_a_restart(
+    window: Window, qtbot: object, tmp_path: Path, kind: str
+) -> None:
+    (tmp_path / "own.txt").write_text("Alice was\n")
+    value = str(tmp_path / "own.txt")
+    specs = {
+        "file": InputSpec(kind="file", value=value),
+        "noise": InputSpec(kind="generated", value="noise", options={"steps": 12}),
+        "many": InputSpec(kind="sequences", value=value, options={"lines": True}),
+    }
+    spec = specs[kind]
+    window.open_sample("sunspots-gru" if kind == "noise" else "char-elman", "", spec)
+    finish(window, qtbot)
+    window.close()
+    with opened(qtbot, background=False, overview=False) as again:
+        again.welcome.open()
+        QTest.mouseClick(card(again, "Continue where I was"), Qt.MouseButton.LeftButton)
+        qtbot.waitUntil(lambda: again.session.loaded is not None, timeout=60_000)
+        qtbot.waitUntil(lambda: again.input.entry is not None and again.input.entry.key == spec.kind, timeout=20_000)
+        assert again.input.spec() == spec and not again.input.typed
 
 
 def test_titles_sizes_and_curves_are_looked_up_beside_the_window(window: Window, qtbot: object) -> None:

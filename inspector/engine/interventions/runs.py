@@ -25,6 +25,7 @@ from inspector.engine.recurrent.traced.recorded_loops import RecordedLoop, Recor
 from inspector.engine.trace.emitter import Sink
 from inspector.engine.trace.trace import Trace
 from inspector.records import Edit, Frame, Page, Refusal
+from inspector.records.run import EDITS
 
 PROBES = ("handwritten", "attention")
 """The probe that records an edited run, in which torch's own modules are written out as loops."""
@@ -136,7 +137,8 @@ def perform_with_edits(
     trace = perform(subject, batch, sink, options, frame=first)
     if plan is None:
         return trace
-    second = Frame(index=1, label=", ".join(map(str, plan.edits)), step=first.step)
+    said = [str(edit) for edit in plan.edits]
+    second = Frame(index=1, label=", ".join(said), step=first.step, meta={EDITS: said})
     around = plan.around
 
     def keep(kept: KeptTrace) -> None:

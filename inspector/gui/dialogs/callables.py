@@ -46,14 +46,16 @@ def described(path: Path | str) -> list[Found]:
 
 
 def lone(path: Path | str) -> str:
-    """The one callable of a file that can be meant where none is named: the only one, or the only function that makes
-    something where the others are classes, trainings and the like; "" where there is a choice."""
+    """The one callable of a file that can be meant where none is named: the only one, a function `make`, or the only
+    function that makes something where the others are classes, trainings and the like; "" where there is a choice."""
     found = _ranked(path)
     functions = [
         node for node in found
         if not isinstance(node, ast.ClassDef) and not node.name.lower().startswith(NOT_MODELS)
     ]  # fmt: skip
     makes = [node for node in functions if node.name.lower().startswith(MAKERS)]
+    if any(node.name == "make" for node in functions):  # as the documentation calls it, whatever helps beside it
+        return "make"
     if len(found) == 1 or (len(functions) == 1 and makes):
         return found[0].name if len(found) == 1 else makes[0].name
     return ""

@@ -39,13 +39,15 @@ NUMBERS = {"none": "", "CSV": "csv", "JSON": "json", "NPZ": "npz"}
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What was chosen. `words`: as options of `inspector export`, without the panel, the frame and the file."""
+    """What was chosen. `words`: as options of `inspector export`, without the panel, the frame and the file;
+    `everything`: every panel was, of which those are drawn that show something."""
 
     what: str
     panels: tuple[str, ...]
     every_frame: bool
     form: str
     words: tuple[str, ...]
+    everything: bool = False
 
 
 class ExportDialog(QDialog):
@@ -217,4 +219,6 @@ class ExportDialog(QDialog):
             words += ["--animate", "steps" if what == STEPS else "training"]
             words += ["--rate", str(self.rate.value()), "--every", str(self.every.value())]
         every = what == FIGURES and self.frames.currentText() == EVERY
-        return Chosen(what, self.chosen_panels(), every, self.form.currentText(), tuple(words))
+        panels = self.chosen_panels()
+        form, everything = self.form.currentText(), len(panels) == self.panels.count()
+        return Chosen(what, panels, every, form, tuple(words), everything)

@@ -1,24 +1,14 @@
-"""The keys: a table of all of them, searched by words."""
+"""The keys of the window, and what each does."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QAction, QResizeEvent
-from PySide6.QtWidgets import (
-    QDialog,
-    QDialogButtonBox,
-    QHeaderView,
-    QLineEdit,
-    QTableWidget,
-    QTableWidgetItem,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QWidget
 
 from inspector.gui.dialogs.dialogs import name_of
-from inspector.gui.widgets.plain_text import clean
+from inspector.gui.dialogs.keys_dialog import KeysDialog
 
 OTHER_KEYS = (
     ("← →", "one step back or on (Shift: ten)"),
@@ -47,60 +37,8 @@ def keys_of(actions: Sequence[QAction]) -> list[tuple[str, str]]:
     return [*OTHER_KEYS, *(one for one in own if one[0])]
 
 
-class KeysDialog(QDialog):
-    """A row for each (key, what it does), none cut; words in the line leave those that have all of them."""
-
-    def __init__(self, keys: Sequence[tuple[str, str]], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Keys")
-        self.wanted, self.table = QLineEdit(), QTableWidget(len(keys), 2)
-        self.wanted.setPlaceholderText("Filter keys")
-        self.wanted.setAccessibleName("Filter keys")
-        self.wanted.textChanged.connect(self.narrow)
-        self._fill(keys)
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
-        buttons.rejected.connect(self.reject)
-        layout = QVBoxLayout(self)
-        for widget in (self.wanted, self.table, buttons):
-            layout.addWidget(widget)
-        self.resize(self.sizeHint())
-
-    def _fill(self, keys: Sequence[tuple[str, str]]) -> None:
-        self.table.setHorizontalHeaderLabels(["key", "does"])
-        for i, row in enumerate(keys):
-            for j, text in enumerate(row):
-                self.table.setItem(i, j, QTableWidgetItem(clean(text)))
-        self.table.verticalHeader().hide()
-        self.table.setShowGrid(False)
-        self.table.setTabKeyNavigation(False)
-        self.table.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
-        self.table.setSelectionBehavior(QTableWidget.SelectionBehavior.SelectRows)
-        self.table.setTextElideMode(Qt.TextElideMode.ElideNone)
-        self.table.setAccessibleName("Keys")
-        self.table.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
-        self.table.horizontalHeader().setStretchLastSection(True)
-        self.table.horizontalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-
-    def sizeHint(self) -> QSize:
-        """As high as the screen is, at most."""
-        screen = self.screen()
-        room = screen.availableGeometry().size() if screen is not None else QSize(900, 700)
-        return QSize(min(760, int(0.9 * room.width())), min(720, int(0.85 * room.height())))
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Rows are as high as their words need at this width."""
-        super().resizeEvent(event)
-        self.table.resizeRowsToContents()
-
-    def narrow(self, words: str) -> None:
-        """Only the rows that have every word."""
-        wanted = words.casefold().split()
-        for i in range(self.table.rowCount()):
-            cells = (self.table.item(i, j) for j in range(2))
-            text = " ".join(cell.text() for cell in cells if cell is not None).casefold()
-            self.table.setRowHidden(i, not all(word in text for word in wanted))
-
-
 def show_keys(parent: QWidget, actions: Sequence[QAction]) -> None:
-    """The keys, in a dialog."""
-    KeysDialog(keys_of(actions), parent).exec()
+    """The keys, in a table that can be searched."""
+    dialog = KeysDialog(keys_of(actions), parent)
+    dialog.exec()
+    dialog.deleteLater()

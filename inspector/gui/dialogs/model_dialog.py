@@ -153,7 +153,11 @@ class OpenModelDialog(QDialog):
     @Slot(bool)
     def _show_details(self, shown: bool) -> None:
         self.details.setVisible(shown)
-        self.resize(max(620, self.width()), 420 if shown else 0)
+        width, layout = max(620, self.width()), self.layout()
+        if layout is not None:
+            layout.activate()
+            needed = layout.totalMinimumHeightForWidth(width)  # a sentence of two lines leaves the lists their rows
+            self.resize(width, max(needed, 420 if shown else 0))
 
     def load(self) -> Load:
         """The request that the fields describe."""

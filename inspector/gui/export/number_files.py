@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -45,8 +46,9 @@ class Numbers:
 
 
 def axes_of(view: View | None, name: str, array: Array) -> tuple[str, ...]:
-    """The names of an array's axes: the dims of the channel that its name begins with, "index N" where no dim has that
-    length, or two have."""
+    """The names of an array's axes: the dims of the channel that its name begins with, in their order, without those
+    along which one was chosen (a map of queries and keys of equally many is one head of the channel); "index N" where
+    that fits in no way or in several."""
     known = [one for one in view.channels.values() if name.startswith(one.name)] if view is not None else []
     if view is None or not known:
         return _plain(array)
@@ -54,9 +56,13 @@ def axes_of(view: View | None, name: str, array: Array) -> tuple[str, ...]:
     if name == channel.name and len(channel.dims) == array.ndim:
         return channel.dims
     extent = view.extent(channel.name)
+    pairs = tuple(zip(channel.dims, extent, strict=True))
+    kept = [some for some in combinations(pairs, array.ndim) if tuple(length for _, length in some) == array.shape]
+    if len(kept) == 1 and array.ndim < len(pairs):  # a part of the channel, such as one head of all
+        return tuple(dim for dim, _ in kept[0])
     found = []
     for axis, size in enumerate(array.shape):
-        fitting = [dim for dim, length in zip(channel.dims, extent, strict=True) if length == size]
+        fitting = [dim for dim, length in pairs if length == size]
         found.append(fitting[0] if len(fitting) == 1 else f"index {axis}")
     return tuple(found) if len(set(found)) == len(found) else _plain(array)
 

@@ -27,7 +27,9 @@ def panels_of(capture: Capture, frame: int = -1) -> list[Filled]:
     for key, kind in ordered():
         if key == PAGE or kind.asks_first:
             continue
-        names = tuple(channel.name for channel in kind.choose(filled(capture, kind.accepts, frame)))
+        names = tuple(
+            channel.name for channel in kind.choose(kind.only(capture, filled(capture, kind.accepts, frame), frame))
+        )
         if names:
             found.append(Filled(key, kind.title, names))
     return found

@@ -1,5 +1,4 @@
-"""The base of every panel: a figure over a capture, an empty page that says what is missing, an error page of its
-own."""
+"""The base of every panel: a figure over a capture, an empty page that says what is missing, an error page."""
 
 from __future__ import annotations
 
@@ -135,6 +134,11 @@ class Panel(PanelInWords, SameInAll):
     def accepts(cls, channel: Channel) -> bool:
         """Whether this panel shows a channel, judged by its kind and dims."""
         raise NotImplementedError
+
+    @classmethod
+    def only(cls, capture: Any, found: list[Channel], frame: int) -> list[Channel]:
+        """Those of the accepted channels with data that can be shown beside what else the capture has."""
+        return found
 
     @classmethod
     def choose(cls, found: list[Channel]) -> list[Channel]:
@@ -377,8 +381,7 @@ class Panel(PanelInWords, SameInAll):
         self.draw_if_seen()
 
     def labelled_readout(self, position: Position | None = None) -> list[tuple[str, str]]:
-        """The readout at a position, by default that of the shared cursor; what is not over the input's steps is marked
-        with its axis."""
+        """The readout at a position, by default the shared cursor's; what is over other steps has its axis' name."""
         if self.over.on:
             return self.over.readout() if self.state == "figure" else []
         word = self.axes.prefix(self.capture, self.frame) if self.by_steps else ""
@@ -392,8 +395,7 @@ class Panel(PanelInWords, SameInAll):
     def paint(self, painter: QPainter, rect: QRectF) -> None:
         """Draw the figure into any paint device, vectors as vectors; the background is painted too."""
         figure = self.over.figure if self.over.on else self.figure
-        fault = figure.paint_into(painter, rect, self.theme.window)
-        if fault:
+        if fault := figure.paint_into(painter, rect, self.theme.window):
             raise CaptureError(f"{self.title} could not be drawn: {fault}.")
 
 

@@ -7,6 +7,8 @@ from PySide6.QtGui import QPainter, QPaintEvent, QPixmap
 from PySide6.QtWidgets import QWidget
 
 PALE = 0.35
+MARGIN = 8
+"""Pixels beside the line."""
 WORDS = "The run before, until the new one is here"
 
 
@@ -57,8 +59,10 @@ class OldPicture(QWidget):
         painter.drawPixmap(self.rect(), self._picture)
         painter.setOpacity(1.0)
         metrics = painter.fontMetrics()
-        line = QRect(0, 0, self.width() - 8, metrics.height() + 8)
-        words = metrics.elidedText(WORDS, Qt.TextElideMode.ElideRight, line.width())
-        painter.setPen(self.palette().placeholderText().color())
-        painter.drawText(line, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, words)
+        words = metrics.elidedText(WORDS, Qt.TextElideMode.ElideRight, self.width() - 2 * MARGIN)
+        wide = metrics.horizontalAdvance(words) + 2 * MARGIN
+        line = QRect(self.width() - wide, 0, wide, metrics.height() + MARGIN)
+        painter.fillRect(line, self.palette().window())  # titles of the picture may be there
+        painter.setPen(self.palette().windowText().color())
+        painter.drawText(line, Qt.AlignmentFlag.AlignCenter, words)
         painter.end()

@@ -106,8 +106,8 @@ class OverTraining(QObject):
         return self.switch.isChecked()
 
     def offer(self, source: Any, channels: list[Channel]) -> None:
-        """The switch is there where a run has several frames and something can be summarised."""
-        several = any(len(run.capture.frames) > 1 for run in runs_of(source))
+        """The switch is there where a run has several moments of training and something can be summarised."""
+        several = any(len(run.capture.frames) > 1 and not run.capture.frames[1].edited for run in runs_of(source))
         possible = several and any(summaries_of(channel) for channel in channels)
         self.switch.setVisible(possible)
         if not possible and self.on:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from PySide6.QtCore import QTimer, Slot
 from PySide6.QtWidgets import QSpinBox, QSplitter, QWidget
 
-from inspector.analysis.text_matches import KINDS, Ranges, marked, matches
+from inspector.analysis.text_matches import KINDS, TEXT, Ranges, marked, matches
 from inspector.analysis.tracking import Track, Tracked, series, track
 from inspector.capture import Capture
 from inspector.capture.pyramid import reduce_rows
@@ -44,6 +44,9 @@ TIPS = (
     "The |r| that the best of this channel exceeds in one of twenty shifts of the match around the sequence; NaN: the "
     "sequence is too short to say",
 )
+SIGNS = frozenset("[]()*+?|^$\\")
+"""A text with one of them may have been meant as a regular expression."""
+PERHAPS = "no match as a text; is it a regular expression?"
 WAITING = "Type what to look for: a text (\\n is a line break), a regular expression, or steps (12-20, 40)."
 
 
@@ -79,7 +82,7 @@ class Ask(Panel):
 
     def picture(self) -> QWidget:
         """The ranking beside the curves of the best."""
-        self.table = SortedTable("unit or\nhead", "Units, gates and heads that track the match, best first")
+        self.table = SortedTable("unit or\nhead", "Units, gates and heads that track the match, best first", by=1)
         self.table.chosen.connect(self._chosen)
         self.parts = QSplitter()
         self.parts.addWidget(self.table)
@@ -283,7 +286,8 @@ class Ask(Panel):
             return self._task.error
         done = self._task is None or self._task.done
         if not self.job.ranges:
-            return "no match" if done else "searching …"
+            none = PERHAPS if self.kind.currentText() == TEXT and SIGNS & set(self.field.text()) else "no match"
+            return none if done else "searching …"
         covered = int(marked(self.job.ranges, self.looking.length).sum())
         count, length = len(self.job.ranges), self.looking.length
         said = f"{count:,} {'match' if count == 1 else 'matches'}, {covered:,} of {length:,} steps"
@@ -379,8 +383,8 @@ class Ask(Panel):
         return rows
 
     def data(self) -> dict[str, Array]:
-        """The matches (first, last), and of each channel (number, delay, r)."""
-        found = {one.channel: np.array([(t.number, t.delay, t.r) for t in one.tracks]).reshape(-1, 3)
+        """The matches (first, last), and of each channel, best first, (number of the unit or head, delay, r)."""
+        found = {one.channel: np.array([(t.number, t.delay, t.r) for t in best_of([one])]).reshape(-1, 3)
                  for one in list(self.job.found)}  # fmt: skip
         return {"matches": np.array(self.job.ranges, np.int64).reshape(-1, 2), **found}
 

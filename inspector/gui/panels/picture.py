@@ -60,7 +60,7 @@ class PictureOfWords(Panel):
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
-        """Weights, of which `_filled` keeps those over patches, and what belongs to words."""
+        """Weights, of which `only` keeps those over patches, and what belongs to words."""
         return is_attention(channel) or (channel.kind == KIND and channel.dims in WORDS)
 
     def concerns(self, name: str) -> bool:
@@ -107,12 +107,14 @@ class PictureOfWords(Panel):
 
     # -- what there is
 
-    def _filled(self) -> list[Channel]:
+    @classmethod
+    def only(cls, capture: Any, found: list[Channel], frame: int) -> list[Channel]:
         """Attention only where it is over the patches of a picture."""
+        return [one for one in found if one.kind == KIND or grid_of(capture, one, frame) is not None]
+
+    def _filled(self) -> list[Channel]:
         found = super()._filled()
-        if self.capture is None:
-            return found
-        return [one for one in found if one.kind == KIND or grid_of(self.capture, one, self.frame) is not None]
+        return found if self.capture is None else self.only(self.capture, found, self.frame)
 
     def maps(self) -> dict[str, Channel]:
         """Place → weights over patches; of a model that is called for each word, the last call, of all words, first."""

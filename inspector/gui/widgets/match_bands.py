@@ -11,6 +11,7 @@ from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
 from inspector.gui.widgets.gap_bands import GapBands
+from inspector.gui.widgets.heatmap import Heatmap
 
 PALE, FAINTEST, BAR = 46, 60, 5
 """Opacity of a band and of the faintest bar, of 255; pixels of height of the bar along the top."""
@@ -34,11 +35,19 @@ class MatchBands(GapBands):
             return
         colour, pixel, bar = QColor(self.theme.series[1]), abs(size[0].x()), BAR * abs(size[1].y())
         top = seen.top() if painter.deviceTransform().m22() > 0 else seen.bottom() - bar
+        mapped = self.over_map
         for low, high, share in self.joined(seen.left(), seen.right(), pixel):
-            colour.setAlpha(round(PALE * share))
-            painter.fillRect(QRectF(low, seen.top(), high - low, seen.height()), colour)
+            if not mapped:
+                colour.setAlpha(round(PALE * share))
+                painter.fillRect(QRectF(low, seen.top(), high - low, seen.height()), colour)
             colour.setAlpha(round(FAINTEST + (255 - FAINTEST) * share))
             painter.fillRect(QRectF(low, top, high - low, bar), colour)
+
+    @property
+    def over_map(self) -> bool:
+        """Whether the plot has a map, whose colours are numbers: nothing may be laid over all of them."""
+        box = self.getViewBox()
+        return box is not None and any(isinstance(item, Heatmap) and item.isVisible() for item in box.addedItems)
 
     def joined(self, left: float, right: float, pixel: float) -> Any:
         """(bands, 3) of what is in view: begin, end, at least a pixel apart, and the share of it that matches."""

@@ -71,10 +71,14 @@ def written(value: Cell) -> str:
 
 
 class SortedTable(NumberTable):
-    """Rows with the heading `first` over their names; a click on a heading sorts, a second one the other way round."""
+    """Rows with the heading `first` over their names; a click on a heading sorts, a second one the other way round.
 
-    def __init__(self, first: str, name: str) -> None:
+    `by`: the column by which the rows are ordered as they are given, largest first; NAMES: by their names.
+    """
+
+    def __init__(self, first: str, name: str, by: int = NAMES) -> None:
         super().__init__()
+        self.by = by
         self.setAccessibleName(name)
         self.setTextElideMode(Qt.TextElideMode.ElideMiddle)  # names of heads and units differ at their ends
         self.numbers.first = first
@@ -156,8 +160,10 @@ class SortedTable(NumberTable):
             order=rows.order(self.column, descending=self.descending), names=rows.names, notes=[""] * len(rows.names),
             headings=rows.headings, tips=rows.tips, cell=rows.text, marked=set(rows.marked),
         )  # fmt: skip
-        order = Qt.SortOrder.DescendingOrder if self.descending else Qt.SortOrder.AscendingOrder
-        self.horizontalHeader().setSortIndicator(self.column + 1, order)
+        given = self.column == NAMES and self.by != NAMES
+        falls = self.descending is not given  # largest first, and the other way round after a click on the names
+        order = Qt.SortOrder.DescendingOrder if falls else Qt.SortOrder.AscendingOrder
+        self.horizontalHeader().setSortIndicator((self.by if given else self.column) + 1, order)
         self._squeeze()
 
     def paint_text(self, painter: QPainter, rect: QRectF, theme: Theme) -> None:

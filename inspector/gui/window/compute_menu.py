@@ -21,6 +21,8 @@ class ComputeMenu(QMenu):
     """Quantities that are not computed by default, to be switched on. `chosen(requests)` after each change."""
 
     chosen = Signal(tuple)
+    offered = Signal()
+    """The worker has said what there is, and the menu is filled."""
     opening = Signal()
     """The user asks for the model of the capture that is shown."""
 
@@ -68,6 +70,7 @@ class ComputeMenu(QMenu):
             if entry.options:
                 self._offer_options(entry)
         self._say()
+        self.offered.emit()
         return [*self.keys.values(), *self.settable.values()]
 
     def say_needed(self, needed: Needed, *, usable: bool) -> None:

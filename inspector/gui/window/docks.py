@@ -17,20 +17,12 @@ from inspector.gui.window.panel_tabs import PanelTabs, hold_soon
 from inspector.gui.window.panels_on_demand import PanelPlace, Panels
 from inspector.gui.window.rows_back import RowsBack
 from inspector.gui.window.screen import fit
-from inspector.gui.window.side_docks import NARROWEST as NARROWEST_NUMBERS
+from inspector.gui.window.side_widths import SideWidths
 
 if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
 
 SIDE = Qt.DockWidgetArea
-NARROW = 1360
-"""Width of a window below which the bars at the sides are narrower, so that all tabs are visible."""
-NARROWEST, MOST_SHARE = 180, 0.19
-"""Pixels of the left bar at least, and its part of the window's width at most."""
-MOST_FOR_PINS = 0.3
-"""Part of the window's width that the numbers under the cursor and at pins get at most."""
-SQUEEZED = NARROWEST_NUMBERS + 4
-"""Pixels of a bar that is as narrow as it can be, or hardly wider."""
 PAGE = "overview"
 """The panel that has the room of all others while it is in front; at the first start it is behind them."""
 AT_FIRST_HIDDEN = ("log", "comparison")
@@ -52,8 +44,7 @@ class Docking:
         """Keys of the panels that are on screen, on top of the others in their tabs."""
         self.enlarged = ""
         self.back = RowsBack(self)
-        self._without_pins = 0
-        """Width of the bar at the right before pins needed a wider one; 0 where none does."""
+        self.sides = SideWidths(self)
         self._hidden: list[QDockWidget] = []
         self._heights: list[tuple[QDockWidget, int]] = []
         self._first = QByteArray()
@@ -72,7 +63,7 @@ class Docking:
         self._pager = QTimer(window, interval=0, singleShot=True)
         self._pager.timeout.connect(self._settle_page)
         self._widener = QTimer(window, interval=0, singleShot=True)
-        self._widener.timeout.connect(self.widen_sides)
+        self._widener.timeout.connect(self.sides.widen)
         self._labeller.timeout.connect(self.label_tabs)
         window.setDockNestingEnabled(True)
         window.setCorner(Qt.Corner.BottomLeftCorner, SIDE.LeftDockWidgetArea)
@@ -350,47 +341,8 @@ class Docking:
             dock.raise_()  # again: before the docks have their places the first tab is in front all the same
         QApplication.processEvents()
         self.window.resizeDocks(rows, [370, 360][: len(rows)], Qt.Orientation.Vertical)
-        self.window.resizeDocks(list(self._sides), list(self._side_widths()), Qt.Orientation.Horizontal)
+        self.sides.set_first()
         self.window.resizeDocks([self.docks["open"], self.docks["model"]], [300, 400], Qt.Orientation.Vertical)
-
-    @property
-    def _sides(self) -> tuple[QDockWidget, QDockWidget]:
-        """The bars at the left and at the right."""
-        return self.docks["open"], self.docks["numbers"]
-
-    def _side_widths(self) -> tuple[int, int]:
-        """Of the bars at the sides, in a window of this width."""
-        width, wanted = self.window.width(), self.docks["open"].widget().sizeHint().width()  # so that names are not cut
-        return max(NARROWEST, min(wanted, int(MOST_SHARE * width))), 270 if width >= NARROW else 230
-
-    def widen_sides(self) -> None:
-        """The window has another size: a narrow one, or a layout that was remembered of one, squeezes the bars at the
-        sides, and Qt leaves them so when there is room again.
-
-        Those that are as narrow as they can be get their first width. Counter-example: so does one that somebody made
-        as narrow as that.
-        """
-        squeezed = [
-            (dock, width) for dock, width in zip(self._sides, self._side_widths(), strict=True)
-            if dock.isVisible() and not dock.isFloating() and dock.width() <= SQUEEZED
-        ]  # fmt: skip
-        if squeezed:
-            docks, widths = zip(*squeezed, strict=True)
-            self.window.resizeDocks(list(docks), list(widths), Qt.Orientation.Horizontal)
-
-    def make_room_for_pins(self, needed: int) -> None:
-        """The bar at the right is as wide as columns of pins need, within a part of the window; without pins (0) it is
-        as wide as it was before."""
-        dock = self.docks["numbers"]
-        wanted = min(needed, int(MOST_FOR_PINS * self.window.width()))
-        if dock.isFloating() or not dock.isVisible() or (needed and wanted <= dock.width()):
-            return
-        if needed:
-            self._without_pins = self._without_pins or dock.width()
-        else:
-            wanted, self._without_pins = self._without_pins, 0
-        if wanted:
-            self.window.resizeDocks([dock], [wanted], Qt.Orientation.Horizontal)
 
     def _hide_ghosts(self) -> None:
         """Tab bars that Qt leaves where a group of docks was before a layout was restored."""

@@ -110,7 +110,8 @@ class FigureExport(QObject):
             run=str(log.view.run) if log is not None and log.view.run is not None else "",
         )  # fmt: skip
         animated = chosen.what != FIGURES
-        panels = ["--panel", chosen.panels[0]] if animated else ["--panels", ",".join(chosen.panels)]
+        named = ["--all-panels"] if chosen.everything else ["--panels", ",".join(chosen.panels)]
+        panels = ["--panel", chosen.panels[0]] if animated else named
         frames = ["--all-frames"] if chosen.every_frame else []
         return ["export", str(capture.path), *panels, *frames, *at.words, *chosen.words, "--damaged", "--progress",
                 "--to", to]  # fmt: skip

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 
 from PySide6.QtCore import QProcess, QProcessEnvironment
 
 from inspector.transport.parent_link import PARENT
+
+PROGRESS = re.compile(r"  \d+ s: ")
+"""A line of cli/progress.py, every ten seconds."""
 
 
 def start_command(process: QProcess, words: Sequence[str]) -> None:
@@ -22,5 +26,6 @@ def start_command(process: QProcess, words: Sequence[str]) -> None:
 
 
 def told_by(process: QProcess) -> str:
-    """What it has written to stderr."""
-    return bytes(process.readAllStandardError().data()).decode("utf-8", "replace").strip()
+    """What it has written to stderr, without what it said of its progress meanwhile."""
+    text = bytes(process.readAllStandardError().data()).decode("utf-8", "replace")
+    return "\n".join(line for line in text.splitlines() if not PROGRESS.match(line)).strip()

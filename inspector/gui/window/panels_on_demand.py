@@ -111,7 +111,8 @@ def has_data_for(kind: type[Panel], source: Any, frame: int) -> bool:
     from inspector.gui.panel.run_toggle import filled, readable
 
     capture, second = readable(source, kind.accepts)
-    return bool(kind.choose(filled(capture, kind.accepts, frame if second is None else second)))
+    at = frame if second is None else second
+    return bool(kind.choose(kind.only(capture, filled(capture, kind.accepts, at), at)))
 
 
 class PanelPlace(QWidget):

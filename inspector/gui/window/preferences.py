@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
 from inspector.gui.dialogs.preferences import Chosen, PreferencesDialog
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 NEXT_START = "Runs are kept there from the next start on; those that were made stay where they are."
 NEXT_WORKER = "Threads, memory and Python of models hold from the next start of the worker on."
 ANOTHER_WORKER = "A worker with the new preferences was started."
-POLL_MS = 100
-"""While the worker has not said yet what it has."""
 
 
 def chosen_now(window: Asking) -> Chosen:
@@ -39,21 +36,20 @@ def show_preferences(window: Asking, name: str = "") -> None:
     """Ask, and put what was chosen into effect; the focus begins in the field of `name`."""
     now = chosen_now(window)
     dialog = PreferencesDialog(now, (), [], window)
-    waiting = QTimer(dialog, interval=POLL_MS)
-    waiting.timeout.connect(lambda: _fill(window, dialog, waiting))
-    waiting.start()
-    _fill(window, dialog, waiting)
+    once = window.compute_menu.offered.connect(lambda: _fill(window, dialog))
+    _fill(window, dialog)
     dialog.go_to(name)
-    if dialog.exec():
+    agreed = dialog.exec()
+    window.compute_menu.offered.disconnect(once)
+    if agreed:
         use(window, replace(now, also=dialog.at_first), dialog.chosen)
 
 
-def _fill(window: Asking, dialog: PreferencesDialog, waiting: QTimer) -> None:
+def _fill(window: Asking, dialog: PreferencesDialog) -> None:
     """Offer what the worker has, once it has said so: it may come while the dialog is open."""
     catalog = window.session.catalog
     further = [entry for entry in catalog.quantities if not entry.default] if catalog is not None else []
     if catalog is not None and window.compute_menu.keys.keys() >= {entry.key for entry in further}:
-        waiting.stop()
         dialog.offer(catalog.devices, further, chosen_now(window).also)
 
 

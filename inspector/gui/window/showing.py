@@ -377,7 +377,7 @@ class Showing(Parts):
         rows = rows_of(shown, self.panels.made, self.docking.seen, self.sequences, pins)
         self.readout.show_pins(pins, fixed=self.looking.fixed)
         self.readout.show_rows([*rows, *self.comparing.beside.readouts(self.docking.seen)])
-        self.docking.make_room_for_pins(self.readout.needs)
+        self.docking.sides.make_room_for_pins(self.readout.needs)
 
     def show_all_steps(self) -> None:
         """The whole of every axis."""

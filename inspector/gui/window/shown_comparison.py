@@ -67,6 +67,7 @@ class Comparing(QObject):
             self.window.fail(str(problem))
             return
         assert self.other.capture is not None
+        self.window.docking.sides.note()
         capture = self.other.capture
         self.window.compare.offer(capture.path, capture.frames, self.other.frame, itself=self.other.itself)
         self.show_frame(False)
@@ -83,6 +84,7 @@ class Comparing(QObject):
         self.window.comparison.show_pair(None)
         self.show_frame(True)
         self.other.end()
+        self.window.docking.sides.give_back()
 
     def another(self, capture: Capture | None) -> None:
         """Another capture is shown: a comparison with a capture from disk goes on, one of two frames is over."""
@@ -93,6 +95,7 @@ class Comparing(QObject):
             self.window.compare.hide()
             self.window.comparison.show_pair(None)
             self.other.end()
+            self.window.docking.sides.give_back()
 
     @Slot()
     def _chosen(self) -> None:

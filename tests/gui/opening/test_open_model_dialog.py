@@ -92,8 +92,8 @@ def test_the_device_is_one_of_those_that_are_there(dialog: OpenModelDialog) -> N
     [
         ("", "Name the model"),
         ("models.py:", "There is no file models.py."),
-        ("{models}:", "Name the callable that makes the model, as in models.py:make; models.py has make, Good, wrong."),
-        ("{models}", "Name the callable that makes the model, as in models.py:make"),
+        ("{two}:", "Name the callable that makes the model, as in two.py:build_two; two.py has build_two, build_one."),
+        ("{two}", "Name the callable that makes the model, as in two.py:build_two; two.py has build_two, build_one."),
         ("{empty}:", "none was found at its top level"),
         ("nowhere", "Name the model"),
     ],
@@ -102,9 +102,35 @@ def test_what_is_missing_is_said_in_the_dialog(
     dialog: OpenModelDialog, qtbot: object, models: Path, subject: str, said: str
 ) -> None:
     (models.parent / "empty.py").write_text("x = 1")
-    dialog.subject.setText(subject.format(models=models, empty=models.parent / "empty.py"))
+    (models.parent / "two.py").write_text("def build_one(): pass\ndef build_two(): pass\n")
+    paths = {name: models.parent / f"{name}.py" for name in ("empty", "two")}
+    dialog.subject.setText(subject.format(models=models, **paths))
     press_open(dialog, qtbot)
     assert dialog.isVisible() and dialog.problem.isVisible() and said in dialog.problem.text()
+
+
+def test_make_is_meant_where_a_file_alone_is_typed_whatever_helps_beside_it(
+    dialog: OpenModelDialog, qtbot: object, models: Path
+) -> None:
+    dialog.subject.setText(str(models))
+    press_open(dialog, qtbot)
+    assert not dialog.isVisible() and dialog.load().subject == f"{models}:make"
+
+
+def test_what_is_wrong_leaves_the_lists_their_rows(dialog: OpenModelDialog, qtbot: object, tmp_path: Path) -> None:
+    names = [f"build_{n}_{'long' * 6}" for n in range(5)]
+    (tmp_path / "many.py").write_text("".join(f"def {name}(): pass\n" for name in names))
+    (tmp_path / "a.pt").write_bytes(b"")
+    dialog.offer_checkpoints((".pt",))
+    dialog.subject.setText(str(tmp_path / "many.py"))
+    press_open(dialog, qtbot)
+    qtbot.waitUntil(lambda: dialog.problem.isVisible() and dialog.makers.isVisible())  # type: ignore[attr-defined]
+    last = dialog.makers.visualItemRect(dialog.makers.item(dialog.makers.count() - 1))
+    assert dialog.makers.viewport().rect().contains(last) and dialog.makers.count() == 5
+    below = dialog.makers.mapTo(dialog, dialog.makers.rect().bottomLeft()).y()
+    assert below <= dialog.arguments.mapTo(dialog, dialog.arguments.rect().topLeft()).y()
+    lines = dialog.problem.heightForWidth(dialog.problem.width())
+    assert dialog.problem.height() >= lines, "and the sentence has its own"
 
 
 @pytest.mark.qt_log_ignore("does not support")  # popups, without a screen
@@ -113,6 +139,8 @@ def test_enter_opens_though_completions_are_listed(
     dialog: OpenModelDialog, qtbot: object, models: Path, suffix: str
 ) -> None:
     asked: list[Load] = []
+    if not suffix:
+        models.write_text(models.read_text().replace("def make(", "def build("))
     dialog.accepted.connect(lambda: asked.append(dialog.load()))
     dialog.subject.clear()
     qtbot.keyClicks(dialog.subject, f"{models}{suffix}")

@@ -24,8 +24,8 @@ MOST_OFFERED = 60
 
 
 class TimelineBar(QWidget):
-    """`needed(False)` while there is one frame and no series. `chosen(frame)`; `following(on)`; `ranged(low, high)` and
-    `whole()`, `opened(iteration)` as in TimelineView."""
+    """`needed(False)` while there is one frame, or that and an edited one, and no series. `chosen(frame)`;
+    `following(on)`; `ranged(low, high)` and `whole()`, `opened(iteration)` as in TimelineView."""
 
     needed = Signal(bool)
     chosen = Signal(int)
@@ -109,7 +109,8 @@ class TimelineBar(QWidget):
         self.lanes.setVisible(bool(data.offered))
         self.view.show_data(data, self.view.current)
         self._say()
-        self.needed.emit(not data.empty)
+        alone = self._capture is not None and any(frame.edited for frame in self._capture.frames[1:2])
+        self.needed.emit(not data.empty and not (alone and not data.offered))  # the frame bar has the two of an edit
 
     def _data(self) -> TimelineData:
         """What is there; without lanes where a curve cannot be read, which its panel says."""

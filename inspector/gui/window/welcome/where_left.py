@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from inspector.gui.panel.colours import colours_of
 from inspector.gui.state.followed_log import as_log
 from inspector.gui.state.remembered import Opened, Place, opened, remember_model, remember_place
 from inspector.gui.widgets.plain_text import clean
@@ -46,7 +47,7 @@ def remember_view(window: Asking) -> None:
 
 
 def view_of(window: Asking) -> ViewAt:
-    """Panel, frame, place, step, unit, head, and the steps in view where those are not all."""
+    """Panel, frame, place, step, unit, head, the colours of maps, and the steps in view where those are not all."""
     at = window.looking.position
     low, high = window.steps.bounds
     part = high - low < window.steps.length - 0.01
@@ -54,4 +55,5 @@ def view_of(window: Asking) -> ViewAt:
     return ViewAt(
         panel=shown, frame=at.frame, place=at.place, step=at.at(STEP_DOMAIN), unit=at.unit, head=at.head,
         steps=(max(0, round(low + 0.5)), round(high - 0.5)) if part else None,
+        colours=colours_of(window.looking).text,
     )  # fmt: skip

@@ -1,0 +1,98 @@
+"""How wide the bars at the sides of a window are: what is open and the model at the left, the numbers at the right."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import QDockWidget
+
+from inspector.gui.window.side_docks import NARROWEST as NARROWEST_NUMBERS
+
+if TYPE_CHECKING:
+    from inspector.gui.window.docks import Docking
+
+NARROW = 1360
+"""Width of a window below which the bars at the sides are narrower, so that all tabs are visible."""
+NARROWEST, MOST_SHARE = 180, 0.19
+"""Pixels of the left bar at least, and its part of the window's width at most."""
+MOST_FOR_PINS = 0.3
+"""Part of the window's width that the numbers under the cursor and at pins get at most."""
+SQUEEZED = NARROWEST_NUMBERS + 4
+"""Pixels of a bar that is as narrow as it can be, or hardly wider."""
+AFTER_MS = 50
+"""Until rows of panels have the room that others have left."""
+
+
+class SideWidths:
+    """Of the two bars of an arrangement of docks."""
+
+    def __init__(self, docking: Docking) -> None:
+        self._docking = docking
+        self._without_pins = 0
+        """Width of the bar at the right before pins needed a wider one; 0 where none does."""
+        self._noted: list[tuple[QDockWidget, int]] = []
+        """Widths before two runs were shown beside each other."""
+
+    @property
+    def bars(self) -> tuple[QDockWidget, QDockWidget]:
+        """The bars at the left and at the right."""
+        return self._docking.docks["open"], self._docking.docks["numbers"]
+
+    @property
+    def _there(self) -> list[QDockWidget]:
+        return [dock for dock in self.bars if dock.isVisible() and not dock.isFloating()]
+
+    def _set(self, widths: list[tuple[QDockWidget, int]]) -> None:
+        if widths:
+            docks, pixels = zip(*widths, strict=True)
+            self._docking.window.resizeDocks(list(docks), list(pixels), Qt.Orientation.Horizontal)
+
+    def first(self) -> tuple[int, int]:
+        """In a window of this width, while nobody has chosen others."""
+        width, wanted = self._docking.window.width(), self.bars[0].widget().sizeHint().width()  # names are not cut
+        return max(NARROWEST, min(wanted, int(MOST_SHARE * width))), 270 if width >= NARROW else 230
+
+    def set_first(self) -> None:
+        """As at the first start."""
+        self._set(list(zip(self.bars, self.first(), strict=True)))
+
+    def widen(self) -> None:
+        """The window has another size: a narrow one, or a layout that was remembered of one, squeezes the bars at the
+        sides, and Qt leaves them so when there is room again.
+
+        Those that are as narrow as they can be get their first width. Counter-example: so does one that somebody made
+        as narrow as that.
+        """
+        there = self._there
+        both = zip(self.bars, self.first(), strict=True)
+        self._set([(dock, width) for dock, width in both if dock in there and dock.width() <= SQUEEZED])
+
+    def note(self) -> None:
+        """What comes needs more room than there may be: the bars get theirs back afterwards."""
+        if not self._noted:
+            self._noted = [(dock, dock.width()) for dock in self._there]
+
+    def give_back(self) -> None:
+        """They are as wide as when they were noted, where they are narrower: Qt leaves them so."""
+        noted, self._noted = self._noted, []
+        QTimer.singleShot(AFTER_MS, self._docking.window, lambda: self._widen(noted))
+
+    def _widen(self, noted: list[tuple[QDockWidget, int]]) -> None:
+        there = self._there
+        if not self._docking.enlarged:
+            self._set([(dock, width) for dock, width in noted if dock in there and dock.width() < width])
+
+    def make_room_for_pins(self, needed: int) -> None:
+        """The bar at the right is as wide as columns of pins need, within a part of the window; without pins (0) it is
+        as wide as it was before."""
+        dock = self.bars[1]
+        wanted = min(needed, int(MOST_FOR_PINS * self._docking.window.width()))
+        if dock.isFloating() or not dock.isVisible() or (needed and wanted <= dock.width()):
+            return
+        if needed:
+            self._without_pins = self._without_pins or dock.width()
+        else:
+            wanted, self._without_pins = self._without_pins, 0
+        if wanted:
+            self._set([(dock, wanted)])
