@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QDockWidget
+from PySide6.QtWidgets import QDockWidget, QMainWindow
 
 from inspector.gui.window.side_docks import NARROWEST as NARROWEST_NUMBERS
-
-if TYPE_CHECKING:
-    from inspector.gui.window.docks import Docking
 
 NARROW = 1360
 """Width of a window below which the bars at the sides are narrower, so that all tabs are visible."""
@@ -24,10 +21,18 @@ AFTER_MS = 50
 """Until rows of panels have the room that others have left."""
 
 
+class Arrangement(Protocol):
+    """What is asked of the docks of a window (docks.py)."""
+
+    window: QMainWindow
+    docks: dict[str, QDockWidget]
+    enlarged: str
+
+
 class SideWidths:
     """Of the two bars of an arrangement of docks."""
 
-    def __init__(self, docking: Docking) -> None:
+    def __init__(self, docking: Arrangement) -> None:
         self._docking = docking
         self._without_pins = 0
         """Width of the bar at the right before pins needed a wider one; 0 where none does."""
