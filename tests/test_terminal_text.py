@@ -234,3 +234,12 @@ def _copy(capture: Path, folder: Path) -> Path:
     for file in capture.iterdir():
         (copy / file.name).write_bytes(file.read_bytes())
     return copy
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that has no space")
+def test_output_that_finds_no_space_is_told_in_one_sentence() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "inspector", "rules"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (2, "What this prints cannot be written: No space left on device.\n")

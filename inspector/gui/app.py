@@ -37,7 +37,11 @@ def make_window(python: str | None = None) -> Window:
         return early_worker(chosen, *told) or WorkerProcess(*told, *chosen)
 
     use_font_size(settings)
-    return Window(Session(worker, runs_of(settings)), settings)
+    window = Window(Session(worker, runs_of(settings)), settings)
+    if problem := settings.problem():
+        window.session.note(Log(problem, "warning", "window"))
+        window.session.sentence = problem
+    return window
 
 
 def run(
@@ -61,9 +65,6 @@ def run(
         window.welcome.open()
     if crashed is not None:
         window.say_crashed(crashed)
-    if problem := window.settings.problem():
-        window.session.note(Log(problem, "warning", "window"))
-        window.session.sentence = problem
     window.show()
     application.processEvents()
     take_away()

@@ -11,6 +11,7 @@ import pytest
 from asked_later import KINDS, SPEC, Asked, held
 
 from inspector.capture import Writer, open_capture
+from inspector.engine.errors import InputError
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.session import later
 from inspector.engine.session import service as module
@@ -180,9 +181,13 @@ def test_another_run_lets_go_of_the_one_before_it_begins(tmp_path: Path, monkeyp
     asked.run("a", "states")
     assert asked.service._kept.frames
     kept: list[int] = []
-    monkeypatch.setattr(module, "batch_of_spec", lambda *_: kept.append(len(asked.service._kept.frames)) or 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        asked.service.serve(Run(path=str(tmp_path / "b.inspect"), input=SPEC))
+
+    def refused(*_: object) -> None:
+        kept.append(len(asked.service._kept.frames))
+        raise InputError("No such input.")
+
+    monkeypatch.setattr(module, "batch_of_spec", refused)
+    asked.service.serve(Run(path=str(tmp_path / "b.inspect"), input=SPEC))
     assert kept == [0]
 
 
