@@ -68,6 +68,61 @@ def test_weights_inside_one_einsum_are_a_map(way: str) -> None:
         np.testing.assert_array_equal(allowed[1], np.arange(STEPS))
 
 
+GATED: dict[str, Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]] = {
+    "of each key": lambda q, k, v, g: torch.einsum("btd,bsd,bs,bsv->btv", q, k, g, v),
+    "of each query": lambda q, k, v, g: torch.einsum("btd,bsd,bt,bsv->btv", q, k, g, v),
+    "of each key, with a decay": lambda q, k, v, g: torch.einsum("btd,bsd,ts,bs,bsv->btv", q, k, DECAY, g, v),
+}
+
+
+@pytest.mark.parametrize("way", GATED)
+def test_a_gate_among_the_operands_is_a_factor_and_no_weights_of_its_own(way: str) -> None:
+    torch.manual_seed(4)
+    gate = nn.Linear(WIDTH, 1).double()
+    x = torch.randn(3, STEPS, WIDTH, generator=torch.Generator().manual_seed(8)).double()
+    model = AtOnce(lambda q, k, v: GATED[way](q, k, v, torch.sigmoid(gate(x))[..., 0])).double()
+    model.gate = gate
+    with torch.no_grad():
+        q, k, g = model.q(x[SAMPLE]).numpy(), model.k(x[SAMPLE]).numpy(), torch.sigmoid(gate(x[SAMPLE]))[:, 0].numpy()
+    expected = np.zeros((1, STEPS, STEPS))
+    for t in range(STEPS):
+        for s in range(STEPS):
+            factor = g[t] if "query" in way else g[s]
+            factor *= float(DECAY[t, s]) if "decay" in way else 1
+            expected[0, t, s] = factor * sum(q[t, d] * k[s, d] for d in range(3))
+    sink = run(model, x)
+    np.testing.assert_allclose(sink.array("model:attention").astype(float), expected, atol=2e-3)
+
+
+class Shared(nn.Module):
+    """Two heads of queries and keys that read the same values, with a learned factor for each query and key."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(WIDTH, n) for n in (2 * width, 2 * width, 5))
+        self.factor = nn.Parameter(torch.rand(STEPS, STEPS))
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k = (layer(x).unflatten(-1, (2, -1)) for layer in (self.q, self.k))
+        return torch.einsum("bthd,bshd,ts,bsv->bthv", q, k, self.factor, self.v(x)).flatten(2)
+
+
+@pytest.mark.parametrize("width", [3, STEPS], ids=["three features", "as many features as steps"])
+def test_heads_that_share_values_are_heads(width: int) -> None:
+    torch.manual_seed(5)
+    model = Shared(width).double()
+    x = torch.randn(3, STEPS, WIDTH, generator=torch.Generator().manual_seed(9)).double()
+    with torch.no_grad():
+        q, k = (layer(x[SAMPLE]).reshape(STEPS, 2, width).numpy() for layer in (model.q, model.k))
+        factor = model.factor.numpy()
+    expected = np.zeros((2, STEPS, STEPS))
+    for h in range(2):
+        for t in range(STEPS):
+            for s in range(STEPS):
+                expected[h, t, s] = factor[t, s] * np.dot(q[t, h], k[s, h])
+    np.testing.assert_allclose(run(model, x).array("model:attention").astype(float), expected, atol=5e-3)
+
+
 class Heads(nn.Module):
     """Mamba-2's quadratic form with two heads and a decay of its own for each."""
 

@@ -172,6 +172,11 @@ def gated_sums_of_all_pairs(q: Tensor, k: Tensor, v: Tensor, w: Tensor) -> Tenso
     return torch.sigmoid(q).mul((power * v[:, None]).sum(2)) / power.sum(2)
 
 
+def gated_twice(q: Tensor, k: Tensor, v: Tensor, w: Tensor) -> Tensor:
+    power, matrix = k.exp(), w.exp()
+    return v.tanh() * (q.sigmoid() * (matrix @ (power * v))) / (matrix @ power)
+
+
 class Free(nn.Module):
     def __init__(self, way: Way, local: bool) -> None:
         super().__init__()
@@ -187,7 +192,7 @@ class Free(nn.Module):
 
 @pytest.mark.parametrize("local", [False, True])
 @pytest.mark.parametrize("way", [by_matmul, by_einsum, shifted, over_all_pairs, exp_of_all_pairs,
-                                 gated_first, gated_times_the_reciprocal, gated_sums_of_all_pairs])  # fmt: skip
+                                 gated_first, gated_twice, gated_times_the_reciprocal, gated_sums_of_all_pairs])  # fmt: skip
 def test_an_attention_free_transformer_has_a_map_for_each_feature(way: Way, local: bool) -> None:
     torch.manual_seed(1)
     model, x = Free(way, local).double(), inputs()

@@ -22,6 +22,7 @@ from inspector.engine.attention.written.judging import is_parameter
 from inspector.engine.attention.written.sums import Args, Kwargs
 
 REMEMBERED = 4
+SIGMOID = "sigmoid"
 
 
 class GatedSums(Gated):
@@ -38,13 +39,17 @@ class GatedSums(Gated):
             if not isinstance(source, Tensor) or not isinstance(factor, Tensor) or source.shape != out.shape:
                 continue
             if self.factored.knows(source) or self.linear.waits(source):
-                self.ungated[id(out)] = weakref.ref(out), source
-                if len(self.ungated) > REMEMBERED:
-                    self.ungated.pop(next(iter(self.ungated)))
+                self._gated_is(out, source)
                 return
             if (before := self._before_gate(source)) is not None:
                 self._divided(before, torch.reciprocal(factor.detach()), factor)
+                self._gated_is(out, before)  # or it was another gate
                 return
+
+    def _gated_is(self, out: Tensor, source: Tensor) -> None:
+        self.ungated[id(out)] = weakref.ref(out), source
+        if len(self.ungated) > REMEMBERED:
+            self.ungated.pop(next(iter(self.ungated)))
 
     def quotient(self, args: Args, kwargs: Kwargs, out: Any) -> None:
         """The division by the sum of the weights."""
@@ -67,33 +72,48 @@ class GatedSums(Gated):
 
     def einsum(self, args: Args, kwargs: Kwargs, out: Any) -> None:
         """einsum of queries, keys, values and what multiplies their weights."""
-        super().einsum(args, kwargs, out)
         operands = args[1] if len(args) == 2 and isinstance(args[1], (list, tuple)) else args[1:]
-        if isinstance(args[0], str) and len(operands) > 2 and isinstance(out, Tensor):
-            known = [self.facts.of(one) for one in operands]
-            if all(one is None or one.origin is None for one in known):
-                self._at_once(args[0], operands, out)
+        many = isinstance(args[0], str) and len(operands) > 2 and isinstance(out, Tensor)
+        kinds = (
+            {known.origin.kind for one in operands if (known := self.facts.of(one)) and known.origin} if many else set()
+        )
+        if kinds == {SIGMOID} and self._at_once(args[0], operands, out):
+            return  # a gate beside queries and keys, and not weights of its own
+        super().einsum(args, kwargs, out)
+        if many and not kinds:
+            self._at_once(args[0], operands, out)
 
-    def _at_once(self, equation: str, operands: Sequence[Tensor], out: Tensor) -> None:
+    def _at_once(self, equation: str, operands: Sequence[Tensor], out: Tensor) -> bool:
+        """Returns whether it is such a sum."""
         found = terms_of(equation, operands)
-        if found is None or any(is_parameter(one) for one in operands):
-            return
+        if found is None:
+            return False
         given, result = [Operand(one, term) for one, term in zip(operands, found[0], strict=True)], found[1]
-        for values, queries, keys in permutations(given, 3):
-            axis = _keys_axis(values, queries, keys, given, result)
-            if axis is None:
+        for read, queries, keys in permutations(given, 3):
+            axis = _keys_axis(read, queries, keys, given, result)
+            if axis is None or any(is_parameter(one.tensor) for one in (read, queries, keys)):
                 continue
-            others = [one for one in given if one is not values]
+            values = _for_each(read, [one for one in result if one in queries.axes and one in keys.axes], queries)
+            others = [one for one in given if one is not read]
             letters = "".join(one for one in result if any(one in other.axes for other in others)) + axis
             equation = ",".join(one.axes for one in others) + "->" + letters
             weights = torch.einsum(equation, [one.tensor.detach() for one in others])
             scored = Contraction.of(queries, keys, Operand(weights, letters))
-            known = scores.of_product(self.selected, scored)
+            known = scores.of_product(self.selected, scored, named=True)
             if known is not None:
                 absent = weights == 0 if any(_forbids(one, letters) for one in others) else None
                 self.facts.note(weights, replace(known, masked=absent))
                 self.weighs(Contraction.of(Operand(weights, letters), values, Operand(out, result)))
-                return
+                return True
+        return False
+
+
+def _for_each(values: Operand, axes: Sequence[str], queries: Operand) -> Operand:
+    """Values that all heads read, repeated for each of them: else each head would count as more queries."""
+    missing = [axis for axis in axes if axis not in values.axes]
+    with torch.enable_grad():
+        tensor = values.tensor.expand(*(queries.size(axis) for axis in missing), *values.tensor.shape)
+    return Operand(tensor, "".join(missing) + values.axes)
 
 
 def _keys_axis(values: Operand, queries: Operand, keys: Operand, given: Sequence[Operand], result: str) -> str | None:

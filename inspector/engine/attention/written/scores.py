@@ -29,11 +29,11 @@ BLOCKS = (
 UNDIVIDED = "what it is multiplied to is not divided by its sum where that was seen, so the weights are not known"
 
 
-def of_product(selected: SelectedSample, contraction: Contraction) -> Facts | None:
+def of_product(selected: SelectedSample, contraction: Contraction, *, named: bool = False) -> Facts | None:
     """Facts of a product that may be of queries and keys: along an axis of positions that only one of both has.
 
     None where positions are summed over too, as those of keys and values are in linear attention, and for parameters.
-    Counter-example: features that are as many as positions.
+    Counter-example: features that are as many as positions, where nothing tells these apart. `named`: letters do.
     """
     left, right, out = contraction.left, contraction.right, contraction.out
     positions = (selected.padded, selected.length)
@@ -42,9 +42,8 @@ def of_product(selected: SelectedSample, contraction: Contraction) -> Facts | No
     if not summed or is_parameter(left.tensor) or is_parameter(right.tensor):
         return None
     sizes = [max(left.size(axis), right.size(axis)) for axis in own]
-    if not any(size in positions for size in sizes) or any(left.size(axis) in positions for axis in summed):
-        return None
-    return Facts(scored=PRODUCT)
+    alike = not named and any(left.size(axis) in positions for axis in summed)
+    return Facts(scored=PRODUCT) if any(size in positions for size in sizes) and not alike else None
 
 
 def for_each_row(factor: object, weights: Tensor) -> bool:
