@@ -39,11 +39,11 @@ def test_more_keys_than_fit_on_a_page_are_all_there_and_reached_by_keyboard(qapp
 def test_words_leave_the_rows_that_have_them(qapp: QApplication) -> None:
     dialog = KeysDialog((("F6", "the next part"), ("Ctrl+Tab", "the next panel"), ("F5", "run again")))
     dialog.show()
-    QTest.keyClicks(dialog.find, "NEXT pa")
+    QTest.keyClicks(dialog.field, "NEXT pa")
     assert [key for key, _ in shown(dialog)] == ["F6", "Ctrl+Tab"]
-    QTest.keyClicks(dialog.find, "nel")
+    QTest.keyClicks(dialog.field, "nel")
     assert [key for key, _ in shown(dialog)] == ["Ctrl+Tab"]
-    dialog.find.clear()
+    dialog.field.clear()
     assert len(shown(dialog)) == 3
     dialog.close()
 

@@ -53,15 +53,15 @@ class KeysDialog(QDialog):
     def __init__(self, keys: Sequence[tuple[str, str]], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Keys")
-        self.find, self.table = QLineEdit(), QTableWidget(len(keys), 2)
-        self.find.setPlaceholderText("Filter keys")
-        self.find.setAccessibleName("Filter keys")
-        self.find.textChanged.connect(self.narrow)
+        self.field, self.table = QLineEdit(), QTableWidget(len(keys), 2)
+        self.field.setPlaceholderText("Filter keys")
+        self.field.setAccessibleName("Filter keys")
+        self.field.textChanged.connect(self.narrow)
         self._fill(keys)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.reject)
         layout = QVBoxLayout(self)
-        for widget in (self.find, self.table, buttons):
+        for widget in (self.field, self.table, buttons):
             layout.addWidget(widget)
         self.resize(self.sizeHint())
 
