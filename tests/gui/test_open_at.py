@@ -120,11 +120,11 @@ def test_the_report_is_written_beside_the_window(
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(target.with_suffix("")), ""))
     window.report.ask()
     assert window.report.busy
-    qtbot.waitUntil(lambda: not window.report.busy, timeout=60_000)
+    qtbot.waitUntil(lambda: not window.report.busy, timeout=300_000)
     assert shown == [str(target)] and window.session.sentence == f"The report is in {target}."
     assert "<figure " in target.read_text(encoding="utf-8")
     window.report.write(str(tmp_path / "none" / "r.html"))
-    qtbot.waitUntil(lambda: not window.report.busy, timeout=60_000)
+    qtbot.waitUntil(lambda: not window.report.busy, timeout=300_000)
     assert "none/r.html" in window.session.sentence and len(shown) == 1
 
 
