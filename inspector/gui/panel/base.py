@@ -20,7 +20,6 @@ from inspector.gui.panel.in_words import PanelInWords
 from inspector.gui.panel.missing import MissingLine, hint_for, why_empty
 from inspector.gui.panel.over_training import OverTraining
 from inspector.gui.panel.pages import EMPTY, FIGURE, OVER, Pages
-from inspector.gui.panel.place_shown import with_place
 from inspector.gui.panel.pointing import Marks, Pointing
 from inspector.gui.panel.run_toggle import RunChoice, filled, filled_in_any, readable
 from inspector.gui.panel.same_in_all import SameInAll
@@ -379,14 +378,6 @@ class Panel(PanelInWords, SameInAll):
         for plot in self.plots:
             plot.set_theme(theme)
         self.draw_if_seen()
-
-    def labelled_readout(self, position: Position | None = None) -> list[tuple[str, str]]:
-        """The readout at a position, by default the shared cursor's; what is over other steps has its axis' name."""
-        if self.over.on:
-            return self.over.readout() if self.state == "figure" else []
-        word = self.axes.prefix(self.capture, self.frame) if self.by_steps else ""
-        rows = with_place(self, self.readout(position or self.looking.position))
-        return [(f"{word}{what}" if "[" in what else what, value) for what, value in rows]
 
     def changed(self, channel: Channel) -> str:
         """The prefix of a name that is not the channel's title, where its numbers are differences of two runs."""
