@@ -20,8 +20,18 @@ def read_npy(stream: IO[bytes], size: int, most: int) -> npt.NDArray[Any]:
         raise ValueError(f"it is of version {version[0]}.{version[1]} of the format; expected 1.0 or 2.0")
     try:
         shape, _, dtype = readers[version](stream)
-    except (TokenError, SyntaxError, RecursionError, MemoryError) as problem:  # numpy reads it as Python's own literals
+    except (
+        TokenError,
+        SyntaxError,
+        TypeError,
+        RecursionError,
+        MemoryError,
+    ) as problem:  # it is read as Python's literals
         raise ValueError(f"its header cannot be read ({type(problem).__name__})") from None
+    except ValueError as problem:
+        if "<ast." not in str(problem):
+            raise
+        raise ValueError("its header is code, and no dictionary of literals") from None
     if dtype.hasobject:
         raise ValueError("it holds Python objects, which are never unpickled; expected numbers")
     if not all(type(size) is int and 0 <= size < 1 << 63 for size in shape):

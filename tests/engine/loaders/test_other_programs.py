@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -304,3 +305,19 @@ def test_a_reader_that_dies_takes_nothing_with_it(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("inspector.engine.model.matlab_child.SCRIPT", "import os; os.kill(os.getpid(), 9)")
     with pytest.raises(InputError, match="the reader of scipy ended at it"):
         read(tmp_path / "w.mat")
+
+
+@pytest.mark.parametrize(
+    ("header", "why"),
+    [
+        ("{B'descr': '<f8', 'fortran_order': False, 'shape': (0, 3), }", "its header cannot be read (TypeError)"),
+        ("{'descr': '<f8', 'fortran_order': False, 'shape': open('x'), }", "its header is code"),
+    ],
+)
+def test_headers_that_are_no_dictionary_of_literals_are_refused(tmp_path: Path, header: str, why: str) -> None:
+    """The first has keys of two types, which cannot be sorted; the second was quoted as "<ast.Call object at 0x…>"."""
+    text = header.ljust(117) + "\n"
+    (tmp_path / "a.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode())
+    with pytest.raises(InputError, match=re.escape(why)) as refused:
+        read(tmp_path / "a.npy")
+    assert "0x" not in str(refused.value)
