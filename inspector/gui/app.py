@@ -82,6 +82,7 @@ def run(
         taking.close()
         preparing.close()
         window.session.wait_for_end()
+        window.settings.keep()
         crashes.end()
 
 

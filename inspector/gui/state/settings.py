@@ -53,6 +53,10 @@ class Settings:
         """Remember a choice."""
         self._store.setValue(f"choice/{name}", value)
 
+    def keep(self) -> None:
+        """Write what is remembered: Qt does so by itself only in its loop of events, and as it is destroyed."""
+        self._store.sync()
+
     def layout(self) -> tuple[QByteArray, QByteArray] | None:
         """(geometry, state of docks), or None at the first start."""
         geometry, state = self._store.value("geometry"), self._store.value("state")
