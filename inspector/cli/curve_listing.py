@@ -19,11 +19,11 @@ HEAD = ("points", "first", "last", "smallest", "largest")
 
 def say_curves(opened: Capture | LogView, match: tuple[str, ...], *, as_json: bool) -> None:
     """Print them. Raises Fault where there are none."""
-    lacking = f"Curves may lack points: {summary(opened.damage)}" if opened.damage else ""
     try:
         found = lines(opened, match)
     except CaptureError as problem:
-        raise Fault(f"{problem} {lacking}".rstrip()) from None
+        raise Fault(f"{problem} {_lacking(opened)}".rstrip()) from None
+    lacking = _lacking(opened)  # pages that are damaged are known once they were read
     if as_json:
         click.echo(json.dumps([_strict(one) for one in found], indent=1))
         return
@@ -35,6 +35,10 @@ def say_curves(opened: Capture | LogView, match: tuple[str, ...], *, as_json: bo
         numbers = (f"{one.points:,}", *map(_short, (one.first, one.last, one.smallest, one.largest)))
         bad = f"  {one.not_finite:,} not finite" if one.not_finite else ""
         say(f"{one.name:<{width}}  " + "  ".join(f"{text:>10}" for text in numbers) + bad)
+
+
+def _lacking(opened: Capture | LogView) -> str:
+    return f"Curves may lack points: {summary(opened.damage)}" if opened.damage else ""
 
 
 def _short(value: float) -> str:

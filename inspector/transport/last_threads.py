@@ -2,7 +2,8 @@
 
 A thread that works while the interpreter takes itself apart may crash it: one that was inside native code is ended in
 the middle of it when it comes back. So may Qt, which destroys its items at that moment: a method of Python's that it
-calls then finds half of its own item gone. What has to be kept is on the disk by then, so the process ends without that.
+calls then finds half of its own item gone. What has to be kept is on the disk by then, so the process ends without
+that.
 """
 
 from __future__ import annotations

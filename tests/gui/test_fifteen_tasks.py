@@ -30,6 +30,7 @@ from inspector.capture import notes, open_capture
 
 UNIT = bracket_reader.UNIT
 HERE = Path(__file__).parents[1]
+ALL = "INSPECTOR_ALL_TASKS"
 LIMIT = 900
 """Seconds of a sitting after which it hangs, on a machine that is busy with others."""
 pytestmark = [pytest.mark.xvfb, pytest.mark.timeout(2 * LIMIT)]
@@ -74,7 +75,9 @@ class Sittings:
                 "PYTHONPATH": paths, **more}  # fmt: skip
 
     def hold(self, name: str, *words: str, screen: str = "", **more: str) -> dict[str, Any]:
-        """What a sitting saw."""
+        """What a sitting saw; those but the first only where all are asked for, since each takes a minute."""
+        if name != "first" and not os.environ.get(ALL):
+            pytest.skip(f"{ALL}=1 holds all sittings")
         if name in ("second", "large", "dense"):
             self.hold("first")
         if name not in self._seen:

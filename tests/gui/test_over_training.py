@@ -138,6 +138,7 @@ def test_curves_stay_while_a_frame_is_written(capture: Capture, stage: Stage, mo
     panel = over(stage, "jacobians")
     known = capture.revision
     monkeypatch.setattr(capture, "revision", lambda name, frame=-1: 0 if frame in (-1, 2) else known(name, frame))
+    monkeypatch.setattr(capture, "changes", capture.changes + 1)
     panel.redraw()
     assert panel.state == "figure" and panel.over.on and panel.over.column.shown[0].series[0].y.tolist()[:2] == [0.5, 1]
     panel.over.switch.click()

@@ -13,7 +13,7 @@ from PySide6.QtGui import QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from inspector.gui.dialogs.dialogs import keys_of
+from inspector.gui.dialogs.keys import keys_of
 from inspector.gui.dialogs.palette import Command, Palette, Uses, ranked
 from inspector.gui.state.offered import Offered
 from inspector.gui.state.remembered import opened as of_load

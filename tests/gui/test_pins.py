@@ -204,6 +204,7 @@ def test_the_window_tells_pins_in_columns_and_keeps_notes_on_units(
     capture = window.session.capture
     assert capture is not None
     window.docking.show_panel("states")
+    qtbot.waitUntil(lambda: window.panels.made["states"].state == "figure")
     window.looking.move(step=7, unit=2, place="rnn.l0")
     window.holding.pin()
     window.looking.move(step=11, unit=3)

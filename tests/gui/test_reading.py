@@ -163,7 +163,11 @@ def test_saved_numbers_are_those_of_the_channels_shown(written: tuple[Case, Path
             assert len(own) == values.size, name
             channel = panel.capture.channels.get(name)  # none for what a panel computes itself
             words = [] if channel is None else [channel.axis_word(dim) for dim in channel.dims]
-            for row in own:
-                cells = {head: int(word) for head, word in zip(rows[0][1:-1], row[1:-1], strict=True) if word}
-                place = tuple(cells[word] for word in words) if set(words) == set(cells) else tuple(cells.values())
+            for index, row in zip(np.ndindex(values.shape), own, strict=True):
+                cells = {head: word for head, word in zip(rows[0][1:-1], row[1:-1], strict=True) if word}
+                named = not all(word.isdecimal() for word in cells.values())  # statistics by their names, in order
+                at = {head: int(word) for head, word in cells.items() if word.isdecimal()}
+                place = tuple(at[word] for word in words) if set(words) == set(at) else tuple(at.values())
+                assert not named or set(at.values()) <= set(index)
+                place = index if named else place
                 assert float(row[-1]) == pytest.approx(float(values[place]), nan_ok=True), (name, place)

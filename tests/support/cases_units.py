@@ -145,7 +145,7 @@ OPENERS = Case(
     ticks={"bars.plot.step_axis": ("↵", "of", "<s>", "the")},
     titles={
         "bars.plot": f"forget gate by token, {LAYER}: mean of the gate, mean of all units; over all steps "
-        f"{(MEANS * COUNTS).sum() / COUNTS.sum():.2f} (dashed)",
+        f"{(MEANS * COUNTS).sum() / COUNTS.sum():.3g} (dashed)",
         "kept.plot": "retention over 2 steps, ∏ forget gate", "scales.plot": "timescales of 3 units, 1 never forget",
     },
     maps={"kept": KEPT.T},

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any
+from weakref import WeakSet
 
 import pyqtgraph as pg
 from PySide6.QtWidgets import QWidget
+from shiboken6 import isValid
 
 from inspector.gui.widgets.quiet_axis import QuietAxis
 
 _home: Any = importlib.import_module("pyqtgraph.graphicsItems.PlotItem.PlotItem")
 """The module whose names are other ones while a plot is made; a plot is made by the window's thread only."""
+
+
+_MADE: WeakSet[BarePlot] = WeakSet()
+
+
+@atexit.register
+def _settle_all() -> None:
+    """Qt destroys what is left of the plots at the end of the process. An axis that has not got the height that it
+    wants would be laid out anew as its plot goes, and its method in Python be called: a crash ends the process then."""
+    for plot in list(_MADE):
+        if isValid(plot):
+            plot.layout.activate()
 
 
 class BarePlot(pg.PlotItem):  # type: ignore[misc]
@@ -28,6 +43,7 @@ class BarePlot(pg.PlotItem):  # type: ignore[misc]
     def __init__(self, **options: Any) -> None:
         with _without_forms():
             super().__init__(enableMenu=False, **options)
+        _MADE.add(self)
 
     def resizeEvent(self, event: Any) -> None:
         """The label of the horizontal axis stands elsewhere in a low plot."""
