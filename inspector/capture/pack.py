@@ -52,12 +52,15 @@ def pack(path: Path | str, to: Path | str | None = None, *, overwrite: bool = Fa
         numbers = _copy_index(source / INDEX, index)
         named = (source / page_file(number) for number in sorted(numbers))
         pages = [page for page in named if os.path.lexists(page)]  # a missing one is damage, to be shown as such
-        require_room(target.parent, [*pages, index])
         partial = target.with_name(f".{target.name[:40]}-{secrets.token_hex(4)}")
         try:
-            with private_file(partial) as out, zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
-                for file in (index, *pages):
-                    _add(archive, file)
+            require_room(target.parent, [*pages, index])
+            with private_file(partial) as out:
+                with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+                    for file in (index, *pages):
+                        _add(archive, file)
+                out.flush()
+                os.fsync(out.fileno())  # before it gets the name of one that may be there
             partial.replace(target)
         except OSError as problem:
             raise CaptureError(f"Cannot write {target}: {problem.strerror or problem}.") from None

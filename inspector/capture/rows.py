@@ -67,6 +67,17 @@ class Rows:
         self._lease(lease)
         self.count()
 
+    def log_changes(self) -> None:
+        """From now on changes go to a log, and each is on the disk when it is committed. Raises sqlite3.Error."""
+        try:
+            self.index.execute("PRAGMA locking_mode=EXCLUSIVE")
+            self.index.execute("PRAGMA journal_mode=WAL")
+            self.index.execute("PRAGMA wal_autocheckpoint=256")  # readers copy the log: it stays about a megabyte
+            self.index.execute("PRAGMA journal_size_limit=0")  # the log's size changes with each commit: it is noticed
+        except sqlite3.OperationalError:  # a reader is connected: then they wait for each other
+            self.index.execute("PRAGMA locking_mode=NORMAL")
+        self.index.execute("PRAGMA synchronous=FULL")
+
     def take_up(self, run: str, lease: Lease) -> bool:
         """Continue the run of this name, whose rows exist already; False where they are another run's."""
         if self.index.execute("PRAGMA user_version").fetchone()[0] // 1000 != MAJOR:
@@ -216,3 +227,8 @@ def _plain_name(dtype: np.dtype[Any]) -> str:
 def _listed(numbers: tuple[int, ...]) -> str:
     """As JSON. Pages of all channels begin at the same places and have the same shapes."""
     return json.dumps(numbers)
+
+
+def counts(record: Any) -> bool:
+    """Whether a record justifies a capture: numbers, or the end of a run that had none."""
+    return isinstance(record, Page) or (isinstance(record, RunStop) and record.status == "done")

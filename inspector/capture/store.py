@@ -19,11 +19,12 @@ from inspector.capture.appending import Mark, PageAppender, folder_to_disk, keep
 from inspector.capture.connection import Connection, check_beside, is_locked
 from inspector.capture.groups import Group
 from inspector.capture.identity import Identity, identity
+from inspector.capture.in_turn import in_turn, turn_of
 from inspector.capture.layout import INDEX, PAGE_BYTES, CaptureError
 from inspector.capture.owner import give_up, own_lease
 from inspector.capture.private import private_index
 from inspector.capture.reserve import Reserve
-from inspector.capture.rows import PlacedPage, Rows
+from inspector.capture.rows import PlacedPage, Rows, counts
 from inspector.capture.splitting import split
 from inspector.capture.still_there import StillThere
 from inspector.capture.target import busy, in_use, index_files, is_damage, is_leased, is_ours, page_files
@@ -59,15 +60,17 @@ class Store:
         self._ended = False
         """Whether a write has failed, so that nothing is appended any more."""
         if again:
-            self._go_on()
+            with turn_of(self.path, LOCK_SECONDS):
+                self._go_on()
         elif not replaces:
-            self._begin_anew()
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with turn_of(self.path, LOCK_SECONDS):
+                self._begin_anew()
 
     # -- beginning
 
     def _begin_anew(self) -> None:
         """A capture with only the run's start record, in a folder without one."""
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._check_unused()
         rows = self._connect("rwc")
         rows.index.execute("PRAGMA synchronous=OFF")  # it has nothing yet that a power failure could destroy
@@ -138,15 +141,15 @@ class Store:
         the capture of a run that was killed is recognised. With exclusive locking SQLite keeps in memory what it would
         otherwise map from a file that another program may truncate, which ends a process.
         """
-        index = self._open().index
+        rows = self._open()
         try:
-            index.execute("PRAGMA locking_mode=EXCLUSIVE")
-            index.execute("PRAGMA journal_mode=WAL")
-            index.execute("PRAGMA wal_autocheckpoint=256")  # readers copy the log: it stays about a megabyte
-            index.execute("PRAGMA journal_size_limit=0")  # the log's size changes with each commit: that is noticed
-        except sqlite3.OperationalError:  # a reader is connected: then they wait for each other
-            index.execute("PRAGMA locking_mode=NORMAL")
-        index.execute("PRAGMA synchronous=FULL")
+            rows.log_changes()
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                self._remove_lease(rows)  # else nobody could write there before this process ends
+            rows.index.close()
+            self._rows = None
+            raise
         self._identity = identity(self.path / INDEX)
         self._files.forget()
         self._reserve = Reserve(self.path)
@@ -173,7 +176,8 @@ class Store:
             if not any(map(counts, records)):
                 return
             records, self._early = self._early, []
-            self._replace(records)
+            with turn_of(self.path, LOCK_SECONDS):
+                self._replace(records)
         elif records:
             group = self.append(records)
             group.synchronise()
@@ -343,14 +347,15 @@ class Store:
 
     def close(self) -> None:
         """End WAL mode so that the finished capture opens on read-only media; give up the lease."""
-        try:
-            self.pages.cut()
-            if self.begun:
-                self._give_up_lease()
-        finally:
-            self._give_reserve()
-            if self._rows is not None and self._rows.index not in _LOST:
-                self._rows.index.close()
+        with in_turn(self.path, LOCK_SECONDS):
+            try:
+                self.pages.cut()
+                if self.begun:
+                    self._give_up_lease()
+            finally:
+                self._give_reserve()
+                if self._rows is not None and self._rows.index not in _LOST:
+                    self._rows.index.close()
 
     def _give_up_lease(self) -> None:
         rows = self._open()
@@ -390,8 +395,3 @@ class Store:
     def _give_reserve(self) -> None:
         if self._reserve is not None:
             self._reserve.give()
-
-
-def counts(record: Any) -> bool:
-    """Whether a record justifies a capture: numbers, or the end of a run that had none."""
-    return isinstance(record, Page) or (isinstance(record, RunStop) and record.status == "done")

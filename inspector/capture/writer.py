@@ -19,8 +19,8 @@ from typing import Any
 from inspector.capture.exchanging import can_exchange, free_name_beside, remove_unused, take_place
 from inspector.capture.groups import Group, Groups
 from inspector.capture.layout import CaptureError
-from inspector.capture.rows import PlacedPage
-from inspector.capture.store import Store, counts
+from inspector.capture.rows import PlacedPage, counts
+from inspector.capture.store import Store
 from inspector.capture.target import check_target
 from inspector.records import Log, Page, RunStart, RunStop, counted
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
-from inspector.capture.regular import in_words
+from inspector.capture import CaptureError, write_atomically
 from inspector.cli.fault import Fault, opened_any
 from inspector.diagnosis import NoCaseError, diagnose, reproduce, rule_of
 from inspector.records import Finding
@@ -29,13 +30,12 @@ def reproduce_(rule: str, capture: str | None, run: str | None, to: str | None, 
     if to is None:
         click.echo(text, nl=False)
         return
+    if os.path.lexists(to) and not overwrite:
+        raise Fault(f"{to} exists; --overwrite replaces it.")
     try:
-        with Path(to).open("w" if overwrite else "x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise Fault(f"{to} exists; --overwrite replaces it.") from None
-    except OSError as problem:
-        raise Fault(f"{to} cannot be written: {in_words(problem)}.") from None
+        write_atomically(Path(to), text.encode())
+    except CaptureError as problem:
+        raise Fault(str(problem)) from None
     say(f"{to}: python {to} ill, then healthy, then cured.", err=True)
 
 

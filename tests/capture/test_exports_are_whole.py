@@ -102,3 +102,27 @@ def test_a_pack_that_a_disk_refuses_names_its_file_also_where_nothing_can_be_rem
     monkeypatch.setattr(Path, "unlink", unlink)
     with pytest.raises(CaptureError, match=r"Cannot write .*run\.inspect\.zip: Read-only file system\.$"):
         pack(tmp_path / "run.inspect")
+
+
+def test_a_pack_is_on_the_disk_before_it_takes_the_name_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "a.inspect", numbers(20, 4))
+    target = pack(tmp_path / "a.inspect", tmp_path / "a.inspect.zip")
+    before, seen = target.read_bytes(), list[int]()
+    sync = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        assert target.read_bytes() == before
+        seen.append(os.fstat(descriptor).st_size)
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    pack(tmp_path / "a.inspect", target, overwrite=True)
+    assert seen == [target.stat().st_size]
+
+
+def test_a_pack_into_a_folder_that_is_gone_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "a.inspect", numbers(20, 4))
+    with pytest.raises(CaptureError, match=r"^Cannot write .*gone.a\.inspect\.zip: No such file or directory\.$"):
+        pack(tmp_path / "a.inspect", tmp_path / "gone" / "a.inspect.zip")

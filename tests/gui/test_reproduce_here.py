@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -87,11 +89,29 @@ def test_the_script_is_written_where_the_user_says(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(QFileDialog, "getSaveFileName", answer)
     save_script(window, FOUND)
-    assert proposed == ["IN205-contracting-weight.py"] and "cannot be written" in failed.pop()
+    assert proposed == ["IN205-contracting-weight.py"] and failed.pop().startswith("Cannot write")
     save_script(window, FOUND)
     assert (tmp_path / "mine.py").read_text("utf-8") == reproduce("IN205", [FOUND])
     assert shown[-1].startswith(f"Saved {tmp_path / 'mine.py'}: ") and not failed
     save_script(window, FOUND)
-    assert "cannot be written" in failed.pop()  # the dialog did not ask about mine.py
+    assert failed.pop().endswith("mine.py exists; choose another name.")  # the dialog did not ask about mine.py
     save_script(window, OTHER)
     assert failed.pop().startswith("There is no rule 'QS401'") and len(proposed) == 3
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
+def test_a_script_that_is_replaced_stays_where_the_new_one_cannot_be_written(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").write_text("before")
+    failed: list[str] = []
+    window: Any = SimpleNamespace(session=SimpleNamespace(), say_saved=None, fail=failed.append)
+
+    def fails(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "mine.py"), ""))
+    monkeypatch.setattr(os, "fsync", fails)
+    save_script(window, FOUND)
+    assert failed == [f"Cannot write {tmp_path / 'mine.py'}: {os.strerror(number)}."]
+    assert (tmp_path / "mine.py").read_text() == "before" and len(list(tmp_path.iterdir())) == 1

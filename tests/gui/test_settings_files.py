@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from inspector.gui.runtime.crash_file import NativeCrashes
 from inspector.gui.state import preferred
 from inspector.gui.state import settings as module
 from inspector.gui.state.settings import LARGEST, Settings
+from inspector.gui.window.named_layouts import NamedLayouts
 from inspector.transport.interpreter import chosen
 from tests.support.opened import opened
 
@@ -123,3 +125,30 @@ def test_a_pipe_among_the_stacks_of_crashes_is_not_waited_for(tmp_path: Path) ->
     found = crashes.begin()
     crashes.end()
     assert found is not None and "Current thread" in found.read_text()
+
+
+def test_a_layout_that_the_disk_refuses_is_not_said_to_be_kept(
+    folder: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until there is room again; what was chosen meanwhile is written then."""
+    with opened(qtbot) as window:
+        said, failed = list[str](), list[str]()
+        monkeypatch.setattr(window, "say", said.append)
+        monkeypatch.setattr(window, "fail", failed.append)
+        layouts = NamedLayouts(window)
+        layouts.save("first")
+        assert said == ["The layout is kept as first: Window ▸ Layouts."] and not failed
+        file = Path(window.settings._store.fileName())
+        before, kept = file.read_bytes(), file.rename(folder.parent / "kept.ini")
+        shutil.rmtree(folder)
+        folder.write_text("in the way")
+        layouts.save("second")
+        why = f"It holds until this window is closed: {file} cannot be written to."
+        assert failed == [f"The layout second could not be saved. {why}"] and len(said) == 1
+        assert list(layouts.known()) == ["first", "second"] and kept.read_bytes() == before
+        folder.unlink()
+        folder.mkdir()
+        kept.rename(file)
+        layouts.save("third")
+        assert len(said) == 2 and len(failed) == 1
+        assert all(name in file.read_text() for name in ("first", "second", "third"))

@@ -173,3 +173,14 @@ def test_a_dialog_that_is_open_before_torch_has_loaded_lists_checkpoints_and_dev
     models.know(Offered(catalog))  # another worker
     assert dialog.device.currentText() == "cuda:0", "what was chosen stays"
     dialog.reject()
+
+
+def test_a_checkpoint_of_a_year_that_no_calendar_has_is_listed(tmp_path: Path) -> None:
+    path = tmp_path / "a.pt"
+    path.write_bytes(b"")
+    try:
+        os.utime(path, (2.0**55, 2.0**55))
+    except (OSError, OverflowError):
+        pytest.skip("files have no such times here")
+    (tmp_path / "m.py").write_text("")
+    assert [found for found, _ in checkpoints_beside(str(tmp_path / "m.py"), (".pt",))] == [path]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inspector.analysis.about import model_lines, run_lines
 from inspector.diagnosis.rule import Captured
 from inspector.records import STEP_DOMAIN, Frame, report
+from inspector.records.dates import at_utc
 
 MOST_FRAMES, MOST_SETTINGS = 6, 12
 MOST_CHARACTERS = 300
@@ -31,7 +31,7 @@ def about(view: Captured, frames: Sequence[Frame], source: str) -> list[tuple[st
         ("frames", _frames(frames)),
         ("optimizer", _training(start.meta)),
         ("seed", "" if start.seed is None else str(start.seed)),
-        ("made", time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(start.created)) if start.created else ""),
+        ("made", at_utc(start.created) if start.created else ""),
         ("settings", _settings(start.meta)),
     ]
     return [(what, _cut(value)) for what, value in rows if value]

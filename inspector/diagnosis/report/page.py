@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 
 from inspector.diagnosis.report.contents import Figure, Numbers, Report, Shown, Support, Written
 from inspector.diagnosis.report.rows import code, definitions, element, link, paragraphs, said, table, text
 from inspector.diagnosis.report.style import style
+from inspector.records.dates import at_utc
 from inspector.version import __version__
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
@@ -118,7 +118,7 @@ def _commands(own: Support) -> str:
 def _notes(notes: Sequence[Written]) -> str:
     found = ""
     for note in notes:
-        when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(note.written)) if note.written else ""
+        when = at_utc(note.written) if note.written else ""
         about = element("p", text(" · ".join(filter(None, (note.about, when)))), klass="soft")
         found += element("blockquote", about + paragraphs(note.text))
     return found

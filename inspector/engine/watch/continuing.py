@@ -114,6 +114,8 @@ class Continuing(Measure):
         if before is None or self._next is not None:
             return
         self._remove()
+        if model in self._recurrent:  # its own hook was put on during the call, and torch calls that one after this one
+            self._ended(model, (), output)
         returned = (one for one in _states_in(output) if one.shape in before.shapes)
         before.states[CALLER] = [_of_rows(one, before.data) for one in returned]
         before.kept = {} if before.data is None else self._kept.ended(before.data)
@@ -149,8 +151,10 @@ class Continuing(Measure):
             handle.remove()
         self._handles.clear()
 
-    def _ended(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-        """The state after a call of a recurrent module: of several calls the last one counts."""
+    def _ended(self, module: nn.Module, args: Any, *rest: Any) -> None:
+        """The state after a call of a recurrent module: of several calls the last one counts. `rest` ends with what it
+        returned; torch leaves out the keywords where the hook is taken off during the call."""
+        output = rest[-1]
         family = _family(module)
         results = None if family is None else family.results(module, output)
         if self._before is not None and results is not None and results[1]:

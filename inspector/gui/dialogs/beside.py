@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from inspector.capture.layout import INDEX
 from inspector.capture.regular import path_of
+from inspector.records.dates import at_local
 
 MOST, MOST_LOOKED_AT = 50, 5_000
 """Checkpoints that are listed, and files that are looked at: a data set may lie beside a model too."""
@@ -31,11 +31,7 @@ def checkpoints_beside(file: str, suffixes: Sequence[str]) -> list[tuple[Path, s
         except OSError:
             continue
     found.sort(key=lambda one: (-one[0], one[1].name))
-    return [(path, f"{path.relative_to(folder)}  {_date(at)}") for at, path in found[:MOST]]
-
-
-def _date(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+    return [(path, f"{path.relative_to(folder)}  {at_local(at)}") for at, path in found[:MOST]]
 
 
 def _below(folder: Path) -> list[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -13,6 +12,7 @@ from PySide6.QtWidgets import QHeaderView, QTableWidget, QTableWidgetItem
 
 from inspector.gui.state.sweeping import Row
 from inspector.gui.widgets.plain_text import clean, tooltip
+from inspector.records.dates import at_local
 
 HEADINGS = ("checkpoint", "step", "told by", "written", "size", "")
 STEP, SIZE = 1, 4
@@ -88,7 +88,7 @@ def written_and_size(path: str) -> tuple[str, str]:
     except OSError:
         return "", ""
     newest = max((part.st_mtime for part in parts), default=found.st_mtime)
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(newest)), in_bytes(sum(part.st_size for part in parts))
+    return at_local(newest), in_bytes(sum(part.st_size for part in parts))
 
 
 def in_bytes(size: float) -> str:

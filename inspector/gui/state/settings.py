@@ -35,6 +35,17 @@ class Settings:
             return ""
         return f"Choices and layout are not remembered: the folder {self.folder} cannot be made or written to."
 
+    def not_kept(self) -> str:
+        """Write what was chosen now: why that cannot be, as a sentence; "" where it is done. It is tried again later.
+
+        An object of Qt's says for ever that something failed once, so another one of the same file is asked.
+        """
+        asked = QSettings(self._store.fileName(), QSettings.Format.IniFormat)
+        asked.sync()
+        if asked.status() == QSettings.Status.NoError:
+            return ""
+        return f"It holds until this window is closed: {self._store.fileName()} cannot be written to."
+
     def recent(self) -> list[str]:
         """Recent captures and files, newest first."""
         found = self._store.value("recent", [])

@@ -340,7 +340,7 @@ def pack_as(window: Asking) -> None:
     path, _ = QFileDialog.getSaveFileName(window, "Pack capture", "run.inspect.zip", "Packed capture (*.inspect.zip)")
     if path:
         try:
-            packed = pack(capture.path, path)
+            packed = pack(capture.path, path, overwrite=True)  # the dialog has asked
         except CaptureError as problem:
             window.fail(str(problem))
             return

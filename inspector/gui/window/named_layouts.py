@@ -65,6 +65,9 @@ class NamedLayouts:
             self._window.fail(f"{MOST} layouts are kept already: remove one first.")
             return
         self._store({**known, name: describe(self._window.docking)})
+        if why := self._window.settings.not_kept():
+            self._window.fail(f"The layout {name} could not be saved. {why}")
+            return
         self._window.say(f"The layout is kept as {name}: Window ▸ Layouts.")
 
     def use(self, name: str) -> None:

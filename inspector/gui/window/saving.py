@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QFileDialog, QMessageBox
 
-from inspector.capture import CaptureError, Damage, left_of, summary
-from inspector.capture.regular import in_words
+from inspector.capture import CaptureError, Damage, left_of, summary, write_atomically
 from inspector.gui.state.needed import needed_for
 from inspector.gui.widgets.plain_text import plain_box
 from inspector.records import Finding
@@ -60,12 +60,13 @@ def save_script(window: Asking, finding: Finding) -> None:
     if not path:
         return
     target = Path(path) if Path(path).suffix else Path(path).with_suffix(".py")
+    if str(target) != path and os.path.lexists(target):  # the dialog has asked about the name as it was typed
+        window.fail(f"{target} exists; choose another name.")
+        return
     try:
-        # the dialog has asked about the name as it was typed, not about one with a suffix
-        with target.open("w" if str(target) == path else "x", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as problem:
-        window.fail(f"{target} cannot be written: {in_words(problem)}.")
+        write_atomically(target, text.encode())
+    except CaptureError as problem:
+        window.fail(str(problem))
         return
     window.say_saved(f"Saved {target}: python {target.name} ill, then healthy, then cured.", target)
 

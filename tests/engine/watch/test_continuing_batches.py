@@ -270,3 +270,17 @@ def test_what_cannot_be_compared_ends_these_series_alone(tmp_path: Path, monkeyp
         assert [log.text for log in capture.logs] == [
             "Whether states go on with their sequences is not compared any more (RuntimeError: no rows here)."
         ]
+
+
+def test_a_model_that_is_a_recurrent_module_itself(tmp_path: Path) -> None:
+    """Its hook is put on while it is called, and taken off before torch comes to it."""
+    torch.manual_seed(0)
+    model = nn.RNN(2, 3, batch_first=True)
+    optimizer = torch.optim.SGD(model.parameters(), 0.001)
+    with inspector.watch(model, optimizer, tmp_path / "a.inspect", every=1):
+        for _ in range(8):
+            model(torch.randn(2, 4, 2))[0].square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    with open_capture(tmp_path / "a.inspect") as capture:
+        assert not [line.text for line in capture.logs if "not compared any more" in line.text]

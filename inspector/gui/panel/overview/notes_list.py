@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtWidgets import (
@@ -21,6 +20,7 @@ from inspector.gui.widgets.cards import TextCard
 from inspector.gui.widgets.plain_text import breakable, clean, plain_label, tooltip
 from inspector.gui.widgets.theme import LIGHT, Theme
 from inspector.records import Note, Noted
+from inspector.records.dates import at_local
 
 NOTE_IT = "Note it"
 MOST_SHOWN = 200
@@ -113,7 +113,7 @@ class NotesList(QWidget):
             card.setVisible(number < len(notes))
             if number < len(notes):
                 note = notes[number]
-                when = datetime.fromtimestamp(note.written).strftime("%d %b %Y, %H:%M") if note.written > 0 else ""
+                when = at_local(note.written, "%d %b %Y, %H:%M") if note.written > 0 else ""
                 heading = "  ·  ".join(part for part in (note.where.words, when) if part)
                 card.show_text(heading, " ".join(note.text.split()), "", "accent", note.text)
 
