@@ -35,7 +35,7 @@ def install(
         say_details(details)
         file = write(details)
         kept = f"please send {file}" if file is not None else "the log has the details"
-        sentence = f"An error in the window: {fault}. Nothing captured is lost; {kept}."
+        sentence = f"An error in the window, nothing captured is lost; {kept}: {fault}"  # what is to be done is read first
         show(Log(details, "error", "window"), sentence, file)
 
     def from_thread(arguments: threading.ExceptHookArgs) -> None:
