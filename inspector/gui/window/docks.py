@@ -198,7 +198,8 @@ class Docking:
             self.restore()
             return
         dock = self.docks[key]
-        dock.setFloating(False)
+        if dock.isFloating():  # Qt hides and shows also one that is docked: the focus went to the tab beside it
+            dock.setFloating(False)
         keep = {dock, *self.window.tabifiedDockWidgets(dock)}
         others = [self.docks[k] for k in self._in_rows]
         self._hidden = [each for each in others if not (each in keep or each.isHidden() or each.isFloating())]
