@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opened import opened
 from PySide6.QtWidgets import QApplication
 
 from inspector.gui.window.main_window import Window
-from opened import opened
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opened import opened
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 
 from inspector.gui.window.main_window import Window
 from inspector.gui.window.status_texts import StatusTexts
-from opened import opened
 
 LONG = "No sequence of a data set was opened here, so there is none to go back to."
 
