@@ -68,7 +68,7 @@ class PathsAllowed(click.Group):
 
 def _close(word: str) -> str:
     """The names that may have been meant, of all that may stand there."""
-    there = [one.name for one in (*list_samples(), *list_trainings())]
+    there = [*(sample.name for sample in list_samples()), *(training.name for training in list_trainings())]
     close = close_to(word, [*(str(command.name) for command in COMMANDS), *there])
     return f"; close to it {'is' if len(close) == 1 else 'are'} {', '.join(close)}" if close else ""
 
