@@ -39,16 +39,15 @@ def test_the_two_texts_share_the_row(many: int, qtbot: Any) -> None:
     texts = StatusTexts()
     qtbot.addWidget(texts)
     texts.resize(900, 20)
-    texts.what.show_text("char-lstm")
-    texts.what.show()
+    texts.show_what("char-lstm")
     texts.show_sentence("it ran " * many)
     left, right = texts.sentence.geometry(), texts.what.geometry()
     assert left.right() < right.left() and right.right() == 899 and right.width() >= 0.2 * 900 - 1
     assert texts.sentence.text().endswith("…") is (many == 40)
-    texts.what.hide()
+    texts.show_what("")
     assert texts.sentence.width() > 850
     texts.show()
-    texts.what.show()
+    texts.show_what("char-lstm")
     assert texts.sentence.geometry() == left
 
 

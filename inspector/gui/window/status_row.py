@@ -57,8 +57,7 @@ class StatusRow(QObject):
 
     def show_what(self, parts: Sequence[str]) -> None:
         """What is shown, in a line; its tooltip has one part a line."""
-        self.what.setVisible(bool(parts))  # else the sentence has its room
-        self.what.show_text(" · ".join(parts))
+        self.texts.show_what(" · ".join(parts))
         self.what.setToolTip(tooltip("\n".join(parts)))
 
     def offer_folder(self, sentence: str, path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, QSize
+from PySide6.QtCore import QSize
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -31,7 +31,6 @@ class StatusTexts(QWidget):
         self.what.setAccessibleName("What is shown")
         self.what.setEnabled(False)  # quiet: it is there to be looked up
         self.what.hide()
-        self.what.installEventFilter(self)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
 
     def show_sentence(self, text: str) -> None:
@@ -52,17 +51,11 @@ class StatusTexts(QWidget):
         super().resizeEvent(event)
         self._place()
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Where nothing is shown the sentence has the whole row."""
-        if event.type() in (QEvent.Type.ShowToParent, QEvent.Type.HideToParent):
-            self._place()
-        return super().eventFilter(watched, event)
-
-    def changeEvent(self, event: QEvent) -> None:
-        """Another font needs other widths."""
-        super().changeEvent(event)
-        if event.type() is QEvent.Type.FontChange:
-            self._place()
+    def show_what(self, text: str) -> None:
+        """What is shown; where nothing is, the sentence has the whole row."""
+        self.what.setVisible(bool(text))
+        self.what.show_text(text)
+        self._place()
 
     def _place(self) -> None:
         width, height = self.width(), self.height()
