@@ -27,7 +27,7 @@ class StatusRow(QObject):
     def __init__(self, status: QStatusBar, session: Session) -> None:
         super().__init__(status)
         self.session = session
-        self.texts, self.elapsed, self.worker = StatusTexts(), plain_label(), plain_label()
+        self.texts, self.elapsed, self.worker = StatusTexts(status), plain_label(), plain_label()
         self.sentence, self.what = self.texts.sentence, self.texts.what
         self.background, self.training = plain_label(), plain_label()
         self.background.setEnabled(False)  # quiet: nobody waits for it

@@ -23,8 +23,8 @@ class StatusTexts(QWidget):
     one that is shown meanwhile would stand over that message.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
         self.sentence, self.what = CutLabel(), CutLabel()
         for label in (self.sentence, self.what):
             label.setParent(self)
