@@ -161,6 +161,9 @@ def test_only_so_much_is_checked_unless_asked_for(damaged: Path, monkeypatch: py
     ("arguments", "code", "said"),
     [
         (["run", "nonsense"], 2, "no sample 'nonsense'"),
+        (["run", "char-lsmt"], 2, "no sample 'char-lsmt' (close to it are char-lstm, "),
+        (["char-lsmt"], 2, "no command, sample or recorded training 'char-lsmt'; close to it are char-lstm, "),
+        (["open", "training-vanishin"], 2, "recorded training training-vanishin; close to it are training-vanishing, "),
         (["run", "char-gru", "--text", "naïve"], 2, "'ï' at position 2"),
         (["run", "char-gru", "--text", ""], 2, "empty"),
         (["run", "char-gru", "--ids", "1 2 x"], 2, "'x' is not a token id"),
@@ -184,7 +187,7 @@ def test_only_so_much_is_checked_unless_asked_for(damaged: Path, monkeypatch: py
         (["export", "missing.inspect", "--channel", "x", "--to", "x.npy"], 2, "no capture"),
         (["export", "missing.inspect", "--to", "x.npy"], 2, "what to export"),
         (["frobnicate"], 2, "frobnicate"),
-        (["nothing.py"], 2, "no file nothing.py"),
+        (["nothing.py"], 2, "no file, command, sample or recorded training nothing.py."),
     ],
 )  # fmt: skip
 def test_bad_input_gets_one_sentence(tmp_path: Path, arguments: list[str], code: int, said: str) -> None:

@@ -21,6 +21,7 @@ from inspector.capture import CaptureError, Writer, open_capture
 from inspector.cli.command import cli
 from inspector.gui.export.headless import drawing
 from inspector.gui.export.look import Look, size_of
+from inspector.gui.export.many import Wanted, export_many
 from inspector.gui.export.number_files import axes_of
 from inspector.records import Channel, Frame, Page, RunStart, RunStop, ViewAt
 
@@ -326,3 +327,17 @@ def test_every_map_of_a_small_figure_has_height(gated: Path) -> None:
         assert len(heights) == 4 and min(heights) > 15
         bottoms = [row.plot.sceneBoundingRect().bottom() for row in rows.rows]
         assert bottoms == sorted(bottoms) and bottoms[-1] <= panel.figure.sceneRect().bottom() + 1
+
+
+def test_progress_names_what_is_being_drawn(training: Path, tmp_path: Path) -> None:
+    """It named the panel that had just been drawn: of one that takes long the one before was blamed."""
+    wanted = Wanted(panels=("states", "jacobians"), frames=None)
+    told = [(one.done, one.total, one.then) for one in export_many(training, tmp_path / "f", wanted)]
+    states, jacobians = "States", "Jacobians"
+    assert told == [
+        (0, 6, states), (1, 6, states), (2, 6, states), (3, 6, jacobians), (4, 6, jacobians), (5, 6, jacobians),
+        (6, 6, ""),
+    ]  # fmt: skip
+    code, said = run(training, "--panels", "states", "--progress", "--to", tmp_path / "g")
+    lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    assert code == 0 and [(one["done"], one["text"]) for one in lines] == [(0, states), (1, states)], said

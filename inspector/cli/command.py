@@ -35,11 +35,12 @@ from inspector.cli.view_options import colours_in, steps_of, view_options
 from inspector.cli.watch import watch
 from inspector.cli.weights import weights
 from inspector.records import ViewAt
+from inspector.registry import close_to
 from inspector.transport.parent_link import end_with_window
 from inspector.transport.terminal import complain, say_details
 from inspector.version import __version__
-from inspector.workspace.samples import path_or_sample
-from inspector.workspace.trainings import path_or_training
+from inspector.workspace.samples import list_samples, path_or_sample
+from inspector.workspace.trainings import list_trainings, path_or_training
 
 COMMANDS = (
     samples, run, decode, preflight, sweep, watch, listen, list_, compare, diverge, export, diagnose_, rules,
@@ -60,7 +61,16 @@ class PathsAllowed(click.Group):
         """A known command, or the hidden `open` with all arguments."""
         if args and args[0] not in self.commands and _is_path(args[0]):
             return "open", self.commands["open"], args
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            ctx.fail(f"There is no command, sample or recorded training {args[0]!r}{_close(args[0])}.")
         return super().resolve_command(ctx, args)
+
+
+def _close(word: str) -> str:
+    """The names that may have been meant, of all that may stand there."""
+    there = [*(sample.name for sample in list_samples()), *(training.name for training in list_trainings())]
+    close = close_to(word, [*(str(command.name) for command in COMMANDS), *there])
+    return f"; close to it {'is' if len(close) == 1 else 'are'} {', '.join(close)}" if close else ""
 
 
 def _is_path(word: str) -> bool:
@@ -125,8 +135,7 @@ def open_(
     paths = tuple(map(_named, paths))
     for path in paths:
         if not is_there(path):
-            known = ", ".join(str(command.name) for command in COMMANDS)
-            raise Fault(f"There is no file {path}, and no command of that name; there are {known}.")
+            raise Fault(f"There is no file, command, sample or recorded training {path}{_close(path)}.")
     new = bool(ctx.parent is not None and ctx.parent.params["new_window"])
     raise SystemExit(_window(list(paths), ctx.obj, at, new=new))
 

@@ -131,7 +131,7 @@ def _many(path: str, at: ViewAt, to: str, asked: Figures, told: _Lines, *, damag
     )  # fmt: skip
     written, problems = 0, []
     for one in export_many(path_or_training(path), to, wanted):
-        told.tell(one.done, one.total, one.title)
+        told.tell(one.done, one.total, one.then or one.title)
         written += one.path is not None
         problems += [one.why] if one.why else []
         if one.path is not None and not asked.progress:

@@ -8,11 +8,12 @@ from inspector.records.options import Option
 
 EQUIVALENT_MAP = "equivalent map"
 """The title of a map that a scan, and no softmax over scores, stands for."""
-RECURRENCE, ATTENTION, LOSS = "recurrence", "attention", "loss"
+RECURRENCE, ATTENTION, LOSS, PICTURE = "recurrence", "attention", "loss", "picture"
 NEEDS = {
     RECURRENCE: "No recurrence was found in this model, so there is nothing of this kind to compute.",
     ATTENTION: "No attention was found in this model, so there is nothing of this kind to compute.",
     LOSS: "This model came without a loss, so there are no gradients to compute.",
+    PICTURE: "No input of this model is a picture, so there is nothing of this kind to compute.",
 }
 """What a quantity may need of a model, and the message where the model has none."""
 

@@ -127,6 +127,11 @@ class Channel:
         """What is measured there: the part after the last colon."""
         return self.name.rpartition(":")[2]
 
+    @property
+    def titled(self) -> str:
+        """Its title, or what is measured there where it came without one: what a legend and a read-out call it."""
+        return self.title or self.signal
+
     def axis_word(self, dim: str) -> str:
         """A dim as it is listed and exported: with the axis that it lies along, where that is not the default one."""
         domain = self.domain(dim)

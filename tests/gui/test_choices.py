@@ -137,10 +137,14 @@ def test_what_cannot_apply_to_the_model_is_not_offered(tmp_path: Path, qapp: QAp
     state = Channel(name="rnn:h", kind="state", dims=("step", "unit"), shape=(3, 2))
     score = Channel(name="output:probability", kind="output", dims=("step", "rank"), shape=(3, 2))
     loss = Channel(name="output:loss", kind="output", dims=("step",), shape=(3,))
+    ids = Channel(name="input:token", kind="input", dims=("step",), shape=(3,))
+    image = Channel(name="input:image", kind="input", dims=("channel", "row", "column"), shape=(1, 2, 2))
     cases = {
+        "a text": ((state, loss, ids), {"picture": "picture", "bptt": ""}),
+        "a picture": ((state, loss, ids, image), {"picture": ""}),
         "nothing": ((score, loss), {"bptt": "recurrence", "dynamics": "recurrence", "depth": "", "influence": ""}),
         "no loss": ((state, score), {"bptt": "loss", "truncation": "loss", "dynamics": "", "depth": "loss"}),
-        "all": ((state, score, loss), {"bptt": "", "truncation": "", "depth": ""}),
+        "all": ((state, score, loss), {"bptt": "", "truncation": "", "depth": "", "picture": ""}),
     }
     for name, (channels, expected) in cases.items():
         path = tmp_path / f"{name}.inspect"

@@ -226,7 +226,7 @@ def test_an_error_is_told_at_once_with_the_file_to_send(
     qInstallMessageHandler(None)
     sys.excepthook(ValueError, ValueError("no <b>axis</b>"), None)
     (file,) = tmp_path.glob("error-*.txt")
-    said = f"An error in the window: no <b>axis</b>. Nothing captured is lost; please send {file}."
+    said = f"An error in the window, nothing captured is lost; please send {file}: no <b>axis</b>"
     assert window.status.sentence.whole == said and window.status.folder.isVisible()
     assert "Please send this file" in file.read_text() and "no <b>axis</b>" in file.read_text()
     monkeypatch.setattr(window, "show_state", lambda: 1 / 0)  # the row itself is what went wrong

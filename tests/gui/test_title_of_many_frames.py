@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from inspector.gui.window.frame_bar import DIFFERENCE
 from inspector.gui.window.what_is_shown import title_of
 from inspector.records import Frame
 
@@ -46,3 +47,9 @@ def test_numbers_with_gaps_and_in_another_order_are_found_too(order: tuple[int, 
 def test_the_largest_number_of_a_sweep_may_stand_between_others() -> None:
     frames = Counting(Frame(index=n, step=n) for n in (0, 5, 2))
     assert title(frames, 5, sweep=True).endswith("frame 5 of 0–5")
+
+
+def test_a_difference_says_of_which_two_frames_it_is() -> None:
+    """It said the newest of the two: as if that one were shown."""
+    frames = Counting(Frame(index=n, step=10 * n, label="l") for n in (2, 5))
+    assert title(frames, DIFFERENCE).endswith(" · frame 5 minus frame 2")

@@ -9,13 +9,16 @@ from typing import Any
 import pytest
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QFontMetricsF
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QGraphicsSceneHoverEvent
 
 from inspector.gui.panel.figure import Figure
+from inspector.gui.state.step_range import StepRange
+from inspector.gui.widgets.curves import Curves
 from inspector.gui.widgets.legend import BESIDE, ROW, SAMPLE, Legend
 from inspector.gui.widgets.stepplot import StepPlot, curve
 from inspector.gui.widgets.theme import LIGHT
 from inspector.gui.widgets.title import wrapped
+from inspector.records import Channel
 
 SENTENCE = "all items add up to the gradient of autograd (relative difference 7.0e-07)"
 NAMES = ("input gate i", "forget gate f", "candidate g", "output gate o", "a fifth one")
@@ -137,3 +140,25 @@ def test_no_name_of_a_row_that_could_go_to_the_next_is_cut(figure: Figure, qapp:
             if metrics.elidedText(name, Qt.TextElideMode.ElideRight, room) != name:
                 cut.append((width, name, room))
     assert len({place.y() for place in legend._places}) > 1 and not cut
+
+
+def test_a_title_that_names_no_quantity_tells_what_the_legend_names(figure: Figure, qapp: QApplication) -> None:
+    plot = stand(figure, qapp, 300, 300)
+    plot.set_title("norms of the gradient, rnn.l0")
+    Legend(plot, [curve(LIGHT, 0), curve(LIGHT, 1)], ["‖∂L/∂h‖", "loss"])
+    formulas = {"‖∂L/∂h‖": "∂h: sum", "loss": "L: <mean>", "norm": "norm: root"}
+    figure.scene().told = lambda text: "\n".join(said for name, said in formulas.items() if name in text.split("; "))
+    plot.titleLabel.hoverEnterEvent(QGraphicsSceneHoverEvent(QEvent.Type.GraphicsSceneHoverEnter))
+    told = plot.titleLabel.toolTip()
+    assert all(part in told for part in ("norms of the gradient", "∂h: sum", "L: &lt;mean&gt;")) and "root" not in told
+    plot.set_title("norm")
+    plot.titleLabel.hoverEnterEvent(QGraphicsSceneHoverEvent(QEvent.Type.GraphicsSceneHoverEnter))
+    assert "root" in plot.titleLabel.toolTip() and "sum" not in plot.titleLabel.toolTip()
+
+
+def test_a_curve_without_a_title_is_called_what_is_measured(qapp: QApplication) -> None:
+    """Its entry of the legend was a line without a name."""
+    curves = Curves(StepRange(), LIGHT, label="value", log=False)
+    about = {"kind": "norm", "dims": ("step",), "shape": (3,)}
+    curves._remake([Channel(name="rnn.l0:own_norm", **about), Channel(name="rnn.l0:x", title="length", **about)])
+    assert [name for _, name in curves.legend.entries] == ["own_norm", "length"]

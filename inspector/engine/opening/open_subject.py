@@ -46,6 +46,7 @@ from inspector.engine.opening.weights_alone.tensors_alone import tensors_alone
 from inspector.engine.process_state import put_back
 from inspector.engine.wording import a_class
 from inspector.records import CheckpointReport, Load, Place, counted
+from inspector.registry import instead
 from inspector.workspace.samples import OWN, Sample, find_sample, list_samples
 
 
@@ -277,7 +278,6 @@ def _unknown(subject: str) -> str:
     suffix = Path(subject).suffix
     if is_a_folder(subject):
         return _folder(Path(subject))
-    names = ", ".join(sample.name for sample in list_samples()) or "none installed"
     if suffix in known_suffixes():
         return f"There is no file {subject}; a checkpoint holds weights: name the model too, file.py:callable."
     foreign = by_name(Path(subject))
@@ -285,7 +285,8 @@ def _unknown(subject: str) -> str:
         return f"{subject} is {foreign.what}, which cannot be opened; give file.py:callable and a state dict."
     if suffix == ".py":
         return f"{subject} is a Python file; say which callable in it makes the model: {subject}:NAME."
-    return f"There is no sample {subject!r}; expected file.py:callable, module:callable, or one of the samples {names}."
+    near = instead(subject, (sample.name for sample in list_samples()))
+    return f"There is no sample {subject!r} ({near}); expected file.py:callable, module:callable or a sample."
 
 
 def _folder(path: Path) -> str:

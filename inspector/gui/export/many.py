@@ -52,7 +52,8 @@ class Wanted:
 @dataclass(frozen=True, slots=True)
 class Drawn:
     """One of them: `path` of its file, or None and `why` there is none; `lost`: what is damaged in it, one line;
-    `left_out`: what had no room in it, one line."""
+    `left_out`: what had no room in it, one line; `then`: the title of
+    what is drawn next, "" after the last. The first one (`done` 0) is of nothing, and says with what it begins."""
 
     done: int
     total: int
@@ -61,6 +62,7 @@ class Drawn:
     why: str = ""
     lost: str = ""
     left_out: str = ""
+    then: str = ""
 
 
 def export_many(path: Path | str, folder: Path | str, wanted: Wanted) -> Iterator[Drawn]:
@@ -69,6 +71,8 @@ def export_many(path: Path | str, folder: Path | str, wanted: Wanted) -> Iterato
     What the figures of one panel lack does not keep the others from being drawn. A frame in which a panel that was not
     asked for by its name has nothing to show is left out. Raises CaptureError where nothing can be drawn at all.
     """
+    from inspector.gui.panel.registry import PANELS
+
     running, target = application(), Path(folder)
     with open_any(path, wanted.at.run or None) as opened:
         frames = _frames(opened, wanted)
@@ -76,8 +80,12 @@ def export_many(path: Path | str, folder: Path | str, wanted: Wanted) -> Iterato
         if not keys:
             raise CaptureError(f"No panel has anything to show of {opened.path.name}.")
         _make(target)
+        titles = [PANELS[key].title for key in keys]
+        yield Drawn(0, len(keys) * len(frames), "", None, then=titles[0])
         for number, key in enumerate(keys):
-            yield from _panel(opened, target, wanted, key, frames, number, len(keys))
+            for one in _panel(opened, target, wanted, key, frames, number, len(keys)):
+                ended = one.done == (number + 1) * len(frames)
+                yield replace(one, then="".join(titles[number + 1 : number + 2]) if ended else one.title)
     del running
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from inspector.capture import Capture
 from inspector.records import CARRIED, NEEDS
-from inspector.records.catalogue import ATTENTION, LOSS, RECURRENCE
+from inspector.records.catalogue import ATTENTION, LOSS, PICTURE, RECURRENCE
 
 
 def why_not(capture: Capture, needs: Sequence[Sequence[str]]) -> str:
@@ -16,7 +16,9 @@ def why_not(capture: Capture, needs: Sequence[Sequence[str]]) -> str:
     """
     if capture.stop is None:
         return ""  # data may still come
-    there = {RECURRENCE: _has_recurrence, ATTENTION: _has_attention, LOSS: _has_loss}
+    there = {
+        RECURRENCE: _has_recurrence, ATTENTION: _has_attention, LOSS: _has_loss, PICTURE: _has_picture,
+    }  # fmt: skip
     missing = [next((need for need in own if need in there and not there[need](capture)), "") for own in needs]
     return NEEDS[missing[0]] if missing and all(missing) else ""
 
@@ -38,3 +40,10 @@ def _has_loss(capture: Capture) -> bool:
     """A loss by step; True too for a run that stored no outputs at all, which decides nothing."""
     outputs = [c for c in capture.channels.values() if c.kind == "output"]
     return not outputs or any(c.signal == "loss" for c in outputs)
+
+
+def _has_picture(capture: Capture) -> bool:
+    """An input over rows and columns; True too for a run that stored no inputs at all, which decides nothing."""
+    inputs = [c for c in capture.channels.values() if c.kind == "input"]
+    refused = any(refusal.channel.rpartition(":")[2] == "image" for refusal in capture.refusals)
+    return not inputs or refused or any({"row", "column"} <= set(c.dims) for c in inputs)

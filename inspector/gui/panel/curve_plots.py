@@ -116,7 +116,7 @@ def _group(key: str, curves: list[Curve]) -> Group:
         title = first.name.partition(": ")[0]
         return Group(key, title, unit, tuple(curves), tuple(one.name.partition(": ")[2] for one in curves))
     if first.shared:
-        return Group(key, first.channel.title, unit, tuple(curves), tuple(one.name for one in curves))
+        return Group(key, first.channel.titled, unit, tuple(curves), tuple(one.name for one in curves))
     if len(curves) == 1:
         return Group(key, first.name, unit, tuple(curves), ("",))
     names = [one.name for one in curves]

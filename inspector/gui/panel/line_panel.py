@@ -78,7 +78,7 @@ class CurvePanel(Panel):
                 and step < self.capture.extent(channel.name, self.frame)[0]
             ):
                 value = exact_at(self.capture, channel.name, self.frame, step)
-                rows.append((f"{channel.title} [{step}]  {channel.place}", measured(value, channel.unit)))
+                rows.append((f"{channel.titled} [{step}]  {channel.place}", measured(value, channel.unit)))
         return rows
 
     def data(self) -> dict[str, Array]:

@@ -35,7 +35,8 @@ def install(
         say_details(details)
         file = write(details)
         kept = f"please send {file}" if file is not None else "the log has the details"
-        sentence = f"An error in the window: {fault}. Nothing captured is lost; {kept}."
+        # what is to be done is read first: the row has no room for all of a long fault
+        sentence = f"An error in the window, nothing captured is lost; {kept}: {fault}"
         show(Log(details, "error", "window"), sentence, file)
 
     def from_thread(arguments: threading.ExceptHookArgs) -> None:

@@ -65,7 +65,7 @@ class Curves:
 
     def show(self, capture: Capture, channels: list[Channel], frame: int, bounds: tuple[float, float]) -> None:
         """Draw these channels over the steps in view."""
-        names, titles = [channel.name for channel in channels], [channel.title for channel in channels]
+        names, titles = [channel.name for channel in channels], [channel.titled for channel in channels]
         if names != list(self.lines) or titles != self._titles:
             self._remake(channels)
             self._titles = titles
@@ -83,7 +83,7 @@ class Curves:
             self.points[channel.name].setData(x=x[alone], y=y[alone])
             finite = y[np.isfinite(y)]
             if not len(finite) and not own:
-                self.unseen.append(channel.title)
+                self.unseen.append(channel.titled)
             elif len(finite):
                 low.append(float(finite.min()))
                 high.append(float(finite.max()))
@@ -116,7 +116,7 @@ class Curves:
             self.lines[channel.name] = line
             dots = self.points[channel.name] = pg.ScatterPlotItem(size=7, pen=None, brush=line.opts["pen"].color())
             self.plot.addItem(dots)
-            self.legend.addItem(line, f"{channel.title}  {channel.place}" if several else channel.title, dots)
+            self.legend.addItem(line, f"{channel.titled}  {channel.place}" if several else channel.titled, dots)
 
 
 def colours(channels: Sequence[Channel], several: bool) -> list[int]:

@@ -82,11 +82,16 @@ class Title(pg.LabelItem):  # type: ignore[misc]
             fit_title(plot)
 
     def hoverEnterEvent(self, event: Any) -> None:
-        """The whole title, and what the quantities in it are."""
+        """The whole title, and what the quantities in it are; of one that names none, those of the legend."""
         whole = " ".join(self.lines)
-        known = told(self, whole)
+        known = told(self, whole) or told(self, "; ".join(self._in_legend()))
         self.setToolTip(tooltip("\n".join(filter(None, ("" if known.startswith(f"{whole}:") else whole, known)))))
         super().hoverEnterEvent(event)
+
+    def _in_legend(self) -> list[str]:
+        """The names of the curves of its plot."""
+        legend = getattr(self.parentItem(), "legend_above", None)
+        return [name for _, name in getattr(legend, "entries", ())]
 
     def updateMin(self) -> None:
         """The text's height, and no width of its own."""

@@ -198,7 +198,7 @@ class Docking:
             self.restore()
             return
         dock = self.docks[key]
-        if dock.isFloating():  # Qt hides one that is docked already
+        if dock.isFloating():  # Qt hides and shows also one that is docked: the focus went to the tab beside it
             dock.setFloating(False)
         keep = {dock, *self.window.tabifiedDockWidgets(dock)}
         others = [self.docks[k] for k in self._in_rows]

@@ -235,13 +235,20 @@ class Window(Asking):
             self.show_state()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Files may be dropped."""
+        """Files may be dropped; they are copied, in the words of file managers: one that is told of a move may remove
+        its file."""
         if event.mimeData().hasUrls():
-            event.acceptProposedAction()
+            event.setDropAction(Qt.DropAction.CopyAction)
+            event.accept()
 
     def dropEvent(self, event: QDropEvent) -> None:
         """Open what was dropped; several captures and logs together."""
-        self.open_paths([url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()])
+        event.setDropAction(Qt.DropAction.CopyAction)
+        event.accept()
+        urls = event.mimeData().urls()
+        self.open_paths([url.toLocalFile() for url in urls if url.isLocalFile()])
+        if far := [url.toDisplayString() for url in urls if not url.isLocalFile()]:
+            self.fail(f"{far[0]} is no file of this machine, so it is not opened: nothing is downloaded.")
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Bars that were squeezed at the sides get their widths again."""

@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QProgressBar, QPushButton, QStatusBar
 from inspector.capture import SUFFIX
 from inspector.gui.state.followed import training_sentence
 from inspector.gui.state.session import Session
-from inspector.gui.widgets.cut_label import CutLabel
 from inspector.gui.widgets.plain_text import clean, plain_label, tooltip
+from inspector.gui.window.status_texts import StatusTexts
 from inspector.gui.window.training.training_controls import TrainingControls
 from inspector.records import duration
 
@@ -27,11 +27,8 @@ class StatusRow(QObject):
     def __init__(self, status: QStatusBar, session: Session) -> None:
         super().__init__(status)
         self.session = session
-        self.sentence, self.elapsed, self.worker = CutLabel(), plain_label(), plain_label()
-        self.what = CutLabel()
-        self.what.setAccessibleName("What is shown")
-        self.what.setEnabled(False)  # quiet: it is there to be looked up
-        self.what.hide()
+        self.texts, self.elapsed, self.worker = StatusTexts(status), plain_label(), plain_label()
+        self.sentence, self.what = self.texts.sentence, self.texts.what
         self.background, self.training = plain_label(), plain_label()
         self.background.setEnabled(False)  # quiet: nobody waits for it
         self.bar = QProgressBar()
@@ -46,8 +43,7 @@ class StatusRow(QObject):
         self.controls = TrainingControls(session.steering)
         for hidden in (self.bar, self.stop, self.restart, self.folder):
             hidden.hide()
-        status.addWidget(self.sentence, 2)
-        status.addWidget(self.what, 3)
+        status.addWidget(self.texts, 1)
         texts = (self.training, self.elapsed, self.background, self.worker)
         for widget in (
             *texts,
@@ -61,8 +57,7 @@ class StatusRow(QObject):
 
     def show_what(self, parts: Sequence[str]) -> None:
         """What is shown, in a line; its tooltip has one part a line."""
-        self.what.setVisible(bool(parts))  # else the sentence has its room
-        self.what.show_text(" · ".join(parts))
+        self.texts.show_what(" · ".join(parts))
         self.what.setToolTip(tooltip("\n".join(parts)))
 
     def offer_folder(self, sentence: str, path: Path) -> None:
@@ -82,7 +77,7 @@ class StatusRow(QObject):
         session, progress = self.session, self.session.progress
         text = progress.text if session.running and progress is not None else session.sentence
         left = session.remaining.words() if session.running and not session.cancelling else ""
-        self.sentence.show_text(f"{text}, {left}" if left else text)
+        self.texts.show_sentence(f"{text}, {left}" if left else text)
         self.folder.setVisible(self._saved is not None and self._saved[0] == text)
         self.elapsed.setText(f"{session.seconds:.1f} s" if session.seconds else "")
         reading = session.reading

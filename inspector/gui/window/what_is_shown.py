@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from inspector.capture.placing import SWEEP
+from inspector.gui.window.frame_bar import DIFFERENCE
 from inspector.records import Frame
 from inspector.records.report import from_meta
 
@@ -55,6 +56,8 @@ def _frame(capture: Any, frame: int) -> str:
     shown = _shown(capture.frames, frame)
     if shown is None or len(capture.frames) < 2:
         return ""
+    if frame == DIFFERENCE:
+        return f"frame {shown.index} minus frame {capture.frames[0].index}"
     said = f"frame {shown.index} of {least_to_largest(capture)}"
     return f"{said} ({shown.label})" if shown.label else said
 

@@ -14,6 +14,7 @@ from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_run
 from inspector.engine.trace.trace import Trace
 from inspector.records import ANSWER_DOMAIN, place_name
+from inspector.records.catalogue import PICTURE
 
 NAME = "picture/words"
 KIND = "picture_words"
@@ -35,7 +36,8 @@ BLANKED = Describe(
 @QUANTITIES.register(NAME)
 @per_run(
     summary="each word said of a picture: its gradient at the pixels, and which patch changes it when blanked",
-    order=93, default=False, cost="one backward pass for each word, and one run of the model for each patch",
+    order=93, default=False, needs=(PICTURE,),
+    cost="one backward pass for each word, and one run of the model for each patch",
     work=lambda run: run.call * 64.0,
 )  # fmt: skip
 def picture_words(trace: Trace, emit: Emitter) -> None:
