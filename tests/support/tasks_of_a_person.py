@@ -210,6 +210,7 @@ def search(person: Person, folder: Path) -> Facts:
     person.write(LETTERS)
     asked = _spans(LETTERS)
     person.until(lambda: [list(one) for one in panel.job.ranges] == asked and panel._task.done, f"{asked}")
+    person.until(lambda: not panel._poll.isActive(), "what was found is taken over")
     strip = person.ask(lambda: [int(n) for n in person.window.sequence.strip._matched.nonzero()[0]])
     return {"strip": strip, "said": person.ask(panel.said)}
 

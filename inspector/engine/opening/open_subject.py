@@ -261,8 +261,7 @@ def _move(subject: Subject, device: str) -> None:
 
 def _named(load: Load, code: UserCode | None) -> Subject:
     where, separator, name = load.subject.rpartition(":")
-    windows_drive = len(where) == 1 and where.isalpha()
-    if not separator or windows_drive:
+    if not separator or (len(where) == 1 and where.isalpha()):  # a drive of Windows
         raise InputError(_unknown(load.subject))
     if code is None and not load.trusted:
         raise InputError(f"{where} is code; it runs only after you have agreed to trust it.")
