@@ -31,17 +31,16 @@ MOST_CLOSE = 4
 def instead(name: str, known: Iterable[str]) -> str:
     """The end of a message about a name that does not exist: the names close to it, or else all names."""
     names = sorted(known)
-    if close := close_to(name, names):
-        return f"close to it {'is' if len(close) == 1 else 'are'} {', '.join(close)}"
-    return f"there are {', '.join(names) or 'none'}"
+    return close_to(name, names) or f"there are {', '.join(names) or 'none'}"
 
 
-def close_to(name: str, known: Iterable[str]) -> list[str]:
-    """The few names that may have been meant, the most similar first."""
+def close_to(name: str, known: Iterable[str]) -> str:
+    """The few names that may have been meant, the most similar first, as the end of a message; "" for none."""
     names = sorted(known)
     close = get_close_matches(name, names, MOST_CLOSE, CLOSE)
     close += [other for other in names if len(name) > 2 and name in other and other not in close]
-    return close[:MOST_CLOSE]
+    close = close[:MOST_CLOSE]
+    return f"close to it {'is' if len(close) == 1 else 'are'} {', '.join(close)}" if close else ""
 
 
 class DoubleKeyError(ValueError):

@@ -70,7 +70,7 @@ def _close(word: str) -> str:
     """The names that may have been meant, of all that may stand there."""
     there = [*(sample.name for sample in list_samples()), *(training.name for training in list_trainings())]
     close = close_to(word, [*(str(command.name) for command in COMMANDS), *there])
-    return f"; close to it {'is' if len(close) == 1 else 'are'} {', '.join(close)}" if close else ""
+    return f"; {close}" if close else ""
 
 
 def _is_path(word: str) -> bool:

@@ -10,6 +10,8 @@ import numpy.typing as npt
 from numpy.lib import format as npy
 
 MAGIC = npy.MAGIC_PREFIX
+NOT_READ = (TokenError, SyntaxError, TypeError, RecursionError, MemoryError)
+"""What numpy raises of a header beside ValueError: it reads it as Python's own literals."""
 
 
 def read_npy(stream: IO[bytes], size: int, most: int) -> npt.NDArray[Any]:
@@ -20,13 +22,7 @@ def read_npy(stream: IO[bytes], size: int, most: int) -> npt.NDArray[Any]:
         raise ValueError(f"it is of version {version[0]}.{version[1]} of the format; expected 1.0 or 2.0")
     try:
         shape, _, dtype = readers[version](stream)
-    except (
-        TokenError,
-        SyntaxError,
-        TypeError,
-        RecursionError,
-        MemoryError,
-    ) as problem:  # it is read as Python's literals
+    except NOT_READ as problem:
         raise ValueError(f"its header cannot be read ({type(problem).__name__})") from None
     except ValueError as problem:
         if "<ast." not in str(problem):

@@ -52,8 +52,8 @@ class Wanted:
 @dataclass(frozen=True, slots=True)
 class Drawn:
     """One of them: `path` of its file, or None and `why` there is none; `lost`: what is damaged in it, one line;
-    `left_out`: what had no room in it, one line; `then`: the title of
-    what is drawn next, "" after the last. The first one (`done` 0) is of nothing, and says with what it begins."""
+    `left_out`: what had no room in it, one line; `then`: the title of what is drawn next, "" after the last. The first
+    one (`done` 0) is of nothing, and says with what it begins."""
 
     done: int
     total: int

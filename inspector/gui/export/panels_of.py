@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from inspector.capture import Capture
 from inspector.gui.panel.registry import ordered
-from inspector.gui.panel.run_toggle import filled
 
 PAGE = "overview"
 """The page that has something of everything: it is no figure of a channel, and a report says the same in words."""
@@ -27,9 +26,7 @@ def panels_of(capture: Capture, frame: int = -1) -> list[Filled]:
     for key, kind in ordered():
         if key == PAGE or kind.asks_first:
             continue
-        names = tuple(
-            channel.name for channel in kind.choose(kind.only(capture, filled(capture, kind.accepts, frame), frame))
-        )
+        names = tuple(channel.name for channel in kind.found_in(capture, frame))
         if names:
             found.append(Filled(key, kind.title, names))
     return found

@@ -144,6 +144,11 @@ class Panel(PanelInWords, SameInAll):
         """Those that are shown of the accepted channels that have data: all, unless some are shown only with others."""
         return found
 
+    @classmethod
+    def found_in(cls, capture: Any, frame: int) -> list[Channel]:
+        """What it would show of a frame."""
+        return cls.choose(cls.only(capture, filled(capture, cls.accepts, frame), frame))
+
     def picture(self) -> QWidget:
         """The widget with the contents: the figure, unless it is another one."""
         return self.figure

@@ -192,21 +192,23 @@ class Legend(pg.GraphicsObject):  # type: ignore[misc]
 
     def _width(self) -> float:
         """Of all entries beside each other."""
-        metrics = QFontMetricsF(self._font)
-        widths = [SAMPLE + BESIDE + metrics.horizontalAdvance(name) + 1 + GAP for _, name in self.entries]
+        widths = self._widths()
         return math.ceil(sum(widths) - GAP + CUT) if widths else 0.0
+
+    def _widths(self) -> list[float]:
+        """Of each entry with the space after it; a part of a pixel less would cut a name."""
+        metrics = QFontMetricsF(self._font)
+        return [SAMPLE + BESIDE + metrics.horizontalAdvance(name) + 1 + GAP for _, name in self.entries]
 
     def _arrange(self, *_: object) -> None:
         """Flow the entries into rows as wide as the plot, and reserve space for the rows; or, in a low plot, put them
         beside the title."""
-        metrics = QFontMetricsF(self._font)
         box = self.plot.vb.geometry()
         self.prepareGeometryChange()
         self.beside_title = self._has_room_beside()
         self._places, x, row, high = [], 0.0, 0, row_height()
         most = max(MOST_ROWS, int(self.plot.size().height() / PER_ROW))
-        for _, name in self.entries:
-            width = SAMPLE + BESIDE + metrics.horizontalAdvance(name) + 1 + GAP  # a part of a pixel cuts a name
+        for width in self._widths():
             if x and x + width - GAP > box.width() and row < most - 1:
                 x, row = 0.0, row + 1
             self._places.append(QPointF(x, row * high))

@@ -108,11 +108,10 @@ class Panels(Mapping[str, "Panel"]):
 
 def has_data_for(kind: type[Panel], source: Any, frame: int) -> bool:
     """Whether a panel of this class would have anything to show of a capture, or of the difference of two frames."""
-    from inspector.gui.panel.run_toggle import filled, readable
+    from inspector.gui.panel.run_toggle import readable
 
     capture, second = readable(source, kind.accepts)
-    at = frame if second is None else second
-    return bool(kind.choose(kind.only(capture, filled(capture, kind.accepts, at), at)))
+    return bool(kind.found_in(capture, frame if second is None else second))
 
 
 class PanelPlace(QWidget):

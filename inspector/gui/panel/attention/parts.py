@@ -69,6 +69,9 @@ def names_of(maps: Sequence[Channel]) -> dict[str, str]:
 class AttentionParts(Panel):
     """What `Attention` draws with."""
 
+    _known: tuple[tuple[Capture, int, int, bool, str], list[Channel]] | None = None
+    """What was asked for last of a capture, and the channels that are shown then."""
+
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
         """Maps and their statistics."""
@@ -162,8 +165,6 @@ class AttentionParts(Panel):
         if self._known is None or self._known[0] != asked:
             self._known = asked, super().channels()
         return list(self._known[1])
-
-    _known: tuple[tuple[Capture, int, int, bool, str], list[Channel]] | None = None
 
     def maps(self) -> list[Channel]:
         """The attention maps, in the order of the model; without attention gradients from an answer to its source."""
