@@ -18,6 +18,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from inspector.engine.model.uncompiled import original
+from inspector.engine.watch.collectives import summed
 from inspector.engine.watch.loss import LOSS
 from inspector.engine.watch.measure import Measure, Moment
 from inspector.engine.watch.pack import Finish
@@ -112,8 +113,7 @@ class Together(Ranks):
 
     def _reduce(self, numbers: Tensor) -> Tensor:
         self.collectives += 1
-        dist.all_reduce(numbers)
-        return numbers
+        return summed(numbers)
 
     def _packed(self, moment: Moment, following: int) -> Tensor:
         """Values by table and sharded parameter, then as many numbers that count who has the value."""
