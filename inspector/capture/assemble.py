@@ -18,6 +18,7 @@ from inspector.capture.holes import WHOLE, Coverage, Holes, holes_of, inside
 from inspector.capture.layout import TooLargeError
 from inspector.capture.parsing import PageRow
 from inspector.capture.room import rows_ahead, unwritten
+from inspector.capture.turns import give_way
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
@@ -239,6 +240,7 @@ class Assembly:
                 unknown_value(dtype) if part is None else part
             )
             self._used = number + 1
+            give_way()
             if until < math.inf and time.thread_time() > until:
                 return
 
@@ -322,6 +324,7 @@ class Assembly:
             if into is not None:
                 part = source.part(row, dtype, _within(row, bounds))
                 out[into] = unknown_value(dtype) if part is None else part
+                give_way()
         out.flags.writeable = False
         return self._masked(out, bounds)
 

@@ -14,6 +14,7 @@ from inspector.capture.older import compared
 from inspector.capture.parsing import read_record
 from inspector.capture.placing import Placing
 from inspector.capture.row_numbers import NOUNS, RowNumbers
+from inspector.capture.turns import give_way
 from inspector.records import (
     Axis,
     Channel,
@@ -89,7 +90,10 @@ class Contents(Placing):
             self._take_note(self._read("notes", row, object))
         self._take_labels()
         again = list(self._waiting.values()) if touched or news["frames"] else []
-        touched |= {name for row in (*again, *news["pages"]) if (name := self._take_page(row))}
+        for row in (*again, *news["pages"]):
+            touched.add(self._take_page(row))
+            give_way()
+        touched.discard("")
         self._take_numbers(news)
         return frozenset(touched)
 

@@ -124,36 +124,32 @@ def test_what_is_empty_gives_way_and_nothing_else_is_made(window: Window, tmp_pa
     assert set(window.panels.made) == {"states", "lens", "jacobians", "gradients"}  # Token has gradients too
 
 
-def test_an_empty_panel_that_was_chosen_stays_when_more_is_computed(
-    window: Window, tmp_path: Path, qapp: QApplication
-) -> None:
+def test_an_empty_panel_that_was_chosen_stays_when_more_is_computed(window: Window, tmp_path: Path, qtbot: Any) -> None:
     window.open_capture(str(small(tmp_path / "a.inspect", GRADIENT)))
     window.docking.give_way(window.session.capture)
-    qapp.processEvents()
-    assert "gradients" in window.docking.seen
+    qtbot.waitUntil(lambda: "gradients" in window.docking.seen, timeout=30_000)
     window.docks["jacobians"].raise_()
-    qapp.processEvents()
+    qtbot.waitUntil(lambda: "jacobians" in window.docking.seen, timeout=30_000)
     window.docking.give_way(window.session.capture)
-    qapp.processEvents()
+    qtbot.wait(100)
     assert "jacobians" in window.docking.seen and "gradients" not in window.docking.seen
     window.open_capture(str(small(tmp_path / "b.inspect", GRADIENT)))
     window.docking.give_way(window.session.capture)
-    qapp.processEvents()
-    assert "gradients" in window.docking.seen, "another capture"
+    qtbot.waitUntil(lambda: "gradients" in window.docking.seen, timeout=30_000)  # another capture
 
 
 def test_of_a_large_capture_panels_give_way_one_after_the_other(window: Window, tmp_path: Path, qtbot: Any) -> None:
     window._ticker.stop()  # the catalogue of the worker would offer to compute what is empty
     window.open_capture(str(small(tmp_path / "a.inspect", GRADIENT)))
-    window.docking.give_way(window.session.capture, in_turns=True)
+    window.docking.give_way(window.session.capture)
     assert "gradients" not in window.docking.seen, "events come first"
     qtbot.waitUntil(lambda: "gradients" in window.docking.seen, timeout=30_000)
     window.docks["jacobians"].raise_()
     qtbot.waitUntil(lambda: "jacobians" in window.docking.seen, timeout=30_000)
     window.open_capture(str(small(tmp_path / "b.inspect", GRADIENT)))
-    window.docking.give_way(window.session.capture, in_turns=True)
+    window.docking.give_way(window.session.capture)
     another = type("Another", (), {})()
-    window.docking.give_way(another, in_turns=True)  # before its turn: the steps of the first are left
+    window.docking.give_way(another)  # before its turn: the steps of the first are left
     qtbot.waitUntil(lambda: "gradients" in window.docking.seen, timeout=30_000)
 
 

@@ -53,11 +53,11 @@ class DrawnWhenSeen(KeyMoves):
         return self.on_screen
 
     def say_on_screen(self, on_screen: bool) -> None:
-        """It has come on screen, or is behind others: steps in view and cursor may move until it is seen again. Where
-        much has to be read for its picture, that is drawn in its turn."""
+        """It has come on screen, or is behind others: steps in view and cursor may move until it is seen again. What
+        takes long to read or to draw is drawn in its turn."""
         if on_screen and self._in_turn:
             return  # it comes
-        if on_screen and self.stale and not self.on_screen and self.has_much_to_read():
+        if on_screen and self.stale and not self.on_screen and self.takes_long():
             self.show_nothing_of_another()
             self.draw_in_turn()
             return
@@ -93,6 +93,10 @@ class DrawnWhenSeen(KeyMoves):
         while held is not None and not isinstance(held, QDockWidget):
             held = held.parentWidget()
         return held
+
+    def takes_long(self) -> bool:
+        """Whether what is drawn next is drawn in its turn, and not with the tabs that are laid out when it is seen."""
+        return self.has_much_to_read()
 
     def has_much_to_read(self) -> bool:
         """Whether what is drawn next has to be read first, which takes as long as a window may answer nothing."""

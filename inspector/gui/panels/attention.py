@@ -38,6 +38,8 @@ from inspector.records import Channel
 
 Head = tuple[str, int]
 """(place, number)"""
+VERY_MANY = 64
+"""Heads whose pictures take as long to be laid out and drawn as the rows of tabs do."""
 FROM_ANSWER = "Gradients from the answer to the encoder"
 FROM_ANSWER_TIP = "A backward pass for each step of the answer: how much its loss would change with each state it read"
 
@@ -80,6 +82,11 @@ class Attention(AttentionStrip):
         self._double = DoubleClicks(self.figure, plot_at, self._double_clicked)
 
     # -- drawing
+
+    def takes_long(self) -> bool:
+        """Also where there are very many heads, each of which has a picture."""
+        known = self.maps() if self.capture is not None else []
+        return super().takes_long() or sum(map(self._heads, known)) >= VERY_MANY
 
     def _show_empty(self) -> None:
         """An encoder–decoder without attention has gradients over the same steps, on request."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from inspector.capture import Capture, CaptureError, open_capture
+from inspector.capture.turns import give_way
 from inspector.gui.state.followed_log import FollowedLog
 from inspector.gui.state.switch_interval import giving_way
 
@@ -82,3 +83,4 @@ class Aside:
             if self._stopped.is_set():
                 return
             self._results.append(result)
+            give_way()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from inspector.capture import Capture, CaptureError, open_capture
+from inspector.capture.turns import give_way
 from inspector.gui.state.switch_interval import giving_way
 
 Steps = Callable[[Any], Iterator[None]]
@@ -131,6 +132,7 @@ class SideReader:
                     if not task.begun:
                         capture.refresh()  # the window may have seen more of a run that goes on
                     task.step(capture)
+                    give_way()
                 self._steps += 1
                 if task.done:
                     self.problem = task.error or self.problem

@@ -7,6 +7,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from inspector.capture.turns import interrupted_by
+from inspector.gui.state.pauses import Pause
+
 SWITCH_SECONDS = 0.0005
 """After which a thread gives way to another one, while work is done aside. The window's thread gives way at each call
 of Qt's and would wait Python's usual 5 ms for its turn each time, twenty times in one tick."""
@@ -16,11 +19,13 @@ _working: set[threading.Thread] = set()
 
 @contextmanager
 def giving_way() -> Iterator[None]:
-    """While this thread is inside, threads take turns sooner; as usual again after the last has left."""
+    """While this thread is inside, threads take turns sooner, and it pauses for the window (pauses.py); as usual again
+    after the last has left."""
     thread = threading.current_thread()
     _give_way(thread, working=True)
     try:
-        yield
+        with interrupted_by(Pause()):
+            yield
     finally:
         _give_way(thread, working=False)
 

@@ -300,9 +300,9 @@ class Docking:
         for _ in self.giving_way.steps(frozenset(self.seen)):
             pass
 
-    def give_way(self, capture: object, *, in_turns: bool = False) -> None:
-        """`raise_useful` once for a capture (giving_way.py)."""
-        self.giving_way.for_capture(capture, in_turns=in_turns)
+    def give_way(self, capture: object) -> None:
+        """`raise_useful` once for a capture, with events between the panels (giving_way.py)."""
+        self.giving_way.for_capture(capture)
 
     @property
     def rows(self) -> Collection[str]:

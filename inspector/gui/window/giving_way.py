@@ -53,9 +53,9 @@ class GivingWay:
         self.asked = ""
         """The panel that was asked for by its name last: it stays, and says why it has nothing to show."""
 
-    def for_capture(self, capture: object, *, in_turns: bool) -> None:
-        """Once for each capture, when its run has ended; not when more was computed for it afterwards: what is empty
-        then and on top was chosen by a person, who reads why. `in_turns`: with events between the panels."""
+    def for_capture(self, capture: object) -> None:
+        """Once for each capture, when its run has ended, with events between the panels; not when more was computed for
+        it afterwards: what is empty then and on top was chosen by a person, who reads why."""
         if capture is None:
             return
         if self._for() is capture:
@@ -63,14 +63,8 @@ class GivingWay:
             return
         self._for, self._owed, self.asked = weakref.ref(capture), bool(self._docking.enlarged), ""
         self._coming = set()
-        if self._owed:
-            return
-        steps = self.steps(frozenset(self._docking.seen))
-        if in_turns:
-            self._go_on(steps, self._for)
-        else:
-            for _ in steps:
-                pass
+        if not self._owed:
+            self._go_on(self.steps(frozenset(self._docking.seen)), self._for)
 
     def _settled(self) -> None:
         """What was to be computed for them did not come: a model without recurrence has no step Jacobians."""

@@ -13,6 +13,7 @@ from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent, Q
 
 from inspector.gui.dialogs.trust_dialog import ask_trust
 from inspector.gui.state.exchange import Changes
+from inspector.gui.state.pauses import beat, no_more_beats
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.widgets.theme import Theme
@@ -164,6 +165,7 @@ class Window(Asking):
     @Slot()
     def tick(self) -> None:
         """Take the changes; draw only what changed."""
+        beat()
         changes = self.session.tick()
         self.damage.show_capture(self.session.capture)
         self.rebuilt.show_loaded(self.session.loaded)
@@ -193,7 +195,7 @@ class Window(Asking):
         if changes.state or self.session.busy or self.session.background.present:
             self.show_state()
         if changes.state and not self.session.busy:
-            self.docking.give_way(self.session.capture, in_turns=True)
+            self.docking.give_way(self.session.capture)
             self.docking.label_tabs()
         self._answer(changes)
         self.open_at.go()
@@ -273,6 +275,7 @@ class Window(Asking):
         """Remember the layout, end the worker; captures are on disk already."""
         self.closed.emit()
         self._ticker.stop()
+        no_more_beats()
         self._player.stop()
         remember_view(self)
         self.docking.remember(self.settings)
