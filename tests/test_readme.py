@@ -18,6 +18,7 @@ import inspector
 README = Path(__file__).parents[1] / "README.md"
 BLOCK = re.compile(r"(?:<!-- runs: (?P<name>[^>]+) -->\n)?```python\n(?P<code>.*?)```", re.DOTALL)
 BLOCKS = {match["name"]: match["code"] for match in BLOCK.finditer(README.read_text(encoding="utf-8"))}
+PICTURE = re.compile(r"!\[[^\]]+\]\(([^)]+)\)")
 QUANTITIES = ("input", "states", "gates", "output/loss", "output/probabilities", "gradients", "attention/maps")
 EXPECTED = {
     "own model": {"input:token", "rnn.l0:gate/forget", "output:loss", "rnn.l0:gradient/state_norm"},
@@ -92,12 +93,25 @@ def test_the_training_of_readme_is_watched_and_does_not_learn(tmp_path: Path, mo
         assert norms[0] < 1e-9 * norms[-1] and abs(capture.array("training:loss")[0] - 2.08) < 0.1
 
 
-def test_every_picture_of_readme_is_there_and_those_of_the_training_are_made_by_the_script() -> None:
-    from readme_pictures import PICTURES, SIZE
+def test_every_picture_of_the_documentation_is_linked_and_made_by_the_script() -> None:
+    from readme_pictures import OVERVIEW, PICTURES, RUNS, SIZE
 
-    shown = re.findall(r"!\[[^\]]+\]\((docs/[^)]+)\)", README.read_text(encoding="utf-8"))
-    assert all((README.parent / path).is_file() for path in shown)
-    assert [Path(path).stem for path in shown if "story-" in path] == list(PICTURES)
-    for name in PICTURES:
-        width, height = struct.unpack(">II", (README.parent / "docs" / f"{name}.png").read_bytes()[16:24])
+    docs = README.parent / "docs"
+    pages = [README, *docs.glob("*.md")]
+    shown = {Path(path).stem for page in pages for path in PICTURE.findall(page.read_text(encoding="utf-8"))}
+    assert shown == {path.stem for path in docs.glob("*.png")}
+    made = {*PICTURES, OVERVIEW, *RUNS}
+    assert {name for name in shown if not name.startswith("beside-")} == made - {"beside-ours"}
+    for name in made:
+        width, height = struct.unpack(">II", (docs / f"{name}.png").read_bytes()[16:24])
         assert (width, height) == SIZE
+
+
+def test_what_readme_counts_is_so_many() -> None:
+    from inspector.diagnosis import RULES
+    from inspector.workspace.samples import own_samples
+
+    text = README.read_text(encoding="utf-8")
+    told = re.search(r"^(\d+) sample models go", text, re.MULTILINE)
+    assert told and int(told[1]) == len(own_samples())
+    assert "more than eighty [rules]" in text and 80 < sum(rule.id.startswith("IN") for _, rule in RULES.items()) <= 90

@@ -116,3 +116,20 @@ def test_a_transformer_opens_on_its_attention(qtbot: Any) -> None:
         finish(window, qtbot)
         qtbot.waitUntil(lambda: not {"states", "jacobians"} & window.docking.seen, timeout=120_000)
         assert "attention" in window.docking.seen
+
+
+def test_what_the_overview_hid_before_it_gave_way_does_so_once_the_rows_are_back(
+    window: Window, tmp_path: Path, qtbot: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window.open_capture(str(small(tmp_path / "a.inspect", ATTENTION, GRADIENT)))
+    giving, held = window.docking.giving_way, list[Any]()
+    with monkeypatch.context() as patched:
+        patched.setattr(giving, "_go_on", lambda *turns: held.append(turns))
+        giving.for_capture(window.session.capture, in_turns=True)
+    window.docking.show_panel("overview")  # it comes to the front before the first of these turns
+    qtbot.waitUntil(lambda: "jacobians" not in window.docking.seen, timeout=30_000)
+    giving._go_on(*held[0])
+    qtbot.wait(50)
+    window.docking.show_panel("attention")
+    qtbot.waitUntil(lambda: "gradients" in window.docking.seen, timeout=30_000)
+    assert "attention" in window.docking.seen

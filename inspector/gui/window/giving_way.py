@@ -100,7 +100,10 @@ class GivingWay:
         A panel of which what it offers was computed stays, and says why it has nothing to show.
         """
         for key, panel in self._docking.made.items():
-            if key not in seen or key not in self._docking.seen:  # another may have been asked for between two steps
+            if key not in seen:
+                continue
+            if key not in self._docking.seen:  # another was asked for between two steps, or the page came to the front
+                self._owed = self._owed or bool(self._docking.enlarged)
                 continue
             if panel.stale:  # it still has the state of the capture before
                 panel.redraw()
