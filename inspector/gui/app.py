@@ -68,7 +68,7 @@ def run(
     window.show()
     application.processEvents()
     take_away()
-    close_by_signals(window.close)
+    close_by_signals(window.close_unasked)
     window.session.start_worker()  # torch loads in its process while the panels do in this one
     preparing = Preparing(window, window.loading(), lambda: begin(window, paths, demo, at))
     window.closed.connect(preparing.stop)
@@ -97,7 +97,7 @@ def begin(window: Window, paths: list[str], demo: bool, at: ViewAt = WHOLE) -> N
     from inspector.gui.runtime.exception_hooks import install
     from inspector.gui.runtime.gc_timer import collect_here
 
-    install(window.show_fault, window.session.note, window.close)
+    install(window.show_fault, window.session.note, window.close_unasked)
     collect_here(window)
     window.load_panels()
     window.tick()

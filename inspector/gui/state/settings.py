@@ -36,15 +36,18 @@ class Settings:
         return f"Choices and layout are not remembered: the folder {self.folder} cannot be made or written to."
 
     def not_kept(self) -> str:
-        """Write what was chosen now: why that cannot be, as a sentence; "" where it is done. It is tried again later.
+        """Write what was chosen now: why that cannot be, as a sentence; "" where it is done. It is tried again."""
+        why = self.not_written()
+        return why and f"It holds until this window is closed: {why}"
+
+    def not_written(self) -> str:
+        """The same of what is not in use, but to be remembered only.
 
         An object of Qt's says for ever that something failed once, so another one of the same file is asked.
         """
         asked = QSettings(self._store.fileName(), QSettings.Format.IniFormat)
         asked.sync()
-        if asked.status() == QSettings.Status.NoError:
-            return ""
-        return f"It holds until this window is closed: {self._store.fileName()} cannot be written to."
+        return "" if asked.status() == QSettings.Status.NoError else f"{self._store.fileName()} cannot be written to."
 
     def recent(self) -> list[str]:
         """Recent captures and files, newest first."""

@@ -23,7 +23,7 @@ from inspector.gui.window.panel_asks import answer, remember_colours
 from inspector.gui.window.saving import save_script
 from inspector.gui.window.tour import Tour
 from inspector.gui.window.trying import try_cure
-from inspector.gui.window.waiting_notes import remember_waiting, take_waiting
+from inspector.gui.window.waiting_notes import may_close, remember_waiting, take_waiting
 from inspector.gui.window.welcome.welcome import Welcome
 from inspector.gui.window.welcome.where_left import remember_run, remember_view
 from inspector.records import Catalog, Log
@@ -47,6 +47,8 @@ class Window(Asking):
         super().__init__(session, settings)
         self._known: Catalog | None = None
         self._loaded = False
+        self._asks = True
+        """Whether it may ask something as it closes."""
         self._broken: tuple[str, ...] = ()
         """Files of panels that could not be loaded, with the reason."""
         self._menus = make_menus(self)
@@ -269,8 +271,17 @@ class Window(Asking):
         else:
             super().keyPressEvent(event)
 
+    def close_unasked(self) -> None:
+        """Close it where nobody may be there to answer: a signal asks for that."""
+        self._asks = False
+        self.close()
+
     def closeEvent(self, event: QCloseEvent) -> None:
         """Remember the layout, end the worker; captures are on disk already."""
+        overview = cast("Overview | None", self.panels.made.get("overview"))
+        if self._asks and overview is not None and not may_close(self, self.settings, overview):
+            event.ignore()
+            return
         self.closed.emit()
         self._ticker.stop()
         self._player.stop()
@@ -289,6 +300,6 @@ class Window(Asking):
             self._listen.close()
         self.hide()  # a worker that hangs takes a while to end
         self.session.close()
-        if (overview := self.panels.made.get("overview")) is not None:
-            remember_waiting(self.settings, cast("Overview", overview))
+        if overview is not None:
+            remember_waiting(self.settings, overview)
         super().closeEvent(event)
