@@ -299,6 +299,20 @@ def test_the_command_listens_at_this_machine_alone(tmp_path: Path) -> None:
     assert (done.code, len(done.stderr.splitlines())) == (2, 1) and "203.0.113.7" in done.stderr
 
 
+def test_half_a_secret_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = os.fdopen
+
+    def full(descriptor: int, *more: Any, **others: Any) -> Any:
+        made(descriptor, *more, **others).close()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fdopen", full)
+    with pytest.raises(OSError, match="No space"):
+        secret_in(tmp_path / "secret")
+    monkeypatch.undo()
+    assert not (tmp_path / "secret").exists() and len(secret_in(tmp_path / "secret")) == 64
+
+
 # -- what is said of a training whose connection broke
 
 
