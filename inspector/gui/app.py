@@ -23,6 +23,7 @@ from inspector.gui.window.preparing import Preparing
 from inspector.records import Log, ViewAt
 from inspector.transport.early import early_worker
 from inspector.transport.process import WorkerProcess
+from inspector.transport.terminal import complain
 
 Say = Callable[..., None]
 NO_DISPLAY = "There is no display to show a window on; `inspector demo` and `inspector run` work without one."
@@ -82,7 +83,8 @@ def run(
         taking.close()
         preparing.close()
         window.session.wait_for_end()
-        window.settings.keep()
+        if (why := window.settings.not_written()) and not window.settings.problem():  # that was said at the start
+            complain(f"Layout and choices are not remembered: {why}")
         crashes.end()
 
 

@@ -59,7 +59,10 @@ def window(disk: Path, button: str, file: Path | str = "") -> tuple[list[str], s
     assert "Traceback" not in errors, errors
     assert out.endswith("ended 0, writing a.inspect\n"), (out, errors)
     quiet = "This plugin does not support propagateSizeHints()\n"
-    return out.splitlines()[:-1], errors.replace(quiet, "")
+    lines = errors.replace(quiet, "").splitlines()
+    file = disk / "config" / "inspector" / "window.ini"
+    assert lines[-1] == f"Layout and choices are not remembered: {file} cannot be written to.", errors
+    return out.splitlines()[:-1], "\n".join(lines[:-1])
 
 
 @linux

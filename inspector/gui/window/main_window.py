@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from inspector.gui.panels.overview import Overview
 
 TICK_MS = 16
+REMEMBER_MS = 3000
+"""What was chosen is written so often."""
 DOCKS_AT_A_TIME = 8
 """Docks that are made before events are answered again."""
 CRASHED = "The window crashed the last time it was open; {} says where, and can be sent."
@@ -59,6 +61,8 @@ class Window(Asking):
         self.apply_theme(self.theme)
         self._ticker = QTimer(self, interval=TICK_MS)
         self._ticker.timeout.connect(self.tick)
+        self._remembering = QTimer(self, interval=REMEMBER_MS)
+        self._remembering.timeout.connect(self.check_settings)
 
     def load_panels(self) -> None:
         """Import the panels (and the plotting library) now that the window is shown; then start the worker."""
@@ -95,6 +99,7 @@ class Window(Asking):
             self._turned(key, key in self.docking.seen)
         self.session.start_worker()
         self._ticker.start()
+        self._remembering.start()
         self.welcome.may_look_up()
 
     def new_capture(self) -> None:
@@ -162,6 +167,13 @@ class Window(Asking):
         self.status.show_state()
 
     # -- the tick
+
+    @Slot()
+    def check_settings(self) -> None:
+        """Say once that what is chosen cannot be remembered (a full disk)."""
+        if why := self.settings.newly_lost():
+            self.session.note(Log(why, "warning", "window"))
+            self.say(why)
 
     @Slot()
     def tick(self) -> None:
@@ -284,6 +296,7 @@ class Window(Asking):
             return
         self.closed.emit()
         self._ticker.stop()
+        self._remembering.stop()
         self._player.stop()
         remember_view(self)
         self.docking.remember(self.settings)
