@@ -69,6 +69,8 @@ def run_lines(view: Any) -> list[str]:
     if view.stop is not None and view.stop.seconds:
         parts.append(f"{view.stop.seconds:.3g} s")
     state = {"running": "still running", "failed": "failed", "cancelled": "cancelled", "unfinished": "never finished"}
+    if getattr(view, "awaited", None) is not None:
+        state["unfinished"] = "no connection to the training, which is waited for"
     if view.status in state:
         parts.append(state[view.status])
     said = "; ".join(parts)

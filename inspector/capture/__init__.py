@@ -25,6 +25,7 @@ imported or executed.
     over_frames                 one number of a channel for each frame, along the iterations
     tables, pack                numbers for other programs; one file to mail
     control                     what windows ask of a training that writes a capture; `spike_files`: what it kept
+    awaited                     that a listener waits for a training whose connection broke
     noted                       what a person notes; added to the index of a finished run
     remaining                   what a run had chosen and has not computed
     logs                        logs that other tools wrote, as a view too; `opening`: a capture or a log at a path

@@ -52,11 +52,14 @@ class KeptRuns:
         if not names:
             self.release()
             return
-        with suppress(OSError):  # a full disk: then no run is written that could be removed, either
+        partial = self._word.with_suffix(".part")
+        try:
             self._word.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            partial = self._word.with_suffix(".part")
             partial.write_text(json.dumps({"pid": self._pid, "started": self._mark, "names": names}), encoding="utf-8")
             partial.replace(self._word)
+        except OSError:  # a full disk: then no run is written that could be removed, either
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
 
     def _is_here(self, path: Path) -> bool:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import secrets
@@ -23,10 +24,18 @@ from inspector.capture.own_files import is_own, require_own, require_room
 from inspector.capture.private import private_file
 from inspector.capture.regular import in_words, open_regular
 from inspector.capture.target import HEADER_BYTES, has_our_id, is_ours
+from inspector.capture.writer import SQLITE_SAYS
 
 _PAGE_FILE = re.compile(r"pages-(\d{4,9})\.bin\Z")
 MAX_INDEX_BYTES = 1 << 30
 _LOCAL_HEADER = 30
+_PRIVATE = "inspector-"
+_OF_WRITING = (
+    sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR_WRITE,
+    sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC, sqlite3.SQLITE_IOERR_TRUNCATE,
+    sqlite3.SQLITE_IOERR_DELETE,
+)  # fmt: skip
+"""What SQLite reports of a copy of an index, and not of the index that is read."""
 WAIT = 5.0
 """Seconds for which an index that is locked is tried again."""
 _PIECE = 1 << 20
@@ -47,27 +56,32 @@ def pack(path: Path | str, to: Path | str | None = None, *, overwrite: bool = Fa
         raise CaptureError(f"There is no capture at {source} to pack.")
     target = Path(to) if to is not None else source.with_name(source.name.removesuffix(SUFFIX) + PACKED_SUFFIX)
     _check_file(target, overwrite)
-    with tempfile.TemporaryDirectory(prefix="inspector-") as private:
-        index = Path(private) / INDEX
-        numbers = _copy_index(source / INDEX, index)
-        named = (source / page_file(number) for number in sorted(numbers))
-        pages = [page for page in named if os.path.lexists(page)]  # a missing one is damage, to be shown as such
-        partial = target.with_name(f".{target.name[:40]}-{secrets.token_hex(4)}")
-        try:
-            require_room(target.parent, [*pages, index])
-            with private_file(partial) as out:
-                with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
-                    for file in (index, *pages):
-                        _add(archive, file)
-                out.flush()
-                os.fsync(out.fileno())  # before it gets the name of one that may be there
-            partial.replace(target)
-        except OSError as problem:
-            raise CaptureError(f"Cannot write {target}: {problem.strerror or problem}.") from None
-        finally:
-            with contextlib.suppress(OSError):  # a disk that can only be read refuses to remove what is not there
-                partial.unlink(missing_ok=True)
+    try:
+        with tempfile.TemporaryDirectory(prefix=_PRIVATE) as private:
+            _pack(source, Path(private) / INDEX, target)
+    except OSError as problem:  # of the folder for temporary files too
+        raise CaptureError(f"Cannot write {target}: {_why(problem)}.") from None
     return target
+
+
+def _pack(source: Path, index: Path, target: Path) -> None:
+    """Write the file by way of a copy of the index, and of one under another name. Raises OSError or CaptureError."""
+    numbers = _copy_index(source / INDEX, index)
+    named = (source / page_file(number) for number in sorted(numbers))
+    pages = [page for page in named if os.path.lexists(page)]  # a missing one is damage, to be shown as such
+    partial = target.with_name(f".{target.name[:40]}-{secrets.token_hex(4)}")
+    try:
+        require_room(target.parent, [*pages, index])
+        with private_file(partial) as out:
+            with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+                for file in (index, *pages):
+                    _add(archive, file)
+            out.flush()
+            os.fsync(out.fileno())  # before it gets the name of one that may be there
+        partial.replace(target)
+    finally:
+        with contextlib.suppress(OSError):  # a disk that can only be read refuses to remove what is not there
+            partial.unlink(missing_ok=True)
 
 
 def copy_capture(path: Path, target: Path) -> None:
@@ -85,10 +99,18 @@ def copy_capture(path: Path, target: Path) -> None:
         shutil.copytree(path, partial, ignore=_not_copied, dirs_exist_ok=True)
         partial.rename(target)
     except (OSError, shutil.Error) as problem:
-        why = in_words(problem) if getattr(problem, "strerror", None) else "some of its files could not be copied"
-        raise CaptureError(f"Cannot save to {target}: {why}.") from None
+        raise CaptureError(f"Cannot save to {target}: {_why(problem)}.") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _why(problem: OSError) -> str:
+    """Why something could not be written, as the end of a sentence; with the file where that is a temporary one."""
+    if not problem.strerror:
+        return "some of its files could not be copied"
+    file = Path(str(problem.filename or ""))
+    private = any(part.name.startswith(_PRIVATE) for part in (file, file.parent))
+    return in_words(problem) + (f" ({file})" if private else "")
 
 
 def _not_copied(folder: str, names: list[str]) -> list[str]:
@@ -148,20 +170,25 @@ def _is_packed(path: Path) -> bool:
 def _copy_index(source: Path, target: Path) -> set[int]:
     """A consistent copy, even while the writer writes, in a journal mode that opens read-only.
 
-    Returns the numbers of the page files to which it refers.
+    Returns the numbers of the page files to which it refers. Raises CaptureError where it cannot be read, OSError where
+    the copy cannot be written.
     """
-    copy = sqlite3.connect(target)
     try:
-        with Connection(source, wait=WAIT) as reader:
-            reader.backup(copy)
-        copy.execute("DELETE FROM lease")
-        copy.commit()
-        copy.execute("PRAGMA journal_mode=DELETE")
-        return {n for (n,) in copy.execute("SELECT DISTINCT file FROM pages") if type(n) is int and 0 <= n < PAGE_FILES}
+        with contextlib.closing(sqlite3.connect(target)) as copy:
+            with Connection(source, wait=WAIT) as reader:
+                reader.backup(copy)
+            copy.execute("DELETE FROM lease")
+            copy.commit()
+            copy.execute("PRAGMA journal_mode=DELETE")
+            found = copy.execute("SELECT DISTINCT file FROM pages")
+            return {n for (n,) in found if type(n) is int and 0 <= n < PAGE_FILES}
     except sqlite3.Error as problem:
+        code = getattr(problem, "sqlite_errorcode", 0)
+        if code in _OF_WRITING or code & 0xFF in _OF_WRITING:
+            full = code & 0xFF == sqlite3.SQLITE_FULL
+            why = os.strerror(errno.ENOSPC) if full else SQLITE_SAYS.get(code & 0xFF, str(problem))
+            raise OSError(errno.EIO, why, str(target)) from None
         raise CaptureError(f"The index of {source.parent.name} cannot be read ({problem}).") from None
-    finally:
-        copy.close()
 
 
 def unpack_index(archive: Path, folder: Path) -> dict[int, tuple[int, int]]:

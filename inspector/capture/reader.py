@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.capture.assemble import Assembly, Seen
+from inspector.capture.awaited import awaited_since
 from inspector.capture.computed_pages import ComputedPages
 from inspector.capture.damage import Damage
 from inspector.capture.in_a_cell import InACell
@@ -149,6 +150,12 @@ class Capture(ComputedPages, InACell):
     def written_elsewhere(self) -> bool:
         """Whether another machine writes it, or wrote it, so that its process is not found here."""
         return any(isinstance(mark, str) and is_elsewhere(mark) for _, mark in self._lease)
+
+    @property
+    def awaited(self) -> float | None:
+        """Since when (seconds since 1970) a listener waits for the training, whose connection broke: whether it still
+        runs is not known; None where it does not."""
+        return awaited_since(self.path) if self.status == "unfinished" else None
 
     @property
     def was_replaced(self) -> bool:

@@ -23,6 +23,7 @@ from inspector.gui.window.preparing import Preparing
 from inspector.records import Log, ViewAt
 from inspector.transport.early import early_worker
 from inspector.transport.process import WorkerProcess
+from inspector.transport.terminal import complain
 
 Say = Callable[..., None]
 NO_DISPLAY = "There is no display to show a window on; `inspector demo` and `inspector run` work without one."
@@ -68,7 +69,7 @@ def run(
     window.show()
     application.processEvents()
     take_away()
-    close_by_signals(window.close)
+    close_by_signals(window.close_unasked)
     window.session.start_worker()  # torch loads in its process while the panels do in this one
     preparing = Preparing(window, window.loading(), lambda: begin(window, paths, demo, at))
     window.closed.connect(preparing.stop)
@@ -82,7 +83,8 @@ def run(
         taking.close()
         preparing.close()
         window.session.wait_for_end()
-        window.settings.keep()
+        if (why := window.settings.not_written()) and not window.settings.problem():  # that was said at the start
+            complain(f"Layout and choices are not remembered: {why}")
         crashes.end()
 
 
@@ -97,7 +99,7 @@ def begin(window: Window, paths: list[str], demo: bool, at: ViewAt = WHOLE) -> N
     from inspector.gui.runtime.exception_hooks import install
     from inspector.gui.runtime.gc_timer import collect_here
 
-    install(window.show_fault, window.session.note, window.close)
+    install(window.show_fault, window.session.note, window.close_unasked)
     collect_here(window)
     window.load_panels()
     window.tick()

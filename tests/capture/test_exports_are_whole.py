@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import sqlite3
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from captures import numbers, write
 
 from inspector.capture import CaptureError, pack, write_atomically
+from inspector.capture.pack import copy_capture
 
 DATA = b"numbers\n" * 1000
 
@@ -126,3 +129,41 @@ def test_a_pack_into_a_folder_that_is_gone_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "a.inspect", numbers(20, 4))
     with pytest.raises(CaptureError, match=r"^Cannot write .*gone.a\.inspect\.zip: No such file or directory\.$"):
         pack(tmp_path / "a.inspect", tmp_path / "gone" / "a.inspect.zip")
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [(sqlite3.SQLITE_CANTOPEN, "cannot be opened or made"), (sqlite3.SQLITE_FULL, "No space left on device"),
+     (sqlite3.SQLITE_IOERR_WRITE, "the disk reported an error")],
+)  # fmt: skip
+def test_a_copy_that_a_disk_refuses_blames_the_disk_and_not_the_capture(
+    code: int, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "run.inspect", numbers(5, 2))
+    connect = sqlite3.connect
+
+    def refused(target: Any, *more: Any, **others: Any) -> sqlite3.Connection:
+        if Path(str(target)).parent.name.startswith((".copy", "inspector-")):
+            problem = sqlite3.OperationalError("unable to open database file")
+            problem.sqlite_errorcode = code
+            raise problem
+        return connect(target, *more, **others)
+
+    monkeypatch.setattr(sqlite3, "connect", refused)
+    with pytest.raises(CaptureError, match=rf"^Cannot save to .*copy\.inspect: .*{why}") as told:
+        copy_capture(tmp_path / "run.inspect", tmp_path / "copy.inspect")
+    assert "damaged" not in str(told.value) and str(told.value).endswith(".")
+    with pytest.raises(CaptureError, match=rf"^Cannot write .*run\.inspect\.zip: .*{why}.* \(.*index\.sqlite\)\.$"):
+        pack(tmp_path / "run.inspect")
+    assert [one.name for one in tmp_path.iterdir()] == ["run.inspect"]
+
+
+def test_a_folder_for_temporary_files_that_is_full_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "run.inspect", numbers(5, 2))
+
+    def full(**_: Any) -> Any:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), f"{tempfile.gettempdir()}/inspector-x")
+
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", full)
+    with pytest.raises(CaptureError, match=r"Cannot write .*zip: No space left on device \(.*inspector-x\)\.$"):
+        pack(tmp_path / "run.inspect")

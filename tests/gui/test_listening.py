@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from network import LOSS, RUN, page
 from opened import opened
 from PySide6.QtWidgets import QApplication
 from torch import nn
 
 import inspector
 from inspector.gui.dialogs.listen_dialog import ListenDialog
+from inspector.gui.state import followed, steering
 from inspector.gui.window.main_window import Window
+from inspector.records import Axis, Frame, RunStart
+from inspector.transport.network import sender as sending
+from inspector.transport.network.address import Address
 
 
 @pytest.fixture
@@ -80,3 +86,38 @@ def test_what_is_wrong_is_said_and_others_are_warned_of(window: Window, tmp_path
     dialog.folder.setText("")
     dialog.switch.click()
     assert dialog.said.text().startswith("No folder was given")
+
+
+def test_a_training_whose_connection_broke_is_said_to_be_waited_for(
+    window: Window, tmp_path: Path, qtbot: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A window that was stopped for minutes finds its connections broken; the training comes back seconds later."""
+    monkeypatch.setattr(sending, "AGAIN_SECONDS", (3.0, 3.0))
+    dialog = listening(window, tmp_path / "captures")
+    dialog.switch.click()
+    listener = dialog.listening._listener
+    assert listener is not None
+    secret = (tmp_path / "captures" / "secret").read_text().strip().encode()
+    meta = {"training": {"can_pause": True}}
+    one = sending.Sender(Address("127.0.0.1", listener.port, "far"), secret, RunStart(run=RUN, title="t", meta=meta))
+    for record in (Frame(index=0), Axis(name="iteration"), LOSS, page(0)):
+        one.write(record)
+    row, said = window.status, set()
+
+    def reads(words: str) -> bool:
+        said.add(row.training.text())
+        return row.training.text().startswith(words)
+
+    qtbot.waitUntil(lambda: reads(followed.RUNNING), timeout=30_000)
+    qtbot.waitUntil(lambda: not window.session.steering.reason, timeout=30_000)
+    for connection in list(listener._open):
+        with suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
+    qtbot.waitUntil(lambda: reads("No connection to the training since "), timeout=30_000)
+    assert ": it is waited for" in row.training.text()
+    qtbot.waitUntil(lambda: window.session.steering.reason == steering.AWAITED, timeout=30_000)
+    assert dialog.list.item(0) is None or "ended" not in dialog.list.item(0).text()
+    qtbot.waitUntil(lambda: reads(followed.RUNNING), timeout=30_000)
+    assert not any(text.startswith(followed.DIED) for text in said)
+    one._fail("the test is over")
+    one._thread.join(10)

@@ -14,8 +14,8 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from inspector.capture import Writer, notes, open_capture
 from inspector.capture.noted import why_no_notes
+from inspector.gui.panel.overview import pending_notes
 from inspector.gui.panel.registry import PANELS
-from inspector.gui.panels import overview
 from inspector.gui.panels.overview import Overview
 from inspector.gui.state.cursor import Cursor
 from inspector.gui.state.settings import Settings
@@ -90,7 +90,7 @@ def test_a_note_that_waits_opens_nothing_and_is_told_where_it_cannot_be_kept(
     writer.write(Frame(index=0))
     writer.flush()
     opened: list[Path] = []
-    monkeypatch.setattr(overview, "open_capture", lambda path: opened.append(path) or open_capture(path))
+    monkeypatch.setattr(pending_notes, "open_capture", lambda path: opened.append(path) or open_capture(path))
     with open_capture(path) as capture:
         shown(panel, capture)
         panel.write_note(Noted(frame=0), "worth keeping")
@@ -151,6 +151,9 @@ def test_a_note_that_waits_outlives_the_window(panel: Overview, tmp_path: Path, 
         def set_text(self, name: str, value: str) -> None:
             self.texts[name] = value
 
+        def not_written(self) -> str:
+            return ""
+
     ended, going, kept = small(tmp_path / "a.inspect"), tmp_path / "b.inspect", Kept()
     writer = Writer(going, RunStart(run="r", title="t"))
     writer.write(Frame(index=0))
@@ -160,10 +163,10 @@ def test_a_note_that_waits_outlives_the_window(panel: Overview, tmp_path: Path, 
     remember_waiting(kept, panel)
     with open_capture(ended) as capture:
         assert [one.text for one in notes(capture)] == ["its run has ended with the window"]
-    panel._pending.clear()
+    panel.pending.all.clear()
     writer.close()
     take_waiting(kept, panel)
-    assert panel.waiting == [(going, Noted(frame=0), said)] and not kept.text(KEY)
-    qtbot.waitUntil(lambda: not panel.waiting, timeout=10_000)
+    assert panel.pending.all == [(going, Noted(frame=0), said)] and not kept.text(KEY)
+    qtbot.waitUntil(lambda: not panel.pending.all, timeout=10_000)
     with open_capture(going) as capture:
         assert [one.text for one in notes(capture)] == [said]

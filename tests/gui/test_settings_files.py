@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QByteArray
 from pytestqt.qtbot import QtBot
 
+from inspector.gui.runtime import crash_file
 from inspector.gui.runtime.crash_file import NativeCrashes
 from inspector.gui.state import preferred
 from inspector.gui.state import settings as module
+from inspector.gui.state.opening import Wanted
 from inspector.gui.state.settings import LARGEST, Settings
 from inspector.gui.window.named_layouts import NamedLayouts
+from inspector.gui.window.preferences import chosen_now, use
+from inspector.records import InputSpec
 from inspector.transport.interpreter import chosen
 from tests.support.opened import opened
 
@@ -152,3 +157,87 @@ def test_a_layout_that_the_disk_refuses_is_not_said_to_be_kept(
         layouts.save("third")
         assert len(said) == 2 and len(failed) == 1
         assert all(name in file.read_text() for name in ("first", "second", "third"))
+
+
+def in_the_way(folder: Path) -> None:
+    """Nothing can be written to the settings."""
+    folder.rename(folder.with_name("aside"))
+    folder.write_text("in the way")
+
+
+def out_of_the_way(folder: Path) -> None:
+    folder.unlink()
+    folder.with_name("aside").rename(folder)
+
+
+def test_it_is_said_once_that_nothing_is_remembered_and_again_when_that_begins_anew(folder: Path) -> None:
+    one = Settings()
+    assert one.newly_lost() == "", "nothing was chosen"
+    file = folder / "window.ini"
+    said = f"What is chosen is not remembered: {file} cannot be written to."
+    for word in ("first", "second"):
+        in_the_way(folder)
+        one.add_recent(word)
+        assert [one.newly_lost(), one.newly_lost()] == [said, ""]
+        out_of_the_way(folder)
+        assert one.newly_lost() == "" and word in file.read_text(), "what was chosen meanwhile is written"
+
+
+def test_a_choice_in_the_preferences_that_is_not_kept_is_said(folder: Path, qtbot: QtBot) -> None:
+    with opened(qtbot) as window:
+        now = chosen_now(window)
+        in_the_way(folder)
+        use(window, now, replace(now, runs=str(folder.parent / "runs")))
+        assert window.session.sentence.startswith("It holds until this window is closed: ")
+        window.settings.set_text("marker", "kept")
+        window.settings._lost = False
+        window.check_settings()
+        assert window.session.sentence.startswith("What is chosen is not remembered: ")
+        said = window.session.sentence
+        window.tick()
+        assert any(said == line.text for line in window.session.log)
+        out_of_the_way(folder)
+
+
+def test_a_lock_that_the_disk_did_not_remove_is_not_waited_for(folder: Path) -> None:
+    """Qt waits for half a minute for a lock of a process that lives, which is this one."""
+    one = Settings()
+    one.set_text("marker", "kept")
+    lock = folder / "window.ini.lock"
+    lock.write_text(f"{os.getpid()}\npython\nhere\n")
+    assert one.not_written() == "" and "kept" in (folder / "window.ini").read_text()
+    assert not lock.exists()
+    for left in ("1\nsystemd\nhere\n", "", "x\n", f"{os.getpid()}0\n"):
+        lock.write_text(left)
+        one._free()
+        assert lock.read_text() == left, "another's"
+    lock.unlink()
+
+
+def test_half_a_file_of_an_error_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def half(self: Path, text: str, **more: object) -> int:
+        self.write_bytes(text.encode()[:20])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", half)
+    assert crash_file.write("details", tmp_path) is None and not list(tmp_path.iterdir())
+    monkeypatch.undo()
+    made = [crash_file.write("details", tmp_path) for _ in range(crash_file.KEPT)]
+    monkeypatch.setattr(Path, "unlink", lambda *_, **__: (_ for _ in ()).throw(OSError(30, "Read-only file system")))
+    more = crash_file.write("details", tmp_path)
+    assert more is not None and more.exists() and all(made), "an old one that stays is no reason"
+
+
+def test_a_run_that_cannot_be_stored_is_said_and_none_begins(
+    folder: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(qtbot) as window:
+        sent: list[object] = []
+        monkeypatch.setattr(window.session.connection, "send", sent.append)
+        full = OSError(30, "Read-only file system", str(folder / "runs"))
+        monkeypatch.setattr(window.session.shown, "next_path", lambda: (_ for _ in ()).throw(full))
+        window.session.begin_run(Wanted(InputSpec()))
+        assert not sent and not window.session.running
+        assert window.session.sentence == (
+            f"The run cannot be stored: {folder / 'runs'} cannot be made or written to (Read-only file system)."
+        )

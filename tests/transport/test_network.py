@@ -18,6 +18,7 @@ from commands import CHECKOUT, called
 from network import LOSS, RUN, SECRET, begin, kept, page, sender
 
 from inspector.capture import CaptureError, open_capture
+from inspector.capture.awaited import awaited_since
 from inspector.records import Event, Page, RunStart, RunStop
 from inspector.transport.network import sender as sending
 from inspector.transport.network import wire as wires
@@ -242,7 +243,7 @@ def test_a_training_elsewhere_waits_and_goes_on(listener: Listener, tmp_path: Pa
     try:
         with inspector.watch(model, optimizer, f"tcp://127.0.0.1:{listener.port}/there", secret=SECRET) as watcher:
             thread.start()
-            until(lambda: list((tmp_path / "kept").glob("*.inspect")))
+            until(lambda: list((tmp_path / "kept").glob("*.inspect/index.sqlite")))
             window = Controller(kept(tmp_path / "kept"))
             window.send("pause")
             until(lambda: events() == ["paused"])
@@ -296,3 +297,85 @@ def test_the_command_listens_at_this_machine_alone(tmp_path: Path) -> None:
         assert running.wait(30) == 0
     done = called("listen", "--out", "kept", "--host", "203.0.113.7", cwd=tmp_path)
     assert (done.code, len(done.stderr.splitlines())) == (2, 1) and "203.0.113.7" in done.stderr
+
+
+def test_half_a_secret_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = os.fdopen
+
+    def full(descriptor: int, *more: Any, **others: Any) -> Any:
+        made(descriptor, *more, **others).close()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fdopen", full)
+    with pytest.raises(OSError, match="No space"):
+        secret_in(tmp_path / "secret")
+    monkeypatch.undo()
+    assert not (tmp_path / "secret").exists() and len(secret_in(tmp_path / "secret")) == 64
+
+
+# -- what is said of a training whose connection broke
+
+
+def test_a_training_whose_connection_broke_is_waited_for_and_never_said_to_have_ended(
+    listener: Listener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "AGAIN_SECONDS", (1.0, 1.0))
+    one = sender(listener)
+    begin(one)
+    one.write(page(0))
+    one.flush()
+    with open_capture(kept(tmp_path / "kept")) as capture:
+        assert (capture.status, capture.awaited) == ("running", None)
+        seen: list[tuple[str, bool]] = []
+
+        def looked(state: tuple[str, bool]) -> bool:
+            capture.refresh()
+            seen.append((capture.status, capture.awaited is not None))
+            return seen[-1] == state
+
+        cut(listener)
+        until(lambda: looked(("unfinished", True)))
+        assert capture.awaited is not None and abs(time.time() - capture.awaited) < 60
+        until(lambda: looked(("running", False)))
+        assert ("unfinished", False) not in seen, "it was said to have ended"
+        one.write(RunStop("done"))
+        one.close()
+        until(lambda: looked(("done", False)))
+        assert ("unfinished", False) not in seen
+    assert not list((kept(tmp_path / "kept") / "control").glob("*"))
+
+
+def test_a_listener_that_ends_waits_no_more(tmp_path: Path) -> None:
+    with Listener(tmp_path / "kept", SECRET) as first:
+        one = sender(first)
+        begin(one)
+        one.write(page(0))
+        one.flush()
+        cut(first)
+        until(lambda: awaited_since(kept(tmp_path / "kept")) is not None or one._connected)
+    with open_capture(kept(tmp_path / "kept")) as capture:
+        assert (capture.status, capture.awaited) == ("unfinished", None)
+    one._fail("the test is over")
+    one._thread.join(10)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[]", b"{}", b"\xff", b'{"pid": true, "started": ""}', b'{"pid": 1' + b"0" * 400 + b', "started": ""}',
+     b'{"pid": "1", "started": ""}', b'{"pid": 999999999, "started": "x"}', b"[" * 5000, b'{"pid": 1, "started": []}'],
+)  # fmt: skip
+def test_a_forged_word_of_a_listener_is_no_listener(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "control").mkdir()
+    (tmp_path / "control" / "listener.json").write_bytes(content)
+    assert awaited_since(tmp_path) is None
+
+
+def test_the_word_of_a_listener_that_was_killed_is_no_listener(tmp_path: Path) -> None:
+    code = f"from inspector.capture.awaited import *; from pathlib import Path; p = Path({str(tmp_path)!r}); "
+    code += "await_training(p); assert awaited_since(p)"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=CHECKOUT)
+    assert (tmp_path / "control" / "listener.json").exists() and awaited_since(tmp_path) is None
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "control" / "listener.json").unlink()
+    (tmp_path / "control" / "listener.json").symlink_to(tmp_path / "pipe")
+    assert awaited_since(tmp_path) is None

@@ -28,7 +28,7 @@ HOW = (
     "listens until it is stopped or the window is closed, also while this dialog is not shown."
 )  # fmt: skip
 STATES = {True: "ended", False: "connected"}
-GONE = "no connection"
+GONE = "no connection, waited for"
 
 
 class ListenDialog(QDialog):

@@ -16,9 +16,9 @@ from PySide6.QtWidgets import QWidget
 
 from inspector.analysis.about import model_lines, run_lines
 from inspector.analysis.cures import KIND, Tried, tried
-from inspector.capture import Capture, CaptureError, Pair, Side, add_note, change_note, notes, open_capture
+from inspector.capture import Capture, CaptureError, Pair, Side, add_note, change_note, notes
 from inspector.capture.added import forget_trials
-from inspector.capture.noted import is_being_written, is_written_at, why_read_only
+from inspector.capture.noted import is_being_written, why_read_only
 from inspector.diagnosis import RULES
 from inspector.diagnosis.scarce import scarce
 from inspector.diagnosis.words import by_reason, in_a_sentence, not_looked, told_once
@@ -26,13 +26,14 @@ from inspector.gui.panel.base import Panel
 from inspector.gui.panel.overview.finding_cards import lead_to
 from inspector.gui.panel.overview.look_over import LookOver
 from inspector.gui.panel.overview.page import OverviewPage
+from inspector.gui.panel.overview.pending_notes import Pending, PendingNotes
 from inspector.gui.panel.overview.pictures import PICTURES
 from inspector.gui.panel.pages import FIGURE
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.panel.signals import Lead
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.theme import Theme
-from inspector.records import Channel, Entry, Finding, Note, Noted, counted
+from inspector.records import Channel, Entry, Finding, Note, Noted
 
 Array = npt.NDArray[Any]
 POLL_MS = 60
@@ -75,9 +76,7 @@ class Overview(Panel):
     def build(self) -> None:
         """The page was made by `picture`."""
         self.look = LookOver()
-        self._pending: list[tuple[Path, Noted, str]] = []
-        self._lost = ""
-        """What is said of a note that waited and could not be kept, until the next one is written."""
+        self.pending = PendingNotes(self._show_written)
         self._poll = QTimer(self, interval=POLL_MS)
         self._poll.timeout.connect(self._take)
         self.page.pictured.connect(self._to_picture)
@@ -201,20 +200,20 @@ class Overview(Panel):
             offered.append((f"About {about.words}", about))
         self.page.notes.offer(offered)
         self.page.notes.show_notes(notes(view), why_read_only(view))
-        waiting = f"{counted(len(self._pending), 'note')} will be kept when the run has ended." if self._pending else ""
-        if self._lost or waiting:
-            self.page.notes.say(f"{self._lost} {waiting}".strip())
+        if said := self.pending.said:
+            self.page.notes.say(said)
 
     def _take(self) -> None:
         """What was read since."""
-        self._write_pending()
-        if not self.on_screen and not self._pending:
+        if self.pending.write_first():
+            self.redraw()
+        if not self.on_screen and not self.pending.all:
             self._poll.stop()
             return
         if self.look.tick() and self.capture is not None:
             self.update_contents()
             self.drawn.emit()
-        if not self.look.busy and not self._pending:
+        if not self.look.busy and not self.pending.all:
             self._poll.stop()
 
     def complete(self) -> None:
@@ -228,11 +227,10 @@ class Overview(Panel):
     def write_note(self, where: Noted, text: str) -> None:
         """Keep a note; while a run writes the capture it waits for the end of that."""
         if self.capture is not None and is_being_written(self.capture):
-            self._pending.append((self.capture.path, where, text))
-            self._poll.start()
+            self.wait_for([(self.capture.path, where, text)])
         elif not self._write(where, text):
             return
-        self._lost = ""
+        self.pending.forget_lost()
         self.page.notes.written_down()
         self.redraw()
 
@@ -249,24 +247,11 @@ class Overview(Panel):
             self.page.notes.written_down()
         self.redraw()
 
-    @property
-    def waiting(self) -> list[tuple[Path, Noted, str]]:
-        """Notes that are to be written when the run that writes their capture has ended."""
-        return list(self._pending)
-
-    def wait_for(self, pending: Sequence[tuple[Path, Noted, str]]) -> None:
-        """Notes that an earlier window could not write any more."""
-        self._pending += pending
-        if self._pending:
+    def wait_for(self, pending: Sequence[Pending]) -> None:
+        """Notes that are to be written when the run that writes their capture has ended, also of an earlier window."""
+        self.pending.add(pending)
+        if self.pending.all:
             self._poll.start()
-
-    def write_waiting(self) -> None:
-        """Write now what can be: the window closes, and the runs of its worker have ended."""
-        for _ in range(len(self._pending)):
-            before = len(self._pending)
-            self._write_pending()
-            if len(self._pending) == before:
-                self._pending.append(self._pending.pop(0))  # another process still writes that capture
 
     def _write(self, where: Noted, text: str) -> bool:
         view: Any = self.capture
@@ -277,24 +262,6 @@ class Overview(Panel):
             return False
         self._show_written(view.path)
         return True
-
-    def _write_pending(self) -> None:
-        """Write the notes that have waited, also into a capture that is no longer shown."""
-        if not self._pending:
-            return
-        path, where, text = self._pending[0]
-        try:
-            if is_written_at(path):  # asked many times: opening the capture for that would hold the window
-                return
-            with open_capture(path) as view:
-                if is_being_written(view):
-                    return
-                add_note(view, where, text)
-            self._show_written(path)
-        except CaptureError as problem:  # it was removed, or the disk is full
-            self._lost = f"A note could not be kept ({problem}): {text}"
-        del self._pending[0]
-        self.redraw()
 
     def _show_written(self, path: Path) -> None:
         """A note was written into a capture, which may be the one that is shown."""

@@ -222,7 +222,8 @@ class Training(Panel):
         self.points = {curve.key: self.content.points(capture, curve, along, self.frame) for curve in drawn}
         plots = [self.baseline.plotted(group, self._series(group)) for group in self.groups_shown]
         axis, smoothing = str(self.scale.currentData()), int(self.smooth.currentData() or 0)
-        growing = str(capture.status) in ("running", "unknown")
+        awaited = getattr(capture, "awaited", None) is not None
+        growing = awaited or str(capture.status) in ("running", "unknown")
         self.column.draw(plots, self._word(capture, along), axis=axis, smoothing=smoothing, growing=growing)
         needed = self.column.height + (self.maps.height if self.maps.shown else 0)
         self.figure.setMinimumHeight(max(self.needs_height, needed))

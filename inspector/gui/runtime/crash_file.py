@@ -42,8 +42,11 @@ def write(details: str, where: Path | None = None) -> Path | None:
         where.mkdir(parents=True, exist_ok=True)
         path.write_text(text.replace(str(Path.home()), "~"), encoding="utf-8")
         for old in sorted(where.glob("error-*.txt"))[:-KEPT]:
-            old.unlink()
+            with contextlib.suppress(OSError):
+                old.unlink()
     except OSError:
+        with contextlib.suppress(OSError):  # half a file would be sent for a whole one
+            path.unlink(missing_ok=True)
         return None
     return path
 
@@ -84,8 +87,9 @@ class NativeCrashes:
         if self._file is None:
             return
         faulthandler.disable()
-        self._file.close()
-        Path(self._file.name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self._file.close()
+            Path(self._file.name).unlink(missing_ok=True)
         self._file = None
 
 

@@ -150,16 +150,17 @@ class TakesFiles(QObject):
         ):  # a path that is too long, for one: files are opened by windows of their own
             return
         note = where / f"{name}{NOTE}"
+        self._note = note  # removed at the end also where not all of it could be written
         with contextlib.suppress(OSError):
             note.write_text(json.dumps({**asdict(like), "server": server}), encoding="utf-8")
-            self._note = note
 
     def close(self) -> None:
         """Take no more."""
         self._again.stop()
         self._server.close()
         if self._note is not None:
-            self._note.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                self._note.unlink(missing_ok=True)
             self._note = None
 
     @Slot(Qt.ApplicationState)

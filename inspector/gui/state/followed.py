@@ -6,9 +6,11 @@ import numpy as np
 
 from inspector.capture import Capture, CaptureError, numbers_along
 from inspector.capture.curves import SERIES
+from inspector.records.dates import at_local
 
 RUNNING, DIED = "The training is running", "The training ended without closing its capture"
 ELSEWHERE = "The training is written by another machine"
+AWAITED = "No connection to the training{}: it is waited for"
 FAILED = {"failed": "The training failed", "cancelled": "The training was cancelled"}
 LOG = "This log is followed while it grows"
 
@@ -22,6 +24,9 @@ def training_sentence(capture: Capture | None) -> str:
     words = {"running": RUNNING, "unfinished": DIED, "unknown": LOG, **FAILED}
     if getattr(capture, "written_elsewhere", False):
         words["unfinished"] = ELSEWHERE
+    if (since := getattr(capture, "awaited", None)) is not None:
+        moment = at_local(since, "%H:%M:%S")
+        words["unfinished"] = AWAITED.format(f" since {moment}" if moment else "")
     said = words.get(str(capture.status), "") if of_training else ""
     newest = newest_iteration(capture) if said else None
     return said if newest is None else f"{said}: {newest}"

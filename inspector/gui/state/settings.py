@@ -28,6 +28,8 @@ class Settings:
         self.folder = folder
         file = next((folder / name for name in FILES if _can_be_read(folder / name)), folder / FILES[-1])
         self._store = QSettings(str(file), QSettings.Format.IniFormat)
+        self._chosen, self._lost = False, bool(self.problem())
+        """Whether something was chosen since it was last written; whether that could not be."""
 
     def problem(self) -> str:
         """Why nothing will be remembered; "" where it will be."""
@@ -36,15 +38,28 @@ class Settings:
         return f"Choices and layout are not remembered: the folder {self.folder} cannot be made or written to."
 
     def not_kept(self) -> str:
-        """Write what was chosen now: why that cannot be, as a sentence; "" where it is done. It is tried again later.
+        """Write what was chosen now: why that cannot be, as a sentence; "" where it is done. It is tried again."""
+        why = self.not_written()
+        return why and f"It holds until this window is closed: {why}"
+
+    def newly_lost(self) -> str:
+        """The same as one sentence when that begins; "" while nothing was chosen, and until it is over."""
+        if not self._chosen:
+            return ""
+        why, before = self.not_written(), self._lost
+        self._chosen, self._lost = bool(why), bool(why)
+        return f"What is chosen is not remembered: {why}" if why and not before else ""
+
+    def not_written(self) -> str:
+        """The same of what is not in use, but to be remembered only.
 
         An object of Qt's says for ever that something failed once, so another one of the same file is asked.
         """
+        self._free()
         asked = QSettings(self._store.fileName(), QSettings.Format.IniFormat)
         asked.sync()
-        if asked.status() == QSettings.Status.NoError:
-            return ""
-        return f"It holds until this window is closed: {self._store.fileName()} cannot be written to."
+        self._free()
+        return "" if asked.status() == QSettings.Status.NoError else f"{self._store.fileName()} cannot be written to."
 
     def recent(self) -> list[str]:
         """Recent captures and files, newest first."""
@@ -55,6 +70,7 @@ class Settings:
         """Put a path at the head of the recent ones."""
         known = [path, *(item for item in self.recent() if item != path)]
         self._store.setValue("recent", known[:RECENT])
+        self._chosen = True
 
     def text(self, name: str, default: str = "") -> str:
         """A remembered choice."""
@@ -63,10 +79,15 @@ class Settings:
     def set_text(self, name: str, value: str) -> None:
         """Remember a choice."""
         self._store.setValue(f"choice/{name}", value)
+        self._chosen = True
 
-    def keep(self) -> None:
-        """Write what is remembered: Qt does so by itself only in its loop of events, and as it is destroyed."""
-        self._store.sync()
+    def _free(self) -> None:
+        """Remove the lock of this process that Qt could not remove (an error of the disk): it waits for that, and the
+        window with it, for half a minute. Nothing is written now: Qt does so in this thread alone."""
+        lock = Path(f"{self._store.fileName()}.lock")
+        with contextlib.suppress(OSError, ValueError):
+            if lock.is_file() and int(lock.read_bytes()[:20].split(b"\n")[0]) == os.getpid():
+                lock.unlink()
 
     def layout(self) -> tuple[QByteArray, QByteArray] | None:
         """(geometry, state of docks), or None at the first start."""
@@ -79,6 +100,7 @@ class Settings:
         """Remember the window."""
         self._store.setValue("geometry", geometry)
         self._store.setValue("state", state)
+        self._free()
         self._store.sync()
 
 

@@ -133,7 +133,8 @@ class Shown:
             self._looked = time.monotonic()
             if self._reopened(capture, changes):
                 return
-            before, self._status = self._status, capture.status
+            waits = getattr(capture, "awaited", None) is not None  # for a training whose connection broke
+            before, self._status = self._status, f"{capture.status}{' awaited' * waits}"
             changes.state |= before != self._status
 
     def _reopened(self, capture: Capture, changes: Changes) -> bool:

@@ -14,6 +14,7 @@ LOOK_SECONDS = 0.5
 NOTHING = "No training is followed: nothing is shown."
 OTHER = "No training is followed: what is shown is not written by inspector.watch."
 ENDED = "The training has ended."
+AWAITED = "There is no connection to the training now: it is waited for."
 CANNOT = "This training cannot wait: how long its other processes wait for one of them is not known."
 
 
@@ -80,7 +81,7 @@ class Steering:
         if capture.status != "running" and not (
             capture.stop is None and capture.written_elsewhere and Path(capture.path).is_dir() and self._grew
         ):
-            return ENDED
+            return ENDED if capture.awaited is None else AWAITED
         return "" if told["can_pause"] is True else CANNOT
 
     def _read(self, capture: Capture) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from inspector.capture import Capture
+from inspector.capture.regular import in_words
 from inspector.gui.state.background import Background
 from inspector.gui.state.connection import Connection
 from inspector.gui.state.exchange import Make, Worker
@@ -122,8 +123,14 @@ class Work:
 
     def begin_run(self, wanted: Wanted) -> None:
         """Ask the worker for a run of the model that is open."""
+        try:
+            path = str(self.shown.next_path())
+        except OSError as problem:
+            where = problem.filename or "their folder"
+            self.sentence = f"The run cannot be stored: {where} cannot be made or written to ({in_words(problem)})."
+            return
         request = Run(
-            path=str(self.shown.next_path()), input=wanted.input, edits=wanted.edits, decode=wanted.decode,
+            path=path, input=wanted.input, edits=wanted.edits, decode=wanted.decode,
             generation=self.generation, also=self.known_also(), now=self._now(),
             states=dict(self.states_of(self.subject)),
         )  # fmt: skip

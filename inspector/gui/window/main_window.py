@@ -24,7 +24,7 @@ from inspector.gui.window.panel_asks import answer, remember_colours
 from inspector.gui.window.saving import save_script
 from inspector.gui.window.tour import Tour
 from inspector.gui.window.trying import try_cure
-from inspector.gui.window.waiting_notes import remember_waiting, take_waiting
+from inspector.gui.window.waiting_notes import may_close, remember_waiting, take_waiting
 from inspector.gui.window.welcome.welcome import Welcome
 from inspector.gui.window.welcome.where_left import remember_run, remember_view
 from inspector.records import Catalog, Log
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from inspector.gui.panels.overview import Overview
 
 TICK_MS = 16
+REMEMBER_MS = 3000
+"""What was chosen is written so often."""
 DOCKS_AT_A_TIME = 8
 """Docks that are made before events are answered again."""
 CRASHED = "The window crashed the last time it was open; {} says where, and can be sent."
@@ -48,6 +50,8 @@ class Window(Asking):
         super().__init__(session, settings)
         self._known: Catalog | None = None
         self._loaded = False
+        self._asks = True
+        """Whether it may ask something as it closes."""
         self._broken: tuple[str, ...] = ()
         """Files of panels that could not be loaded, with the reason."""
         self._menus = make_menus(self)
@@ -58,6 +62,8 @@ class Window(Asking):
         self.apply_theme(self.theme)
         self._ticker = QTimer(self, interval=TICK_MS)
         self._ticker.timeout.connect(self.tick)
+        self._remembering = QTimer(self, interval=REMEMBER_MS)
+        self._remembering.timeout.connect(self.check_settings)
 
     def load_panels(self) -> None:
         """Import the panels (and the plotting library) now that the window is shown; then start the worker."""
@@ -94,6 +100,7 @@ class Window(Asking):
             self._turned(key, key in self.docking.seen)
         self.session.start_worker()
         self._ticker.start()
+        self._remembering.start()
         self.welcome.may_look_up()
 
     def new_capture(self) -> None:
@@ -161,6 +168,13 @@ class Window(Asking):
         self.status.show_state()
 
     # -- the tick
+
+    @Slot()
+    def check_settings(self) -> None:
+        """Say once that what is chosen cannot be remembered (a full disk)."""
+        if why := self.settings.newly_lost():
+            self.session.note(Log(why, "warning", "window"))
+            self.say(why)
 
     @Slot()
     def tick(self) -> None:
@@ -271,11 +285,21 @@ class Window(Asking):
         else:
             super().keyPressEvent(event)
 
+    def close_unasked(self) -> None:
+        """Close it where nobody may be there to answer: a signal asks for that."""
+        self._asks = False
+        self.close()
+
     def closeEvent(self, event: QCloseEvent) -> None:
         """Remember the layout, end the worker; captures are on disk already."""
+        overview = cast("Overview | None", self.panels.made.get("overview"))
+        if self._asks and overview is not None and not may_close(self, self.settings, overview):
+            event.ignore()
+            return
         self.closed.emit()
         self._ticker.stop()
         no_more_beats()
+        self._remembering.stop()
         self._player.stop()
         remember_view(self)
         self.docking.remember(self.settings)
@@ -292,6 +316,6 @@ class Window(Asking):
             self._listen.close()
         self.hide()  # a worker that hangs takes a while to end
         self.session.close()
-        if (overview := self.panels.made.get("overview")) is not None:
-            remember_waiting(self.settings, cast("Overview", overview))
+        if overview is not None:
+            remember_waiting(self.settings, overview)
         super().closeEvent(event)

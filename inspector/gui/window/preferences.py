@@ -71,7 +71,8 @@ def use(window: Asking, now: Chosen, wanted: Chosen) -> None:
         window.choose_budget(wanted.budget)
     for key in wanted.also ^ now.also:
         window.compute_menu.keys[key].setChecked(key in wanted.also)
-    said = [NEXT_START] * (wanted.runs != now.runs)
+    said = [why] if (why := settings.not_kept()) else []
+    said += [NEXT_START] * (wanted.runs != now.runs)
     if (wanted.threads, wanted.python, wanted.memory) != (now.threads, now.python, now.memory):
         said.append(_another_worker(window))
     if said:

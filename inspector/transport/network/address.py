@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -74,8 +75,14 @@ def secret_in(path: Path) -> bytes:
     """The secret in a file, which is made, private to its user, where it does not exist. Raises ValueError, OSError."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
-            file.write(f"{secrets.token_hex(32)}\n")
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "w", encoding="ascii") as file:
+                file.write(f"{secrets.token_hex(32)}\n")
+        except OSError:  # half a secret, or none, would be taken for the user's
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+            raise
     return secret_of(path)
 
 

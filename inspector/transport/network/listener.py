@@ -145,13 +145,16 @@ class Listener:
             wire.send(Kind.FAULT, b"it has taken as many runs as it takes.")
             return
         with run.lock:  # the connection before has ended, or ends now
+            waits = True
             try:
                 self._receive(wire, run)
+                waits = False
             except CaptureError as problem:
+                waits = False
                 self._say(str(problem))
                 wire.send(Kind.FAULT, str(problem).encode()[:400])
             finally:
-                run.close()
+                run.close(waits=waits and not self._closed)
 
     def _run_of(self, hello: Hello, connection: socket.socket) -> Receiving | None:
         with self._lock:

@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 from inspector.capture import SUFFIX, CaptureError, Writer
+from inspector.capture.awaited import await_no_more, await_training
 from inspector.records import RunStart, RunStop
 from inspector.transport.network.content import Arrived, Hello
 from inspector.transport.network.files import Arriving, FilePiece
@@ -42,6 +43,7 @@ class Receiving:
             return
         again = self.path.exists()
         self._writer = Writer(self.path, start, again=again)
+        await_no_more(self.path)
         self.fresh = not again
 
     def take(self, arrived: Arrived) -> None:
@@ -66,10 +68,15 @@ class Receiving:
             self._writer.flush()
         return last
 
-    def close(self) -> None:
-        """Close the capture's files; the run may go on later. What went wrong is in what `take` raised before."""
+    def close(self, *, waits: bool = False) -> None:
+        """Close the capture's files; the run may go on later, and is said to be waited for. What went wrong is in what
+        `take` raised before."""
         self._files.close()
         writer, self._writer = self._writer, None
+        if not waits or self.ended:
+            await_no_more(self.path)
+        elif writer is not None:  # before the writer says that it is gone
+            await_training(self.path)
         if writer is not None:
             try:
                 writer.close()
