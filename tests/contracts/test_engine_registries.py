@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from every_quantity import every_quantity
 from kept import Kept
 from torch import nn
 
@@ -103,7 +104,7 @@ def test_keys_are_literal() -> None:
 @pytest.mark.parametrize("steps", [1, 2, 37])
 @pytest.mark.parametrize("key", sorted(MODELS))
 def test_every_quantity_runs_on_every_family(key: str, steps: int) -> None:
-    kept = run(key, steps, tuple(QUANTITIES))
+    kept = run(key, steps, every_quantity())
     channels = {channel.name: channel for channel in kept.of(Channel)}
     assert channels
     for refusal in kept.of(Refusal):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from every_quantity import every_quantity
 from kept import Kept
 from own_family import MINIMAL_GRU, STATE_SPACE, TWO_PARTS
 from torch import Tensor, nn
@@ -20,7 +21,6 @@ from inspector.engine.cells.family import FAMILIES, families, sequence_family, s
 from inspector.engine.interventions.runs import perform_with_edits, plan_edits
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import RunOptions, perform
-from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.trace import Recurrence, Trace
 from inspector.records import parse_edit
 from inspector.registry import DoubleKeyError
@@ -87,7 +87,7 @@ def run(model: nn.Module, x: Tensor, lengths: list[int], quantities: tuple[str, 
     """One run of the first sequence shown, with every quantity unless some are named."""
     subject, kept = Subject(model=model, kind="vectors", width=x.shape[-1], loss=loss), Kept()
     batch = Batch(x, torch.tensor(lengths))
-    return perform(subject, batch, kept, RunOptions(only=tuple(quantities or tuple(QUANTITIES)))), kept
+    return perform(subject, batch, kept, RunOptions(only=quantities or every_quantity())), kept
 
 
 def stepwise(kept: Kept, place: str, signal: str, frame: int = 0) -> Tensor:

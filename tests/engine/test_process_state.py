@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
 import pytest
+from copies import Copies
 
 PROGRAM = """
 import builtins, gc, json, os, signal, sys, tempfile, threading, time
@@ -41,41 +41,58 @@ HARM = """
 """
 
 
-def told(
-    harm: str = HARM.strip(), *, keep: str = "process_state.keep()", context: str = "put_back()"
-) -> dict[str, object]:
-    """What is there behind the harm."""
-    program = PROGRAM.format(keep=keep, harm=harm, context=context)
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=200,
-        cwd=Path(__file__).parents[2],
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    found: dict[str, object] = json.loads(done.stdout)
-    return {**found, "said": done.stderr}
+Told = Callable[..., dict[str, object]]
 
 
-def test_what_a_call_changes_is_put_back_and_told() -> None:
-    harmed, plain = told(), told("pass")
-    said = str(harmed.pop("said"))
-    assert plain.pop("said") == ""
+@pytest.fixture(scope="module")
+def copies() -> Iterator[Copies]:
+    """Processes that have imported torch; each program harms one of its own."""
+    made = Copies("inspector.engine.process_state", "numpy", "torch")
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def told(copies: Copies) -> Told:
+    """What is there behind a harm."""
+
+    def run(
+        harm: str = HARM.strip(), *, keep: str = "process_state.keep()", context: str = "put_back()"
+    ) -> dict[str, object]:
+        done = copies.run(PROGRAM.format(keep=keep, harm=harm, context=context))
+        assert done.returncode == 0, done.stderr
+        return {**json.loads(done.stdout), "said": done.stderr}
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def plain(told: Told) -> dict[str, object]:
+    """The same where nothing is harmed."""
+    return told("pass")
+
+
+def test_what_a_call_changes_is_put_back_and_told(told: Told, plain: dict[str, object]) -> None:
+    harmed = told()
+    said = str(harmed["said"])
+    assert plain["said"] == ""
     assert said.count("\n") == 1 and said.endswith("of its process, which was put back.\n")
-    assert harmed == {**plain, "new": 1, "own": "kept"}  # what is new is not taken away
+    assert harmed == {**plain, "new": 1, "own": "kept", "said": said}  # what is new is not taken away
 
 
-def test_a_model_that_is_made_may_choose_for_its_calls() -> None:
-    made, plain = told(context="put_back(making=True)"), told("pass")
+def test_a_model_that_is_made_may_choose_for_its_calls(told: Told, plain: dict[str, object]) -> None:
+    made = told(context="put_back(making=True)")
     assert made["dtype"] == "torch.float64" and made["device"] == "meta" and not made["folder"] and not made["zeros"]
     for name in ("modules", "len", "stdout", "imports"):
         assert made[name] == plain[name] is True
 
 
-def test_the_next_model_begins_with_a_process_as_new() -> None:
+def test_the_next_model_begins_with_a_process_as_new(told: Told, plain: dict[str, object]) -> None:
     opened = "put_back(making=True): torch.set_default_dtype(torch.float64); os.chdir('/')\nwith process_state.fresh()"
-    assert told("pass", context=opened) == told("pass")
+    assert told("pass", context=opened) == plain
 
 
-def test_one_that_cannot_be_opened_leaves_the_choices_of_the_one_before() -> None:
+def test_one_that_cannot_be_opened_leaves_the_choices_of_the_one_before(told: Told) -> None:
     opened = (
         "put_back(making=True): torch.set_default_dtype(torch.float64)\n"
         "import contextlib\nwith contextlib.suppress(ValueError), process_state.fresh()"
@@ -84,11 +101,11 @@ def test_one_that_cannot_be_opened_leaves_the_choices_of_the_one_before() -> Non
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are not forked")
-def test_a_forked_child_that_returns_ends_there() -> None:
-    assert told("os.fork()") == told("pass")  # one line of JSON, not two
+def test_a_forked_child_that_returns_ends_there(told: Told, plain: dict[str, object]) -> None:
+    assert told("os.fork()") == plain  # one line of JSON, not two
 
 
-def test_a_program_of_the_users_own_is_not_touched() -> None:
+def test_a_program_of_the_users_own_is_not_touched(told: Told) -> None:
     assert told("torch.set_default_dtype(torch.float64)", keep="")["dtype"] == "torch.float64"
 
 
@@ -103,13 +120,15 @@ def test_a_program_of_the_users_own_is_not_touched() -> None:
         ("resource.setrlimit(resource.RLIMIT_AS, (1 << 36, 1 << 36))", True),
     ],
 )
-def test_a_worker_is_spent_where_a_limit_that_it_needs_is_lowered_for_good(harm: str, spent: bool) -> None:
+def test_a_worker_is_spent_where_a_limit_that_it_needs_is_lowered_for_good(
+    copies: Copies, harm: str, spent: bool
+) -> None:
     program = (
         "import resource\nfrom inspector.engine import process_state\nlimits = 'limits of the process'\n"
         "process_state.SETTINGS[limits] = process_state.SETTINGS[limits][0], lambda _: None  # as for who may not lift them\n"
         f"process_state.keep()\nbefore = process_state.most_allowed()\nwith process_state.put_back():\n    {harm}\n"
         "print(process_state.is_spent(before))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=200)
+    done = copies.run(program)
     assert done.stdout.strip() == str(spent), done.stderr
     assert "put back" not in done.stderr, "what could not be put back is not said to be"

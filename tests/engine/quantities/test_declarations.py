@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from every_quantity import every_quantity
 from kept import Kept
 from models import OnlyOutput
 from torch import Tensor, nn
@@ -166,7 +167,7 @@ def channels() -> Kept:
         subject = Subject(model=model, kind="vectors", width=width, labels=labels, loss=loss, backward=backward)
         subject.optimizer = torch.optim.Adam(model.parameters(), 1e-3)
         batch = Batch(torch.randn(2, 6, width), torch.tensor([6, 6]))
-        perform(subject, batch, kept, RunOptions(only=tuple(QUANTITIES), seed=0))
+        perform(subject, batch, kept, RunOptions(only=every_quantity(), seed=0))
     return kept
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from commands import call
 
 from inspector.capture import open_capture
-from inspector.cli.command import cli
 from inspector.diagnosis import diagnose
 
 MODEL = """
@@ -45,6 +45,15 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def tried(tests: Path, before: str, after: str, *options: str) -> str:
+    """What pytest says of a file of tests, and of the same of a model in which something was changed since."""
+    changed, of_it = tests.with_name("changed.py"), tests.with_name("test_changed.py")
+    changed.write_text(MODEL.replace(before, after))
+    of_it.write_text(re.sub(r"'[^']*mine\.py:", lambda _: f"'{changed}:", tests.read_text()))
+    command = [sys.executable, "-m", "pytest", "-q", "-rxf", "-p", "no:cacheprovider", *options, str(tests), str(of_it)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tests.parent).stdout
+
+
 def test_a_fault_is_told_and_ends_with_1_where_that_is_wanted(file: Path, tmp_path: Path) -> None:
     out, tests = tmp_path / "pre.inspect", tmp_path / "test_mine.py"
     arguments = [
@@ -58,49 +67,34 @@ def test_a_fault_is_told_and_ends_with_1_where_that_is_wanted(file: Path, tmp_pa
         str(tests),
         "--check",
     ]
-    done = CliRunner().invoke(cli, arguments)
-    assert done.exit_code == 1, done.output
-    assert "FAULT  batch: A sequence's outputs change by" in done.output
-    assert "rnn (LSTM)" in done.output
+    done = call(*arguments, cwd=tmp_path, expect=1)
+    assert "FAULT  batch: A sequence's outputs change by" in done.stdout
+    assert "rnn (LSTM)" in done.stdout
     with open_capture(out) as capture:
         found = diagnose(capture, capture.frames)
     assert [(one.id, one.severity) for one in found.findings if one.severity != "info"] == [("IN104", "error")]
     assert found.findings[0].evidence == ("model:structure/batch",)
-    again = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "known", str(tests)]
-    said = subprocess.run(again, capture_output=True, text=True, check=False, cwd=tmp_path).stdout
-    assert "1 xfailed" in said and "[batch]" not in said
-    file.write_text(MODEL.replace("Reads(False)", "Reads(True)"))
-    try:
-        said = subprocess.run(again, capture_output=True, text=True, check=False, cwd=tmp_path).stdout
-        assert "1 failed" in said and "once it is repaired, move it to HOLDS" in said
-    finally:
-        file.write_text(MODEL)
+    said = tried(tests, "Reads(False)", "Reads(True)", "-k", "known")
+    assert "1 failed" in said and "1 xfailed" in said and "passed" not in said
+    assert "XFAIL test_mine.py::" in said and "FAILED test_changed.py::" in said
+    assert "once it is repaired, move it to HOLDS" in said
 
 
 def test_json_and_tests_of_a_model_without_a_fault(file: Path, tmp_path: Path) -> None:
     tests = tmp_path / "test_mine.py"
-    done = CliRunner().invoke(
-        cli,
-        ["preflight", f"{file}:right", "--ids", "1,2,3,4,5", "--json", "--pytest", str(tests), "--check", "--quick"],
-    )
-    assert done.exit_code == 0, done.output
+    arguments = ("--ids", "1,2,3,4,5", "--json", "--pytest", str(tests), "--check", "--quick")
+    done = call("preflight", f"{file}:right", *arguments, cwd=tmp_path)
     told = {one["test"]: one for one in json.loads(done.stdout)}
     assert {test: one["word"] for test, one in told.items()} == dict.fromkeys(
         ("causal", "large", "batch", "padding", "order", "repeat"), "holds"
     )
-    again = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tests)]
-    assert "6 passed" in subprocess.run(again, capture_output=True, text=True, check=False, cwd=tmp_path).stdout
-    file.write_text(MODEL.replace("Reads(True)", "Reads(False)"))
-    try:
-        said = subprocess.run(again, capture_output=True, text=True, check=False, cwd=tmp_path).stdout
-        assert "2 failed, 4 passed" in said  # along the batch, one sequence has no order either
-        assert "other sequences" in said
-    finally:
-        file.write_text(MODEL)
+    said = tried(tests, "Reads(True)", "Reads(False)")
+    assert "2 failed, 10 passed" in said  # along the batch, one sequence has no order either
+    assert said.count("FAILED test_changed.py") == 2 and "other sequences" in said
 
 
 def test_what_needs_several_steps_is_said_of_a_single_one(file: Path) -> None:
-    said = CliRunner().invoke(cli, ["preflight", f"{file}:right", "--ids", "1", "--quick"]).output
+    said = call("preflight", f"{file}:right", "--ids", "1", "--quick", cwd=file.parent).stdout
     untested = [line.split()[2].rstrip(":") for line in said.splitlines() if "The sequence has a single step" in line]
     assert untested == ["causal", "batch", "padding", "order", "repeat"]
     assert "0 faults in 0 tests; 5 not tested." in said and "left" not in said

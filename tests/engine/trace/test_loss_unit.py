@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from every_quantity import every_quantity
 from kept import Kept
 from models import OnlyOutput
 from torch import Tensor, nn
@@ -14,7 +15,6 @@ from torch.nn import functional as F
 
 from inspector.engine.model.subject import Batch, Subject, adopt
 from inspector.engine.pipeline import RunOptions, perform
-from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.loss_unit import loss_unit
 from inspector.records import Channel
 
@@ -82,7 +82,7 @@ def test_what_is_derived_from_the_loss_has_its_unit(declared: str, squared: bool
     )
     kept = Kept()
     batch = Batch(torch.randn(1, 5, 3), torch.tensor([5]))
-    perform(subject, batch, kept, RunOptions(only=tuple(QUANTITIES)))
+    perform(subject, batch, kept, RunOptions(only=every_quantity()))
     units = {channel.name.rpartition(":")[2]: channel.unit for channel in kept.of(Channel)}
     expected = declared or ("1" if squared else "nat")
     of_loss = ["loss", "gradient/state_norm", "gradient/lag_map", "influence/loss", "gradient/lag", "gradient/h"]
