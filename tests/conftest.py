@@ -3,6 +3,7 @@ and subprocesses that run the code of this checkout."""
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -24,6 +25,9 @@ if os.environ.get("PYTHONPATH", "").split(os.pathsep)[0] != CHECKOUT:
 MOST_PROCESSES = 4
 """Each has torch and Qt in memory, about a gigabyte."""
 NUMBERS = count()
+MANY = 100
+"""Modules that are imported before what they hold is set aside."""
+_imported = 0
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -40,6 +44,30 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if options.numprocesses is None and options.dist == "no" and cores > 1 and not interactive:
         options.numprocesses, options.dist = min(cores, MOST_PROCESSES), "worksteal"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Thousands of tests are made, and none of them is garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[None]:
+    """What modules hold, and all tests that there are, stay and are not searched again by every collection of garbage.
+
+    They are set aside before the first test and whenever many modules have been imported since.
+    """
+    global _imported
+    if len(sys.modules) > _imported + MANY:
+        gc.collect()
+        gc.freeze()
+        _imported = len(sys.modules)
+    return (yield)
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,23 +15,15 @@ from inspector.gui.export.offscreen import Stage
 from inspector.gui.runtime.gc_timer import collect
 from inspector.records import ANSWER_DOMAIN
 
-MANY = 100
-_imported = 0
-
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol() -> Iterator[None]:
     """As in the window (gui/runtime/gc_timer.py): Qt objects never die in the thread of a writer or of a pipe.
 
-    Around the whole protocol, since fixtures of any scope write captures too. What modules hold is not searched again
-    after every test: it is set aside whenever many have been imported.
+    Around the whole protocol, since fixtures of any scope write captures too. What modules hold is set aside: conftest.py
+    of all tests.
     """
-    global _imported
     gc.disable()
-    if len(sys.modules) > _imported + MANY:
-        gc.collect()
-        gc.freeze()
-        _imported = len(sys.modules)
     try:
         return (yield)
     finally:
