@@ -297,8 +297,7 @@ class Assembly:
 
     def _room(self, bounds: Box, source: Source) -> Array:
         """What is between pages: computed where the channel says so, else one value."""
-        shape = [stop - first for first, stop in bounds]
-        self.check_room(shape, source)
+        self.check_room(shape := [stop - first for first, stop in bounds], source)
         found = source.computed(bounds) if self.channel.computed else None
         return np.full(shape, self._gap_value, np.dtype(self.channel.dtype)) if found is None else found
 
@@ -321,10 +320,10 @@ class Assembly:
         out = self._room(bounds, source)
         for row in hits:
             into = inside(_box(row), bounds)
+            give_way()
             if into is not None:
                 part = source.part(row, dtype, _within(row, bounds))
                 out[into] = unknown_value(dtype) if part is None else part
-                give_way()
         out.flags.writeable = False
         return self._masked(out, bounds)
 

@@ -32,7 +32,8 @@ class Fed:
     """A clock that goes on by sleeping; at some time the window turns."""
 
     def __init__(self) -> None:
-        self.now, self.slept, self.window = 100.0, [], Beats()
+        self.now, self.window = 100.0, Beats()
+        self.slept: list[float] = []
         self.turns_at = float("inf")
 
     def sleep(self, seconds: float) -> None:

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QDialogButtonBox, QTableWidget, QWidget
 from pytestqt.qtbot import QtBot
 
 from inspector.capture.layout import INDEX
-from inspector.engine.pipeline.shares import part_of
+from inspector.engine.trace.shares import part_of
 from inspector.gui.dialogs.beside import checkpoints_beside
 from inspector.gui.dialogs.callables import described, lone
 from inspector.gui.dialogs.dialogs import ReportDialog
@@ -115,7 +115,7 @@ def test_parts_are_told_as_shares_of_the_whole_and_what_is_left_follows_their_sp
     part = part_of(lambda *one: told.append(one), 2.0, 6.0, 10.0)
     part(1.0, 4.0, "a")
     part(0.0, 0.0, "b")
-    assert told == [(3.5, 10.0, "a"), (2.0, 10.0, "b")]
+    assert told == [(3.5, 10.0, "a"), (3.5, 10.0, "b")]
     now = [0.0]
     left = Remaining(lambda: now[0])
     left.take(0.0, 10.0)
@@ -123,7 +123,7 @@ def test_parts_are_told_as_shares_of_the_whole_and_what_is_left_follows_their_sp
     left.take(2.0, 10.0)
     assert left.seconds == pytest.approx(16.0)  # a fifth took 4 s
     now[0] = 10.0
-    assert left.seconds == pytest.approx(10.0) and left.words() == "about 10 s left"
+    assert left.seconds == pytest.approx((4.0 + 6.0) / 0.4 * 0.6), "the next fifth has taken 6 s already"
     left.take(0.0, 0.0)
     assert left.seconds is None and left.words() == ""
 

@@ -118,6 +118,7 @@ def walk(recurrence: Recurrence, sample: int, emit: Emitter, sets: Sequence[Carr
     """Carry all sets through the steps of one sample. `watch.carried` is one of them or None."""
     for begin, block in recurrence.blocks(sample, BLOCK_STEPS):
         emit.check()
+        emit.tell(begin, recurrence.length(sample))
         stop = begin + block.shape[0]
         moving = [one for one in sets if _many(one.active(begin, stop))]
         watched = watch if watch is not None and _many(watch.starts.active(begin, stop)) else None

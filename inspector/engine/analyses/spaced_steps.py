@@ -40,6 +40,8 @@ def write_spaced(recurrence: Recurrence, emit: Emitter, sample: int, name: str, 
         rows = recurrence.in_order(values[first:last], sample)
         offset = recurrence.sequence_offset(int(steps[first]), last - first, sample)
         emit.page(name, (offset, *(0 for _ in values.shape[1:])), rows)
+    if len(steps):
+        emit.tell(int(steps[-1]) + 1, recurrence.length(sample))
 
 
 def singular_stride(length: int, s: int) -> int:

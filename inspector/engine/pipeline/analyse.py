@@ -12,9 +12,9 @@ from inspector.capture import CaptureError
 from inspector.engine.errors import CancelledError
 from inspector.engine.pipeline.kept_trace import KeptTrace
 from inspector.engine.pipeline.options import RunOptions
-from inspector.engine.pipeline.shares import LEAST_SECONDS, NOTHING, part_of, telling
 from inspector.engine.registries import QUANTITIES, quantity_of
 from inspector.engine.trace.emitter import Emitter, Sink
+from inspector.engine.trace.shares import LEAST_SECONDS, NOTHING, part_of, telling
 from inspector.engine.trace.trace import Trace
 from inspector.engine.wording import error_text
 from inspector.records import SECONDS, Log, split_request
@@ -46,7 +46,7 @@ def analyse(trace: Trace, emit: Emitter, requests: Sequence[str], expected: Mapp
         text = f"{summary} ({number + 1} of {len(requests)})" if len(requests) > 1 else summary
         emit.progress(done, total, text)
         began = time.perf_counter()
-        with telling(emit, part_of(emit.progress, done, share, total)):
+        with telling(emit, part_of(emit.progress, done, share, total, text)):
             _compute(request, trace, emit)
         emit.scalar(f"{SECONDS}{split_request(request)[0]}", time.perf_counter() - began)
         done += share

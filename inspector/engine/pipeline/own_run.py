@@ -28,9 +28,9 @@ from inspector.engine.pipeline.kept_trace import KeptTrace
 from inspector.engine.pipeline.observe import Observation, observe
 from inspector.engine.pipeline.options import DEFAULTS, RunOptions
 from inspector.engine.pipeline.results import keep_output, loss_of
-from inspector.engine.pipeline.shares import NOTHING, telling
 from inspector.engine.registries import PROBES, quantity_of
 from inspector.engine.trace.emitter import Emitter, Sink
+from inspector.engine.trace.shares import NOTHING, telling
 from inspector.engine.trace.trace import Trace
 from inspector.records import Frame, Log, counted, split_request
 

@@ -23,8 +23,8 @@ from inspector.engine.pipeline import (
     tensor_bytes,
 )
 from inspector.engine.pipeline.options import Progress
-from inspector.engine.pipeline.shares import LEAST_SECONDS, part_of
 from inspector.engine.registries import QUANTITIES
+from inspector.engine.trace.shares import LEAST_SECONDS, part_of
 from inspector.engine.trace.trace import Trace
 from inspector.records import RunStart, RunStop, split_request
 

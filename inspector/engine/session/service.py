@@ -26,6 +26,7 @@ from inspector.engine.session.data_set_runs import ManySequences, is_data_set
 from inspector.engine.session.described import describe
 from inspector.engine.session.later import KeptRun, NeedsRunError
 from inspector.engine.session.parameter_changes import parameter_changes
+from inspector.engine.session.seldom import Seldom
 from inspector.engine.session.spike import SpikeRun, is_spike
 from inspector.engine.session.sweep.conduct import Conductor, Listener
 from inspector.engine.session.sweep.listing import listing
@@ -50,8 +51,6 @@ from inspector.records import (
     SweepFrame,
     split_request,
 )
-
-PROGRESS_SECONDS = 0.05
 
 
 class CaptureLostError(Exception):
@@ -82,7 +81,7 @@ class Service:
         self._costs = Costs()
         self._received = self._served = self._cancelled = 0
         """Numbers of requests received and begun, and the one up to which all are cancelled."""
-        self._reported_at = 0.0
+        self._seldom = Seldom()
 
     def received(self) -> None:
         """One more request waits to be served: a cancel that arrives before its turn applies to it too."""
@@ -394,7 +393,5 @@ class Service:
         return lambda done, total, text: self._report(done, total, text, generation)
 
     def _report(self, done: float, total: float, text: str, generation: int) -> None:
-        now = time.monotonic()
-        if done >= total or now - self._reported_at >= PROGRESS_SECONDS:
-            self._reported_at = now
+        if self._seldom.passes(done, total, text):
             self.send(Progress(done=done, total=total, text=text, generation=generation))

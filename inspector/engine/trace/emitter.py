@@ -150,3 +150,7 @@ class Emitter:
         """Raise CancelledError when the user has cancelled."""
         if self.cancelled():
             raise CancelledError
+
+    def tell(self, done: float, whole: float) -> None:
+        """How far what is being computed is: `done` of `whole`, in any unit."""
+        self.progress(done, whole, "")

@@ -18,6 +18,7 @@ from inspector.engine.cells.base import ACROSS, StepBlock
 from inspector.engine.errors import NotApplicable, Unsupported
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.trace.emitter import Emitter
+from inspector.engine.trace.shares import part_of, telling
 from inspector.engine.trace.trace import KEPT_STEPS, Recurrence, Trace
 from inspector.engine.trace.work import CHEAP_ORDER, OfRecurrence, OfRun, over_each
 from inspector.records import Channel, Comparison, Option
@@ -133,6 +134,7 @@ def per_step(
                 shape = (recurrence.length(sample),)
                 emit.channel(about.channel(name, ("step",), shape, dtype_name(numbers), module=recurrence.module))
                 emit.page(name, (recurrence.sequence_offset(start, len(numbers), sample),), numbers)
+                emit.tell(start + len(numbers), recurrence.length(sample))
 
         return Quantity(
             summary=summary, order=order, default=default, needs=(RECURRENCE, *needs), cost=cost, options=options,
@@ -256,7 +258,7 @@ def _each_recurrence(signal: str, one: Callable[..., None]) -> Callable[..., Non
 def over_recurrences(trace: Trace, emit: Emitter, signal: str, one: Callable[[Recurrence], None]) -> None:
     """Call `one` for every recurrence whose steps were reproduced;
     the reason why it raised Unsupported is written under `signal`."""
-    for recurrence in trace.recurrences:
+    for number, recurrence in enumerate(trace.recurrences):
         if not recurrence.length(trace.look_at):
             continue  # of an output without steps
         name = f"{recurrence.place}:{signal}"
@@ -266,7 +268,7 @@ def over_recurrences(trace: Trace, emit: Emitter, signal: str, one: Callable[[Re
         if recurrence.partly_cut:
             emit.across[recurrence.place] = ACROSS
         try:
-            with torch.no_grad():
+            with torch.no_grad(), telling(emit, part_of(emit.progress, number, 1, len(trace.recurrences))):
                 one(recurrence)
         except NotApplicable:
             continue

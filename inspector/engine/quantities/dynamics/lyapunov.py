@@ -86,6 +86,7 @@ def _running(recurrence: Recurrence, plan: ExponentBudget, emit: Emitter, sample
     for start, block in _pieces(recurrence, sample, plan.block_steps):
         rows = estimate.add(start, block.maps())[:, shown]
         emit.page(name, (recurrence.sequence_offset(start, len(rows), sample), 0), recurrence.in_order(rows, sample))
+        emit.tell(start + len(rows), plan.length)
     return estimate
 
 

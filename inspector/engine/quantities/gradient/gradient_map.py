@@ -97,6 +97,7 @@ def _norms(recurrence: Recurrence, emit: Emitter, sample: int, own: int) -> Tens
     nothing = numbers.smallest_normal * numbers.eps / 2  # rounds to zero
     for begin, block in reversed(list(recurrence.blocks(sample, BLOCK_STEPS))):
         emit.check()
+        emit.tell(length - begin - block.shape[0], length)
         for k in range(begin + block.shape[0] - 1, begin - 1, -1):
             rows, factor = carried[k:last], factors[k:last]
             lengths = row_norms(rows)

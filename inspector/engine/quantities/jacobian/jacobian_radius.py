@@ -101,6 +101,7 @@ def _full(recurrence: Recurrence, emit: Emitter, sample: int, every: int) -> Fou
     for steps, block in spaced_blocks(recurrence, sample, every, BLOCK_STEPS):
         emit.check()
         values[steps] = largest_moduli(block.jacobian()[:, 0])
+        emit.tell(int(steps[-1]) + 1, len(values))
     return Found(values, how_found(recurrence))
 
 
@@ -121,6 +122,7 @@ def _iterated(recurrence: Recurrence, emit: Emitter, sample: int, every: int) ->
             radii = leading_moduli(block if len(part) == len(steps) else block.only(part))
             at = steps[part]
             values[at], residuals[at], errors[at] = radii.value, radii.residual, radii.error
+            emit.tell(int(at[-1]) + 1, length)
         taken.append(steps)
     chosen = torch.cat(taken)
     missing = chosen[~(errors[chosen] <= ACCEPTED)]

@@ -15,11 +15,17 @@ LEAST_SECONDS = 0.005
 """What a quantity counts for whose work is not known: those that declare none are cheap."""
 
 
-def part_of(tell: Tell, before: float, share: float, total: float) -> Tell:
-    """Tells of a part that is `share` of `total`, after `before` is done."""
+def part_of(tell: Tell, before: float, share: float, total: float, what: str = "") -> Tell:
+    """Tells of a part that is `share` of `total`, after `before` is done; `what` it is where it does not say itself.
+
+    A part that goes through its steps more than once, or does not know how many there are, stays where it was.
+    """
+    reached = 0.0
 
     def report(done: float, whole: float, text: str) -> None:
-        tell(before + share * min(1.0, done / whole if whole > 0 else 0.0), total, text)
+        nonlocal reached
+        reached = max(reached, min(1.0, done / whole if whole > 0 else 0.0))
+        tell(before + share * reached, total, text or what)
 
     return report
 
