@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from inspector.cli.findings_data import as_data
 from inspector.cli.report import check_target, write_report
 from inspector.cli.sarif import sarif
 from inspector.cli.unseen import unseen
+from inspector.cli.whole_file import write_whole
 from inspector.diagnosis import (
     RULES,
     Diagnosis,
@@ -73,7 +72,7 @@ def diagnose_(
         lacking = "" if isinstance(opened, LogView) else not_computed(opened)
         silent = tuple(unseen(found, opened))
     if sarif_file is not None:
-        _write(Path(sarif_file), json.dumps(sarif(found, capture), indent=1, ensure_ascii=False))
+        write_whole(Path(sarif_file), json.dumps(sarif(found, capture), indent=1, ensure_ascii=False))
     if as_json:
         click.echo(json.dumps(told, indent=1))
     elif to is None:
@@ -155,22 +154,6 @@ def _settings(project: str | None) -> Settings:
         raise Fault(str(problem)) from None
     except OSError as problem:
         raise Fault(f"{path} cannot be read: {in_words(problem)}.") from None
-
-
-def _write(path: Path, text: str) -> None:
-    """As a whole: where that fails, what was there before stays. A device or a pipe is written as it is."""
-    target = path.resolve()  # what a link leads to
-    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        if path.exists() and not path.is_file():
-            path.write_text(text, encoding="utf-8")
-            return
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(target)
-    except OSError as problem:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
-        raise Fault(f"{path} cannot be written ({problem.strerror}); it is as it was.") from None
 
 
 def _end(found: Diagnosis, fail_on: str | None, *, damaged: bool) -> None:

@@ -14,12 +14,11 @@ import click
 from inspector.analysis.before_training import preflight as tests_before
 from inspector.analysis.before_training.verdicts import MARKS, Verdict
 from inspector.capture import SUFFIX, check_target, open_capture
-from inspector.capture.regular import in_words
-from inspector.cli.fault import Fault
 from inspector.cli.memory_option import memory_option
 from inspector.cli.preflight_tests import tests_of
 from inspector.cli.reporting import run_and_report, tell_checkpoint
 from inspector.cli.sequence_options import json_object, sequence_options, spec_of_sequence
+from inspector.cli.whole_file import write_whole
 from inspector.records import Load, Run, counted, requests_in
 from inspector.transport.terminal import say
 
@@ -63,7 +62,7 @@ def preflight(
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     if tests is not None:
-        _write(Path(tests), tests_of(load, spec, found))
+        write_whole(Path(tests), tests_of(load, spec, found))
     _tell(found, as_json=as_json)
     if check and any(one.word == "fault" for one in found):
         raise SystemExit(1)
@@ -86,10 +85,3 @@ def _plain(one: Verdict) -> dict[str, Any]:
     """As JSON, which has no NaN and no infinity."""
     number = one.number if abs(one.number) < float("inf") else (None if one.number != one.number else "infinite")
     return {**asdict(one), "number": number, "steps": list(one.steps)}
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as problem:
-        raise Fault(f"{path} cannot be written: {in_words(problem)}.") from None

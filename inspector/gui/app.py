@@ -83,9 +83,14 @@ def run(
         taking.close()
         preparing.close()
         window.session.wait_for_end()
-        if (why := window.settings.not_written()) and not window.settings.problem():  # that was said at the start
-            complain(f"Layout and choices are not remembered: {why}")
+        _keep(window.settings)
         crashes.end()
+
+
+def _keep(settings: Settings) -> None:
+    """Write what is remembered, or say that it is not."""
+    if (why := settings.not_written()) and not settings.problem():  # that was said at the start
+        complain(f"Layout and choices are not remembered: {why}")
 
 
 def take(window: Window, paths: list[str], at: ViewAt = WHOLE) -> None:

@@ -12,8 +12,8 @@ import pytest
 from commands import call
 
 from inspector.capture import Writer, open_capture
-from inspector.cli.diagnose import _write
 from inspector.cli.fault import Fault
+from inspector.cli.whole_file import write_whole
 from inspector.diagnosis import RULES, Settings, SettingsError, diagnose, project_file, read_settings
 from inspector.diagnosis.settings import Mute
 from inspector.records import Axis, Channel, Labels, Page, RunStart, RunStop
@@ -188,10 +188,10 @@ def test_sarif_has_every_finding_and_says_which_are_suppressed(lost: Path) -> No
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Path, "replace", _full)
         with pytest.raises(Fault, match="No space left"):
-            _write(lost / "t.sarif", "half")
+            write_whole(lost / "t.sarif", "half")
     assert (lost / "t.sarif").read_bytes() == before and not list(lost.glob(".*.part"))
     (lost / "link.sarif").symlink_to("t.sarif")
-    _write(lost / "link.sarif", "{}")
+    write_whole(lost / "link.sarif", "{}")
     assert (lost / "link.sarif").is_symlink() and (lost / "t.sarif").read_text() == "{}"
 
 

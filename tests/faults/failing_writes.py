@@ -42,19 +42,21 @@ def cases(count: int, seed: int) -> Iterator[dict[str, Any]]:
     yield from chosen[:count]
 
 
+def library(folder: Path) -> Path:
+    """What lets calls fail, compiled into a folder."""
+    made, program = folder / "failing_writes.so", compiler()
+    assert program is not None, "a C compiler is needed"
+    subprocess.run([program, "-shared", "-fPIC", "-O1", "-o", made, SUPPORT / "failing_writes.c", "-ldl"], check=True)
+    return made
+
+
 class Programs:
     """The process below the failing calls; it takes one case after the other."""
 
     def __init__(self, folder: Path) -> None:
-        library = folder / "failing_writes.so"
-        program = compiler()
-        assert program is not None, "a C compiler is needed"
-        subprocess.run(
-            [program, "-shared", "-fPIC", "-O1", "-o", library, SUPPORT / "failing_writes.c", "-ldl"], check=True
-        )
         self._process = subprocess.Popen(
             [sys.executable, str(SUPPORT / "failing_program.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            text=True, env={**os.environ, "LD_PRELOAD": str(library), "PYTHONPATH": str(HERE.parent.parent)},
+            text=True, env={**os.environ, "LD_PRELOAD": str(library(folder)), "PYTHONPATH": str(HERE.parent.parent)},
         )  # fmt: skip
 
     def ask(self, case: dict[str, Any], folder: Path) -> dict[str, Any]:

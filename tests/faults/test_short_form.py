@@ -11,7 +11,7 @@ import pytest
 
 RUN = Path(__file__).with_name("run.py")
 CASES = {"captures": 29, "kills": 3, "io_errors": 16, "checkpoints": 33, "texts": 10, "models": 2,
-         "windows": 3, "soak": 3, "workers": 4}  # fmt: skip
+         "windows": 3, "savings": 8, "soak": 3, "workers": 4}  # fmt: skip
 SECONDS = 280
 """More than any section takes on a busy machine, less than after which pytest ends a test without a word of it."""
 
