@@ -9,7 +9,7 @@ from traceback import format_exc
 from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent, QResizeEvent
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeyEvent, QResizeEvent
 
 from inspector.gui.dialogs.trust_dialog import ask_trust
 from inspector.gui.state.exchange import Changes
@@ -251,14 +251,22 @@ class Window(Asking):
             self.show_state()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Files may be dropped; they are copied, in the words of file managers: one that is told of a move may remove
-        its file."""
+        """Files may be dropped, which the first page shows; they are copied, in the words of file managers: one that is
+        told of a move may remove its file."""
         if event.mimeData().hasUrls():
             event.setDropAction(Qt.DropAction.CopyAction)
             event.accept()
+            urls = event.mimeData().urls()
+            self.welcome.page.zone.expect([Path(url.path()).name or url.toString() for url in urls])
+
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
+        """They are held elsewhere."""
+        self.welcome.page.zone.expect([])
+        super().dragLeaveEvent(event)
 
     def dropEvent(self, event: QDropEvent) -> None:
         """Open what was dropped; several captures and logs together."""
+        self.welcome.page.zone.expect([])
         event.setDropAction(Qt.DropAction.CopyAction)
         event.accept()
         urls = event.mimeData().urls()
