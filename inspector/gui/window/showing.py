@@ -80,6 +80,8 @@ class Showing(Parts):
     def new_capture(self) -> None:
         """Another capture is shown, or none."""
         capture = self.session.capture
+        for panel in self.panels.made.values():
+            panel.expect(capture)
         places = capture.start.places if capture is not None else ()
         kept = bool(places) and places == self._places
         another = {} if kept else {"place": "", "unit": None, "head": None, "key": None}
