@@ -39,6 +39,8 @@ REMEMBER_MS = 3000
 DOCKS_AT_A_TIME = 8
 """Docks that are made before events are answered again."""
 CRASHED = "The window crashed the last time it was open; {} says where, and can be sent."
+LOW = 640
+"""Pixels of height below which a window is low."""
 
 
 class Window(Asking):
@@ -275,9 +277,11 @@ class Window(Asking):
             self.fail(f"{far[0]} is no file of this machine, so it is not opened: nothing is downloaded.")
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Bars that were squeezed at the sides get their widths again."""
+        """Bars that were squeezed at the sides get their widths again; in a low window some give way to panels."""
         super().resizeEvent(event)
         self.docking.resized()
+        self.timeline.view.allow(self.height())
+        self.frames.give_way(self.height() < LOW)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Space plays; arrows move along the axis in focus wherever no field uses them."""

@@ -135,10 +135,7 @@ class Opening(Showing):
         elif kind == "sequence" and not self.session.subject and self.session.opening is None:
             self.fail(f"{Path(path).name} is a sequence: open the model that is to read it first, then this file.")
         elif kind == "sequence":
-            if is_log(path):
-                self.session.note(Log(f"{Path(path).name} {AS_SEQUENCE}"))
-            self.input.show_file(path)
-            self.run(InputSpec(kind="file", value=path))
+            self._run_file(path)
         elif (sample := sample_at(Path(path))) is not None:
             self.open_at.wait()
             self.open_sample(sample.name)
@@ -153,6 +150,13 @@ class Opening(Showing):
                 f"{Path(path).name} cannot be opened here; expected a capture, a .py, a checkpoint, a sequence "
                 "or a log of a training."
             )
+
+    def _run_file(self, path: str) -> None:
+        """Run the model on a sequence."""
+        if is_log(path):
+            self.session.note(Log(f"{Path(path).name} {AS_SEQUENCE}"))
+        self.input.show_file(path)
+        self.run(InputSpec(kind="file", value=path))
 
     def _is_log(self, path: str, kind: str) -> bool:
         """Whether a path is opened as a log. A file that the model which is open could read is one where its header
