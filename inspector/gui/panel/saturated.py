@@ -35,11 +35,20 @@ def bounds_in(capture: Any, channel: Channel, frame: int) -> tuple[float, float]
     return bounds_of(channel.signal) if there else None
 
 
-def share_in_words(capture: Any, channel: Channel, frame: int) -> str:
-    """The share of all steps and units that is saturated; "" where that is not known."""
+def some(capture: Any, channel: Channel, frame: int) -> bool:
+    """Whether anything may be saturated: where nothing is, nothing is marked and explained."""
+    return _share(capture, channel, frame) != 0
+
+
+def _share(capture: Any, channel: Channel, frame: int) -> float:
     name = f"{channel.name}/saturation"
     found = rows_of(capture.channels[name], capture.array(name, frame), "left", "right")
-    share = float(np.mean(np.add(*found)))
+    return float(np.mean(np.add(*found)))
+
+
+def share_in_words(capture: Any, channel: Channel, frame: int) -> str:
+    """The share of all steps and units that is saturated; "" where that is not known."""
+    share = _share(capture, channel, frame)
     return f"{percent(share)} saturated (beyond ±{FLAT:g})" if np.isfinite(share) else ""
 
 

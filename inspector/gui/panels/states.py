@@ -14,7 +14,7 @@ from inspector.gui.panel.cells_of_map import CELLS, CELLS_TIP, DENSITY, show_cel
 from inspector.gui.panel.exact import exact_at
 from inspector.gui.panel.long_traces import LongTraces
 from inspector.gui.panel.registry import PANELS
-from inspector.gui.panel.saturated import bounds_in, share_in_words, step_in_words, switch
+from inspector.gui.panel.saturated import bounds_in, share_in_words, some, step_in_words, switch
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.pins import MOST, cells_of, pins_of
 from inspector.gui.widgets.banded_lines import CROWD, BandedLines
@@ -43,7 +43,7 @@ class States(Panel):
     of_recurrences = True
     hint = "Hidden and cell states of recurrent layers, unit by step. Run a model with a recurrent layer to see them."
     shows = ("states", "scans")
-    needs_height = 260
+    needs_height = 240
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
@@ -122,7 +122,10 @@ class States(Panel):
         if self.as_density:
             self._draw_density(channel, levels)
         else:
-            bounds = self._bounds(channel) if self.saturated.isChecked() else None
+            bounds = self._bounds(channel)
+            self.saturated.setEnabled(bounds is not None)
+            if not self.saturated.isChecked() or (bounds and not some(self.capture, channel, self.frame)):
+                bounds = None
             how = self.cells.currentText()
             cells = show_cells(self.row, self.capture, channel, self.frame, how, nan, infinite, bounds)
             self.row.set_order(self._ordering(channel))
