@@ -39,6 +39,8 @@ class SavedSession:
         pins: places whose numbers stand beside those under the cursor. notes: of the capture.
         layout: the docks, as gui/window/layouts.py describes them.
         choices: of each panel (by key) what is chosen in its controls, by their names.
+        cursor: where it is, on each axis of steps; `at` has the step of the input alone.
+        zooms: of each panel (by key) what was zoomed in its plots, as gui/window/zooms.py describes it.
     """
 
     version: int = VERSION
@@ -53,3 +55,5 @@ class SavedSession:
     notes: tuple[Note, ...] = ()
     layout: Mapping[str, Any] = field(default_factory=dict)
     choices: Mapping[str, Any] = field(default_factory=dict)
+    cursor: Pinned | None = None
+    zooms: Mapping[str, Any] = field(default_factory=dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from captures import START
 from compared import STATE, capture_of, frame_of
 from opened import opened
-from PySide6.QtWidgets import QApplication, QMessageBox
+from PySide6.QtWidgets import QApplication, QComboBox, QMessageBox, QStyle, QStyleOptionComboBox
 from safetensors.numpy import load_file
 
 import inspector
@@ -243,6 +244,41 @@ def test_frames_of_one_capture_are_compared_and_chosen(window: Window, qtbot: An
     window.frames.choose(0)
     np.testing.assert_array_equal(window.panels.source.array(STATE.name), frames[0][STATE.name] - frames[1][STATE.name])
     assert compared_runs(panel) == "difference: frame 0 (moment 0) − frame 1 (moment 1)"
+
+
+@pytest.mark.parametrize("width", [1280, 1024])
+def test_a_frame_is_named_whole_and_nothing_lies_over_another(
+    window: Window, qtbot: Any, tmp_path: Path, width: int
+) -> None:
+    for name in ("a", "b"):
+        capture_of(tmp_path / f"{name}.inspect", *(frame_of(n) for n in (1, 2)), steps=(0, 10))
+    window.resize(width, 800)
+    window.open_capture(str(tmp_path / "a.inspect"))
+    alone = window.windowTitle()
+    window.comparing.begin(str(tmp_path / "b.inspect"))
+    bar = window.compare
+    bar.offer(tmp_path / "b.inspect", (Frame(index=0, label="iteration 20"), Frame(index=1, label="iteration 3200")), 1,
+              itself=False)  # fmt: skip
+    qtbot.wait(100)
+    boxes = [one for one in (bar.name, bar.frames, bar.way, bar.said, bar.all, bar.first, bar.end) if one.width()]
+    for left, right in pairwise(boxes):
+        assert left.geometry().right() < right.geometry().left()
+    assert bar.name.text() == "With b.inspect" and bar.end.geometry().right() < bar.width()
+    if width == 1280:
+        room = bar.frames.style().subControlRect(
+            QStyle.ComplexControl.CC_ComboBox, _option(bar.frames), QStyle.SubControl.SC_ComboBoxEditField, bar.frames
+        )
+        assert bar.frames.fontMetrics().horizontalAdvance("frame 1: iteration 3200") <= room.width()
+    assert "frame 1: iteration 3200" in bar.frames.toolTip()
+    assert window.windowTitle() == alone.replace(" — ", " · compared with b.inspect frame 2 of 2 — ")
+    window.comparing.end()
+    assert window.windowTitle() == alone
+
+
+def _option(box: QComboBox) -> QStyleOptionComboBox:
+    option = QStyleOptionComboBox()
+    box.initStyleOption(option)
+    return option
 
 
 def test_long_names_do_not_squeeze_the_bars_at_the_sides(window: Window, qtbot: Any, tmp_path: Path) -> None:

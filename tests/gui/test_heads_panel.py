@@ -33,7 +33,7 @@ def click_heading(table: Any, title: str) -> None:
     """A click on the heading of a column."""
     header = table.horizontalHeader()
     titles = [table.model().headerData(n, Qt.Orientation.Horizontal) for n in range(table.model().columnCount())]
-    header.sectionClicked.emit(titles.index(title))
+    header.sectionClicked.emit([one.replace("\n", " ") for one in titles].index(title))
 
 
 def click_row(table: Any, row: int) -> None:

@@ -14,6 +14,7 @@ from inspector.gui.app import make_window
 from inspector.gui.panel.colours import colours_of
 from inspector.gui.state.remembered import Opened, last_place, recent_models, remember_model
 from inspector.gui.widgets.colour_choice import OWN, ColourChoice
+from inspector.gui.widgets.tile_grid import TileGrid
 from inspector.gui.window.main_window import Window
 from inspector.gui.window.welcome.cards import OpenCard
 from inspector.records import InputSpec
@@ -142,3 +143,15 @@ def test_a_window_that_loads_in_steps_keeps_its_size(qtbot: object, qapp: QAppli
         steps += 1
     assert steps >= 2 and window.size() == before, "docks that have no place yet do not widen it"
     window.close()
+
+
+@pytest.mark.parametrize("width", [1280, 828, 1600, 1024])
+def test_at_every_width_all_cards_of_a_group_are_whole(window: Window, qtbot: object, width: int) -> None:
+    window.welcome.open()
+    window.resize(width, 700)
+    grids = window.welcome.page.findChildren(TileGrid)
+    qtbot.waitUntil(lambda: all(grid.height() == grid.heightForWidth(grid.width()) for grid in grids), timeout=3000)
+    for grid in grids:
+        cards = grid.findChildren(OpenCard)
+        assert cards and min(one.geometry().top() for one in cards) == 0
+        assert all(grid.rect().contains(one.geometry()) for one in cards)

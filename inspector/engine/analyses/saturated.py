@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from inspector.analysis.saturation import GATE, bounds_of
 from inspector.engine.cells.base import Cell, StepBlock
 from inspector.engine.cells.gate_info import ACTIVATION
 
-LOW, HIGH, FLAT = 0.1, 0.9, 0.97
 FEW = 128
 """Steps whose values of at most 1 are summed in float32: relative errors stay below 10⁻⁵."""
-GATE = "gate/"
 
 
 def squashed(cell: Cell, block: StepBlock) -> list[tuple[str, Tensor]]:
@@ -45,7 +44,7 @@ class Saturated:
 def saturated(values: Tensor, signal: str, real: Tensor) -> Saturated:
     """Of values (t, b, h) at real steps (t, b); of a unit that is NaN at one of them no share is known."""
     gate = signal.startswith(GATE)
-    low, high = (LOW, HIGH) if gate else (-FLAT, FLAT)
+    low, high = bounds_of(signal)
     whole = bool(real.all())
     there = values if whole else torch.where(real[..., None].to(values.device), values, torch.zeros_like(values))
     counted = values.dtype if values.dtype.itemsize >= 4 else torch.float32

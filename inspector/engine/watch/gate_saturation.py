@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from inspector.analysis.saturation import GATE_HIGH, GATE_LOW
 from inspector.engine.cells.family import CellFamily, sequence_family
 from inspector.engine.watch.activations import layer_name
 from inspector.engine.watch.measure import Measure, Moment
@@ -18,7 +19,6 @@ from inspector.engine.watch.sums import HALF
 from inspector.engine.watch.tables import About
 
 SATURATED = "modules:gate/saturated"
-LOW, HIGH = 0.1, 0.9
 EVERY = 10
 """Recorded iterations, at least, from one in which modules of several layers are read to the next: their lower layers
 have to be run again, step by step, which for one sample takes as long as for many."""
@@ -30,7 +30,7 @@ class Gates(Measure):
     tables = (
         About(
             name=SATURATED, title="saturated gates", limits=(0, 1), column=("gate", "gate"),
-            formula=f"low = share of gates below {LOW}, high = share above {HIGH}, over all steps and units",
+            formula=f"low = share of gates below {GATE_LOW}, high = share above {GATE_HIGH}, over all steps and units",
             source="Karpathy, Johnson & Fei-Fei 2015",
             method="of the first sample of the batch, computed again; in layers above the first without the dropout "
             f"between layers, and {EVERY} recorded iterations apart or more",
@@ -105,5 +105,5 @@ class Gates(Measure):
                 continue
             short = signal.removeprefix("gate/")
             columns = [self.column("gate", f"{place} {short} {side}") for side in ("low", "high")]
-            shares = torch.stack([(values < LOW).float().mean(), (values > HIGH).float().mean()])
+            shares = torch.stack([(values < GATE_LOW).float().mean(), (values > GATE_HIGH).float().mean()])
             moment.pack.add(SATURATED, columns, shares)

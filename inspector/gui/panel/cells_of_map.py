@@ -18,19 +18,23 @@ CELLS_TIP = (
 )
 
 
-def show_cells(row: MapRow, capture: Any, channel: Channel, frame: int, how: str, nan: bool, infinite: bool) -> str:
-    """Draw a channel (step, unit); returns the end of the title that says what a cell of several steps shows."""
+def show_cells(
+    row: MapRow, capture: Any, channel: Channel, frame: int, how: str, nan: bool, infinite: bool,
+    bounds: tuple[float, float] | None = None,
+) -> str:  # fmt: skip
+    """Draw a channel (step, unit), what is beyond `bounds` marked as saturated; returns the end of the title that says
+    what a cell of several steps shows."""
     steps, units = capture.extent(channel.name, frame)
     levels, _, _ = glance(capture, channel, frame)
     mean = how == MEAN and has_means(capture, channel.name, frame)
     if row.shown_as != (channel.name, mean):
-        row.map.forget()
+        row.forget()
         row.shown_as = (channel.name, mean)
     look = (mean_overview if mean else overview_of)(capture, channel.name, frame)
     row.plot.label_left("unit")
     row.plot.getAxis("left").setTicks(None)
     row.show(
         look, steps, units, levels, channel.unit, capture.revision(channel.name, frame), nan=nan, infinite=infinite,
-        gaps=gaps_of(capture, channel.name, frame), changes=changes_of(capture, channel.name, frame),
+        gaps=gaps_of(capture, channel.name, frame), changes=changes_of(capture, channel.name, frame), bounds=bounds,
     )  # fmt: skip
     return "; cells are means of steps" if mean else "; cells are extremes of steps"

@@ -95,16 +95,25 @@ class SameInAll(MoreKeys):
         for view in views_in(self.figure.scene()):
             view.release()
 
+    def expect(self, capture: Any) -> None:
+        """Another capture is about to be shown: of a run that begins, the picture is kept as it is seen now, before
+        anything that it depends on is of the new run (steps in view, the frame)."""
+        if self._keeps(capture) and self.state == "figure":
+            self._names_before = self._names_drawn
+            self.old.take()
+
+    def _keeps(self, capture: Any) -> bool:
+        places = getattr(getattr(capture, "start", None), "places", None)
+        same = bool(places) and places == self._places
+        return same and capture is not self.capture and getattr(capture, "stop", True) is None
+
     def _note_model(self, capture: Any) -> None:
         """Another capture will be shown: what was zoomed, and the picture until there is another one, is kept where it
         is another run of the same model."""
+        self.expect(capture)
         places = getattr(getattr(capture, "start", None), "places", None)
         self.same_model = bool(places) and places == self._places
-        keep = self.same_model and capture is not self.capture and getattr(capture, "stop", True) is None
-        if keep and self.state == "figure":
-            self._names_before = self._names_drawn
-            self.old.take()
-        elif not keep:
+        if not self._keeps(capture):
             self.old.drop()
         if capture is not None and not self.same_model:
             self._release()

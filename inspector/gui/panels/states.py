@@ -14,6 +14,7 @@ from inspector.gui.panel.cells_of_map import CELLS, CELLS_TIP, DENSITY, show_cel
 from inspector.gui.panel.exact import exact_at
 from inspector.gui.panel.long_traces import LongTraces
 from inspector.gui.panel.registry import PANELS
+from inspector.gui.panel.saturated import bounds_in, share_in_words, some, step_in_words, switch
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.pins import MOST, cells_of, pins_of
 from inspector.gui.widgets.banded_lines import CROWD, BandedLines
@@ -42,7 +43,7 @@ class States(Panel):
     of_recurrences = True
     hint = "Hidden and cell states of recurrent layers, unit by step. Run a model with a recurrent layer to see them."
     shows = ("states", "scans")
-    needs_height = 260
+    needs_height = 240
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:
@@ -61,6 +62,9 @@ class States(Panel):
             caption("State"), self.which, caption("Units"), self.order, caption("Cells"), self.cells,
         ):  # fmt: skip
             self.controls.addWidget(widget)
+        self.saturated = switch()
+        self.controls.addWidget(self.saturated)
+        self.saturated.toggled.connect(self.redraw)
         self.cells.currentTextChanged.connect(self.redraw)
         self.which.currentTextChanged.connect(self._chosen)
         self.order.currentTextChanged.connect(self.redraw)
@@ -118,9 +122,14 @@ class States(Panel):
         if self.as_density:
             self._draw_density(channel, levels)
         else:
-            cells = show_cells(self.row, self.capture, channel, self.frame, self.cells.currentText(), nan, infinite)
+            bounds = self._bounds(channel)
+            self.saturated.setEnabled(bounds is not None)
+            if not self.saturated.isChecked() or (bounds and not some(self.capture, channel, self.frame)):
+                bounds = None
+            how = self.cells.currentText()
+            cells = show_cells(self.row, self.capture, channel, self.frame, how, nan, infinite, bounds)
             self.row.set_order(self._ordering(channel))
-            told = f"{channel.title}, {channel.place}{self._beyond_rounding(channel)}"
+            told = f"{channel.title}, {channel.place}{self._beyond_rounding(channel)}{self._saturated(channel)}"
             self._told = (told, cells, steps)
             self._entitle()
         for plot in self.plots:
@@ -141,6 +150,15 @@ class States(Panel):
                 self._entitle()
             self._show_traces()
 
+    def _bounds(self, channel: Channel) -> tuple[float, float] | None:
+        """Beyond which numbers a state is saturated; None where it has no bound, and of a difference."""
+        return None if self.differs else bounds_in(self.capture, channel, self.frame)
+
+    def _saturated(self, channel: Channel) -> str:
+        """The share of it in the title."""
+        told = share_in_words(self.capture, channel, self.frame) if self._bounds(channel) is not None else ""
+        return f"; {told}" if told else ""
+
     @property
     def as_density(self) -> bool:
         """Whether the map is of the numbers of all units rather than of each unit."""
@@ -160,7 +178,8 @@ class States(Panel):
         )  # fmt: skip
         self.row.plot.label_left("value")
         self.row.plot.getAxis("left").setTicks([ticks(levels.low, levels.high)])
-        self.row.plot.set_title(f"{channel.title}, {channel.place}: share of {units:,} units at each value")
+        shares = f"share of {units:,} units at each value{self._saturated(channel)}"
+        self.row.plot.set_title(f"{channel.title}, {channel.place}: {shares}")
 
     def _beyond_rounding(self, channel: Channel) -> str:
         """The end of the title of a difference in which nothing is left but rounding."""
@@ -298,6 +317,10 @@ class States(Panel):
                 cell = exact_at(self.capture, channel.name, self.frame, step, unit)
                 what = f"{self.changed(channel)}{channel.signal}[{step}, {unit}]  {channel.place}"
                 rows.append((what, measured(cell, channel.unit)))
+                bounds = self._bounds(channel)
+                if bounds is not None:
+                    many = step_in_words(self.capture, channel, self.frame, step, bounds)
+                    rows.append((f"{channel.signal} saturated [{step}]  {channel.place}", many))
         return rows
 
     def data(self) -> dict[str, Array]:

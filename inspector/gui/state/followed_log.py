@@ -57,8 +57,9 @@ def as_log(capture: Capture | None) -> FollowedLog | None:
 class LogOpening:
     """Reads a log in a thread: `finished` becomes true, and then either `view` or `problem` is there."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, why: str = "") -> None:
+        """`why` it was taken for a log, where that is a question."""
+        self.path, self.why = path, why
         self.view: LogView | None = None
         self.problem = ""
         self.read = self.size = 0
@@ -95,7 +96,7 @@ class LogOpening:
     @property
     def shown(self) -> str:
         """What is said once it was read."""
-        return f"{self.name} is shown."
+        return f"{self.name} is shown{': ' if self.why else ''}{self.why}."
 
     @property
     def finished(self) -> bool:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from inspector.capture.regular import is_there
 from inspector.gui.state.settings import Settings
-from inspector.records import InputSpec, Load, ViewAt
+from inspector.records import InputSpec, Load, ViewAt, decode, encode
 from inspector.records.json_text import read_json
+from inspector.records.saved_session import SavedSession
 
 MODELS, LAST = "models", "last"
 MOST = 8
@@ -63,6 +64,8 @@ class Place:
     title: str = ""
     model: Opened = field(default_factory=lambda: Opened(""))
     view: ViewAt = field(default_factory=ViewAt)
+    session: SavedSession = field(default_factory=SavedSession)
+    """Of which pins, cursor, choices and zoom count here: what is shown is at the path."""
 
 
 def opened(load: Load, title: str, spec: InputSpec) -> Opened:
@@ -99,12 +102,16 @@ def last_place(settings: Settings) -> Place | None:
                        "curves": ()})  # fmt: skip
     except (TypeError, KeyError, AttributeError):
         at = ViewAt()
-    return Place(told["path"], str(told.get("title", "")), _opened(told.get("model")) or Opened(""), at)
+    model = _opened(told.get("model")) or Opened("")
+    return Place(told["path"], str(told.get("title", "")), model, at, _session(told.get("session")))
 
 
 def remember_place(settings: Settings, place: Place) -> None:
     """Keep where a person is."""
-    _write(settings, LAST, asdict(place))
+    told = {**asdict(replace(place, session=SavedSession())), "session": json.loads(encode(place.session))}
+    if len(json.dumps(told["session"])) > MOST_LETTERS:
+        del told["session"]
+    _write(settings, LAST, told)
 
 
 def _write(settings: Settings, name: str, what: Any) -> None:
@@ -124,6 +131,15 @@ def _read(text: str) -> Any:
 def _list(text: str) -> list[Any]:
     found = _read(text)
     return found if isinstance(found, list) else []
+
+
+def _session(told: Any) -> SavedSession:
+    """Of a file of settings; what cannot be read is as at first."""
+    try:
+        found = decode(json.dumps(told)) if isinstance(told, dict) else None
+    except (ValueError, RecursionError):
+        found = None
+    return found if isinstance(found, SavedSession) else SavedSession()
 
 
 def _opened(told: Any) -> Opened | None:

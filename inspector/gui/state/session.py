@@ -82,11 +82,12 @@ class Session(Work):
         self.reading = CaptureOpening(Path(path))
         self.sentence = self.reading.sentence
 
-    def open_log(self, path: Path | str) -> None:
-        """Read a log of another tool in the background; it is shown as soon as it was read, until then what was."""
+    def open_log(self, path: Path | str, why: str = "") -> None:
+        """Read a log of another tool in the background; it is shown as soon as it was read, until then what was. `why`
+        it was taken for one is said then."""
         if self.reading is not None:
             self.reading.cancel()
-        self.reading = LogOpening(Path(path))
+        self.reading = LogOpening(Path(path), why)
         self.sentence = self.reading.sentence
 
     def open_together(self, paths: Sequence[Path | str]) -> None:

@@ -22,13 +22,14 @@ from inspector.gui.widgets.hatching import paint_gaps
 from inspector.gui.widgets.numbers import short
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.widgets.quantise import Levels
+from inspector.gui.widgets.saturated_cells import paint_key
 from inspector.gui.widgets.theme import BEYOND, INFINITE, LAST, LIGHT, NOT_A_NUMBER, Theme, colour_table
 from inspector.gui.widgets.type_scale import share_of_pixels
 
 WIDTH, BAR, TIP = 98.0, 12.0, 7.0
 LEAST = 20.0
 """Pixels of height of the shortest gradient."""
-MISSING, DAMAGED = "not there", "damaged"
+MISSING, DAMAGED, SATURATED = "not there", "damaged", "saturated"
 
 APPLY_MS = 30
 """Milliseconds between two ranges that are drawn while an end is dragged."""
@@ -51,7 +52,8 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         self.theme = theme
         self._levels = Levels(0.0, 1.0)
         self.unit = ""
-        self._special = (False, False)
+        self._special = (False, False, False)
+        """Whether there are NaN and ±∞, and whether what is saturated is marked."""
         self._gaps = NONE
         self._look: tuple[Overview, int] | None = None
         self._over = self.held = False
@@ -78,10 +80,11 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         self.update()
 
     def set_levels(
-        self, levels: Levels, unit: str, *, nan: bool = False, infinite: bool = False, gaps: Gaps = NONE
-    ) -> None:
-        """Show other limits; `nan`, `infinite` and the kinds of `gaps` add their colours to the legend."""
-        shown = levels, clean(unit), (nan, infinite), gaps
+        self, levels: Levels, unit: str, *, nan: bool = False, infinite: bool = False, gaps: Gaps = NONE,
+        saturated: bool = False,
+    ) -> None:  # fmt: skip
+        """Show other limits; `nan`, `infinite`, the kinds of `gaps` and `saturated` add their looks to the legend."""
+        shown = levels, clean(unit), (nan, infinite, saturated), gaps
         if shown != (self._levels, self.unit, self._special, self._gaps):
             self._levels, self.unit, self._special, self._gaps = shown
             self.update()
@@ -279,6 +282,8 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
                 box = QRectF(bar.left(), y + (line - 11) / 2, BAR, 9)
                 if text == DAMAGED:
                     paint_gaps(painter, self.theme, (), (box,))
+                elif text == SATURATED:
+                    paint_key(painter, box, colour)
                 else:
                     painter.fillRect(box, colour)
                 painter.drawRect(box)
@@ -315,6 +320,8 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
             notes.append((QColor.fromRgb(int(table[NOT_A_NUMBER])), "NaN"))
         if self._special[1]:
             notes.append((QColor.fromRgb(int(table[INFINITE])), "±∞"))
+        if self._special[2]:
+            notes.append((QColor.fromRgb(int(table[LAST - 1])), SATURATED))
         if self._gaps.missing:
             notes.append((QColor(self.theme.grid), MISSING))
         if self._gaps.damaged:

@@ -131,10 +131,14 @@ class Heatmap(pg.GraphicsObject):  # type: ignore[misc]
         area = QRectF(left - 0.5, -0.5, right - left, self._rows)
         if self._levels.masked:
             painter.fillRect(area, QColor(self.theme.masked))
-        draw_part(painter, area, image, source)
+        self._draw(painter, area, image, source)
         if self._gaps:
             cell = (right - left) / max(1.0, source.width())
             paint_gaps(painter, self.theme, *(self._seen(rects, left, right, cell) for rects in self._covers))
+
+    def _draw(self, painter: QPainter, area: QRectF, image: QImage, source: QRectF) -> None:
+        """The part of the image that is in view."""
+        draw_part(painter, area, image, source)
 
     @staticmethod
     def _seen(rects: list[Rect], left: int, right: int, cell: float) -> list[QRectF]:

@@ -15,6 +15,7 @@ from inspector.gui.widgets.colourbar import ColourBar
 from inspector.gui.widgets.gaps import NONE, Gaps
 from inspector.gui.widgets.heatmap import Changes, Heatmap
 from inspector.gui.widgets.quantise import Levels
+from inspector.gui.widgets.saturated_cells import SaturatedCells
 from inspector.gui.widgets.square import SquarePlot
 from inspector.gui.widgets.stepplot import StepPlot
 from inspector.gui.widgets.theme import Theme
@@ -37,6 +38,8 @@ class MapRow:
         self.plot.invertY(True)
         self.map = Heatmap()
         self.plot.addItem(self.map)
+        self.saturated: SaturatedCells | None = None
+        """Dots on what is at its bound, made when they are first wanted."""
         self.level_line = pg.InfiniteLine(angle=0, movable=False)
         self.level_line.hide()
         self.plot.addItem(self.level_line, ignoreBounds=True)
@@ -78,20 +81,45 @@ class MapRow:
         infinite: bool = False,
         gaps: Gaps = NONE,
         changes: Changes | None = None,
+        bounds: tuple[float, float] | None = None,
     ) -> None:
-        """Show an array through its overview, its `gaps` covered; `changes`: see `Heatmap.set_source`."""
+        """Show an array through its overview, its `gaps` covered; `changes`: see `Heatmap.set_source`; what is beyond
+        `bounds` is marked as saturated."""
         self.map.set_source(overview, columns, rows, levels, revision, gaps, changes)
+        self._mark_saturated(bounds)
+        if self.saturated is not None and bounds is not None:
+            self.saturated.set_source(overview, columns, rows, levels, revision, changes=changes)
         if isinstance(self.plot, SquarePlot):
             self.plot.set_shape(columns, rows)
         self.plot.vb.setYRange(-0.5, max(1, rows) - 0.5, padding=0)
         if self.plot.steps is None:
             self.plot.vb.setXRange(-0.5, max(1, columns) - 0.5, padding=0)
-        self.bar.set_levels(levels, unit, nan=nan, infinite=infinite, gaps=gaps)
+        self.bar.set_levels(levels, unit, nan=nan, infinite=infinite, gaps=gaps, saturated=bounds is not None)
         self.bar.count_from(overview, columns)
+
+    def _mark_saturated(self, bounds: tuple[float, float] | None) -> None:
+        """Make or hide the dots."""
+        if self.saturated is None and bounds is not None:
+            self.saturated = SaturatedCells()
+            self.saturated.set_order(self.map.order)
+            self.plot.addItem(self.saturated, ignoreBounds=True)
+            self.level_line.setZValue(1)
+        if self.saturated is not None:
+            self.saturated.setVisible(bounds is not None)
+            if bounds is not None and bounds != self.saturated.bounds:
+                self.saturated.bounds = bounds
+                self.saturated.forget()
+
+    def forget(self) -> None:
+        """Colour everything anew: the same array is to be shown in another way."""
+        self.map.forget()
+        if self.saturated is not None:
+            self.saturated.forget()
 
     def set_order(self, order: npt.NDArray[np.intp] | None) -> None:
         """Draw row i as unit order[i], with the numbers of the units at the ticks; None: as they are."""
-        self.map.set_order(order)
+        for item in (self.map, *([self.saturated] if self.saturated is not None else [])):
+            item.set_order(order)
         self.plot.getAxis("left").set_numbers(None if order is None else order.tolist())
 
     def show_row(self, row: int | None) -> None:

@@ -67,6 +67,8 @@ class TileGrid(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Another width may have other columns."""
         super().resizeEvent(event)
+        if self.columns(event.oldSize().width()) != self.columns(self.width()):
+            self.updateGeometry()  # its layout keeps the height that it had, and cuts the last rows
         self._arrange()
 
     def _arrange(self) -> None:

@@ -69,6 +69,7 @@ class FrameBar(QWidget):
         self.plain.clicked.connect(self.forgotten)
         self._shown: tuple[Frame, ...] = ()
         self._places: list[int] = []
+        self._low = False
         self.following = True
         """Whether the newest frame is shown as it comes; an older one that was chosen stays."""
         row = QHBoxLayout(self)
@@ -85,12 +86,21 @@ class FrameBar(QWidget):
             return
         before = self.current
         self._shown = frames
-        self.setVisible(len(frames) > 1)
+        self._see()
         self.plain.setVisible(len(frames) == 2 and frames[0].step == frames[1].step)  # else moments of a training
         self._lines.show_frames(frames)
         self._places = [frame.index for frame in frames] + [DIFFERENCE] * (len(frames) == 2)
         at = -1 if self.following else self._place_of(before)
         self.frames.setCurrentIndex(at if at >= 0 else len(frames) - 1)
+
+    def give_way(self, low: bool) -> None:
+        """In a low window frames are chosen on the timeline alone, apart from the two of an edited run."""
+        self._low = low
+        self._see()
+
+    def _see(self) -> None:
+        count = len(self._shown)
+        self.setVisible(count == 2 or (count > 2 and not self._low))
 
     def begin(self) -> None:
         """Another capture: its newest frame is followed."""

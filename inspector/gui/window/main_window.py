@@ -9,7 +9,7 @@ from traceback import format_exc
 from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeyEvent, QResizeEvent
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeyEvent, QResizeEvent
 
 from inspector.gui.dialogs.trust_dialog import ask_trust
 from inspector.gui.state.exchange import Changes
@@ -39,6 +39,8 @@ REMEMBER_MS = 3000
 DOCKS_AT_A_TIME = 8
 """Docks that are made before events are answered again."""
 CRASHED = "The window crashed the last time it was open; {} says where, and can be sent."
+LOW = 640
+"""Pixels of height below which a window is low."""
 
 
 class Window(Asking):
@@ -251,14 +253,22 @@ class Window(Asking):
             self.show_state()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Files may be dropped; they are copied, in the words of file managers: one that is told of a move may remove
-        its file."""
+        """Files may be dropped, which the first page shows; they are copied, in the words of file managers: one that is
+        told of a move may remove its file."""
         if event.mimeData().hasUrls():
             event.setDropAction(Qt.DropAction.CopyAction)
             event.accept()
+            urls = event.mimeData().urls()
+            self.welcome.page.zone.expect([Path(url.path()).name or url.toString() for url in urls])
+
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
+        """They are held elsewhere."""
+        self.welcome.page.zone.expect([])
+        super().dragLeaveEvent(event)
 
     def dropEvent(self, event: QDropEvent) -> None:
         """Open what was dropped; several captures and logs together."""
+        self.welcome.page.zone.expect([])
         event.setDropAction(Qt.DropAction.CopyAction)
         event.accept()
         urls = event.mimeData().urls()
@@ -267,9 +277,11 @@ class Window(Asking):
             self.fail(f"{far[0]} is no file of this machine, so it is not opened: nothing is downloaded.")
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Bars that were squeezed at the sides get their widths again."""
+        """Bars that were squeezed at the sides get their widths again; in a low window some give way to panels."""
         super().resizeEvent(event)
         self.docking.resized()
+        self.timeline.view.allow(self.height())
+        self.frames.give_way(self.height() < LOW)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Space plays; arrows move along the axis in focus wherever no field uses them."""

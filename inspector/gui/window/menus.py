@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QFileDialog, QMenu
 
-from inspector.capture import SUFFIX, CaptureError, pack
+from inspector.capture import SUFFIX, CaptureError, is_log, pack
 from inspector.capture.pack import copy_capture
 from inspector.gui.dialogs.about import show_error_files
 from inspector.gui.dialogs.dialogs import NAME
@@ -44,6 +44,7 @@ BUDGETS = {
     "Everything": math.inf,
 }  # fmt: skip
 DECODE = "Search for the answer to this sequence token by token, and show the tree of what was tried"
+AS_LOG = "Show the curves of a file as those of a training, also where the model that is open could read it"
 SWEEP = "Run a model at every checkpoint of a folder, each as a frame of one capture"
 WEIGHTS = "Every tensor of the model that is open: numbers, map, histogram, singular values, norms"
 COMPARE_WEIGHTS = "The weights of the model that is open beside those of a checkpoint, tensor by tensor"
@@ -99,6 +100,7 @@ class Menus:
         window, menu = self.window, self.bar.addMenu("&File")
         self.add(menu, "&Open…", lambda: open_file(window), Standard.Open, "Open " + OPENS)
         self.add(menu, "Open &model…", window.open_model, "Ctrl+M")
+        self.add(menu, "Open as a lo&g…", lambda: open_file(window, "log"), says=AS_LOG)
         self.add(menu, "Run a &folder of checkpoints…", window.sweeps.ask, says=SWEEP)
         self.add(menu, "Look at a chec&kpoint's tensors…", window.weights.look_at_file, says=TENSORS)
         self.add(menu, "&Listen for trainings…", window.listen, says="Show trainings on other machines as they arrive")
@@ -288,7 +290,8 @@ def open_file(window: Asking, kind: str = "") -> None:
     dialog = OpenDialog(window, window.offered)
     dialog.list_first(kind)
     if dialog.exec() and dialog.chosen:
-        window.open_path(dialog.chosen)
+        as_asked = kind == "log" and is_log(dialog.chosen)
+        (window.open_log if as_asked else window.open_path)(dialog.chosen)
 
 
 def _add_run(window: Asking) -> None:

@@ -42,6 +42,11 @@ class OpenAt:
         """What is asked for belongs to a run that is about to begin."""
         self._waits = True
 
+    @property
+    def done(self) -> bool:
+        """Whether nothing is asked for that was not done."""
+        return self._at == WHOLE
+
     def go(self) -> None:
         """Called at the end of a tick; nothing where nothing was asked for or there is no capture yet."""
         capture, at = self._window.session.capture, self._at

@@ -9,6 +9,7 @@ from typing import Any
 from PySide6.QtCore import Slot
 
 from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError, capture_of_index, is_log
+from inspector.capture.logs.header_words import training_columns
 from inspector.capture.regular import is_a_folder, is_there
 from inspector.gui.dialogs.listen_dialog import ListenDialog
 from inspector.gui.state.capture_opening import takes_long
@@ -38,6 +39,12 @@ ARRAYS = (".npz", ".npy")
 """Files that are sequences for a model that is open, and weights where there is none."""
 ALSO_CHECKPOINTS = "is opened as a log; for its checkpoints use File ▸ Run a folder of checkpoints…"
 
+RUN_INSTEAD = "to run it as a sequence, choose File in the input row and give it the path"
+AS_SEQUENCE = (
+    "was run as a sequence: it has a column of steps, but none that only trainings have (loss, learning rate, "
+    "accuracy, gradient norm). To see it as the log of a training use File ▸ Open as a log…"
+)
+
 
 class Opening(Showing):
     """A window whose lists, fields and dialogs open files, models and samples."""
@@ -49,8 +56,8 @@ class Opening(Showing):
         self.offered = Offered()
         """What the worker can open and run; nothing before its catalogue has arrived."""
         self._listen: ListenDialog | None = None
-        self._waiting_path = ""
-        """A file that waits for the worker's catalogue before it is opened."""
+        self._waiting: list[str] = []
+        """Files that wait for the worker's catalogue before they are opened."""
         self.opener.sample_chosen.connect(self.open_sample)
         self.opener.path_chosen.connect(self.open_path)
         self.runs.chosen.connect(self.show_run)
@@ -81,10 +88,10 @@ class Opening(Showing):
         self.menu_actions += self.compute_menu.offer(catalog)
         for panel in self.panels.made.values():
             panel.know(catalog.quantities, catalog.cures)
-        path, self._waiting_path = self._waiting_path, ""
-        if path:
+        paths, self._waiting = self._waiting, []
+        if paths:
             self.session.sentence = ""
-            self.open_path(path)
+            self.open_paths(paths)
 
     @Slot(str, str)
     def open_sample(self, name: str, checkpoint: str = "", then: InputSpec | None = None) -> None:
@@ -121,15 +128,14 @@ class Opening(Showing):
             self.open_capture(path)
         elif is_a_folder(path):
             self._open_folder(path)
-        elif not (kind == "sequence" and self.session.subject) and is_log(path):
-            self.open_log(path)
+        elif self._is_log(path, kind):
+            self.open_log(path, self._why_log(path) if kind == "sequence" and self.session.subject else "")
         elif suffix in ARRAYS and self._nothing_reads:
             self.models.for_checkpoint(path, "")
         elif kind == "sequence" and not self.session.subject and self.session.opening is None:
             self.fail(f"{Path(path).name} is a sequence: open the model that is to read it first, then this file.")
         elif kind == "sequence":
-            self.input.show_file(path)
-            self.run(InputSpec(kind="file", value=path))
+            self._run_file(path)
         elif (sample := sample_at(Path(path))) is not None:
             self.open_at.wait()
             self.open_sample(sample.name)
@@ -144,6 +150,27 @@ class Opening(Showing):
                 f"{Path(path).name} cannot be opened here; expected a capture, a .py, a checkpoint, a sequence "
                 "or a log of a training."
             )
+
+    def _run_file(self, path: str) -> None:
+        """Run the model on a sequence."""
+        if is_log(path):
+            self.session.note(Log(f"{Path(path).name} {AS_SEQUENCE}"))
+        self.input.show_file(path)
+        self.run(InputSpec(kind="file", value=path))
+
+    def _is_log(self, path: str, kind: str) -> bool:
+        """Whether a path is opened as a log. A file that the model which is open could read is one where its header
+        names what only trainings have."""
+        if kind == "sequence" and self.session.subject and not training_columns(Path(path)):
+            return False
+        return is_log(path)
+
+    @staticmethod
+    def _why_log(path: str) -> str:
+        """Why a file that is a sequence by its name is taken for a log, and how it is run instead."""
+        names = training_columns(Path(path))
+        named = " and ".join(names[:2])
+        return f"taken for the log of a training, as its columns {named} are of one; {RUN_INSTEAD}"
 
     @property
     def _nothing_reads(self) -> bool:
@@ -184,8 +211,11 @@ class Opening(Showing):
 
     def _wait_to_open(self, path: str) -> None:
         """Whether anything reads the path is known when the catalogue has arrived."""
-        self._waiting_path = path
-        self.session.sentence = f"{Path(path).name} is opened as soon as the worker is ready."
+        if path not in self._waiting:
+            self._waiting.append(path)
+        more = len(self._waiting) - 1
+        names = f"{Path(self._waiting[0]).name}{f' and {more} more' if more else ''}"
+        self.session.sentence = f"{names} {'are' if more else 'is'} opened as soon as the worker is ready."
 
     def _open_sequences(self, path: str) -> None:
         """Run every file of a folder as a sequence."""
@@ -209,9 +239,11 @@ class Opening(Showing):
             self.show_opened()
         self._opened(path)
 
-    def open_log(self, path: str) -> None:
-        """Show a log of another tool, once it was read."""
-        self.session.open_log(path)
+    def open_log(self, path: str, why: str = "") -> None:
+        """Show a log of another tool, once it was read; `why` it was taken for one, where that is a question."""
+        self.session.open_log(path, why)
+        if why:
+            self.session.note(Log(f"{Path(path).name}: {why}."))
         self._opened(path)
 
     def _opened(self, path: str) -> None:
@@ -221,7 +253,8 @@ class Opening(Showing):
 
     def open_paths(self, paths: Sequence[str]) -> None:
         """Open what was dropped or named: several runs together, anything else one after the other."""
-        if len(paths) > 1 and all(_has_curves(path) for path in paths):
+        logs = (self._is_log(path, self.offered.kind_of(path)) or _is_capture(path) for path in paths)
+        if len(paths) > 1 and all(logs):
             self.open_together(paths)
             return
         if len(paths) > 1 and all(self._is_checkpoint(path) for path in paths):
@@ -277,4 +310,8 @@ class Opening(Showing):
 
 def _has_curves(path: str) -> bool:
     """Whether a path is that of a capture or a log, whose curves can be drawn with those of others."""
-    return path.rstrip("/").endswith((SUFFIX, PACKED_SUFFIX)) or is_capture(path) or is_log(path)
+    return _is_capture(path) or is_log(path)
+
+
+def _is_capture(path: str) -> bool:
+    return path.rstrip("/").endswith((SUFFIX, PACKED_SUFFIX)) or is_capture(path)

@@ -13,7 +13,6 @@ from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.described import describe_widgets
-from inspector.gui.widgets.plain_text import plain_box
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.window.broken_bar import BrokenBar
 from inspector.gui.window.comparing.compare_bar import CompareBar
@@ -34,6 +33,7 @@ from inspector.gui.window.sequence_row import SequenceRow
 from inspector.gui.window.sequence_rows import SequenceRows
 from inspector.gui.window.side_docks import ModelTree, Opener, Readout
 from inspector.gui.window.status_row import StatusRow
+from inspector.gui.window.told import Told
 from inspector.gui.window.training.timeline_bar import TimelineBar
 from inspector.workspace.samples import list_samples
 from inspector.workspace.trainings import list_trainings
@@ -48,7 +48,7 @@ class Parts(QMainWindow):
         self.session, self.settings = session, settings
         self.looking, self.steps = Cursor(self), StepRange(self)
         self.theme = wanted_theme(settings)
-        self.panels = Panels(self.looking)
+        self.panels, self.told = Panels(self.looking), Told(self)
         self.menu_actions: list[QAction] = []
         """Every action of the menus, for the palette."""
         self.docking, self.dressing = Docking(self), Dressing(self, self.panels)
@@ -159,11 +159,9 @@ class Parts(QMainWindow):
         self.tell(sentence, details)
 
     def tell(self, sentence: str, details: str = "") -> None:
-        """A message in a box, with details to copy."""
+        """A message in a box, with details to copy; one that comes while the box is open joins it."""
         self.show_state()
-        box = plain_box(self, "inspector", sentence, details)
-        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        box.open()
+        self.told.tell(sentence, details)
 
     # -- appearance
 

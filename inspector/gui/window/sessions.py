@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QFileDialog, QMessageBox
@@ -14,11 +14,12 @@ from inspector.capture.noted import is_being_written, why_no_notes
 from inspector.gui.panel.colours import colours_of
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.followed_log import as_log
-from inspector.gui.state.pins import MOST, Pin, pins_of
+from inspector.gui.state.pins import MOST, pins_of
 from inspector.gui.widgets.plain_text import plain_box
 from inspector.gui.window.choices import choose_in, chosen_in
 from inspector.gui.window.frame_bar import NEWEST
 from inspector.gui.window.layouts import arrange, check, describe
+from inspector.gui.window.zooms import zoom_again, zoomed_in
 from inspector.records import Note, ViewAt
 from inspector.records.saved_session import Pinned, SavedSession
 from inspector.workspace.session_files import SUFFIX, SessionError, agree_to, read_session, what_runs, write_session
@@ -33,6 +34,26 @@ OPEN = "Open it"
 NOTHING = "There is no session to save yet: open a model, a capture or a log first."
 
 
+class Kept(Protocol):
+    """What `Sessions.kept` has, as a session or the settings of the window keep it."""
+
+    @property
+    def pins(self) -> Sequence[Pinned]:
+        """Places that were pinned."""
+
+    @property
+    def cursor(self) -> Pinned | None:
+        """Where the cursor was."""
+
+    @property
+    def choices(self) -> Mapping[str, Any]:
+        """Of panels, by key."""
+
+    @property
+    def zooms(self) -> Mapping[str, Any]:
+        """Of panels, by key."""
+
+
 class Sessions(QObject):
     """Saves and opens sessions. What can be chosen only once a panel is drawn, or noted only once a run has ended,
     waits here; another session that is opened takes its place."""
@@ -43,8 +64,11 @@ class Sessions(QObject):
         self._window, self._open_at, self._open_path = window, at, open_path
         self._choices: dict[str, dict[str, Any]] = {}
         """Of panels that are not drawn yet, by key."""
+        self._zooms: dict[str, Any] = {}
+        """Of panels that are not drawn yet, or of a run that is not whole yet, by key."""
         self._notes: tuple[Note, ...] = ()
         self._pins: tuple[Pinned, ...] = ()
+        self._cursor: Pinned | None = None
         self._before: Any = None
         """The capture that was shown when the session was opened: the notes belong to the next one."""
 
@@ -89,11 +113,20 @@ class Sessions(QObject):
             also=session.also,
             opened="" if own or capture is None else str(Path(capture.path).absolute()),
             at=self._at(str(log.view.run) if log is not None and log.view.run is not None else ""),
-            pins=tuple(map(_pinned, pins_of(window.looking).all)),
             notes=tuple(notes(capture)) if capture is not None else (),
-            layout=describe(window.docking),
-            choices={key: chosen for key, panel in window.panels.made.items() if (chosen := chosen_in(panel))},
-        )
+            layout=describe(window.docking), **self.kept(),
+        )  # fmt: skip
+
+    def kept(self) -> dict[str, Any]:
+        """What is kept of what is shown, apart from what it is: pins, the cursor, choices and zoom of panels."""
+        window = self._window
+        panels = window.panels.made.items()
+        return {
+            "pins": tuple(_pinned(pin.position) for pin in pins_of(window.looking).all),
+            "cursor": _pinned(window.looking.position),
+            "choices": {key: chosen for key, panel in panels if (chosen := chosen_in(panel))},
+            "zooms": {key: zoomed for key, panel in panels if (zoomed := zoomed_in(panel))},
+        }
 
     def _at(self, run: str) -> ViewAt:
         window = self._window
@@ -140,8 +173,7 @@ class Sessions(QObject):
 
     def _go(self, session: SavedSession, layout: Any) -> None:
         window = self._window
-        self._before, self._notes, self._pins = window.session.capture, session.notes, session.pins
-        self._choices = {key: dict(one) for key, one in session.choices.items() if isinstance(one, dict)}
+        self.bring_back(session, session.notes)
         window.session.also = session.also
         if layout is not None:
             arrange(window.docking, layout)
@@ -153,7 +185,14 @@ class Sessions(QObject):
         elif session.opened:
             self._open_path(session.opened)
             self._open_at.ask(session.at, after=self._before)
-        for key, panel in window.panels.made.items():
+
+    def bring_back(self, kept: Kept, notes: tuple[Note, ...] = ()) -> None:
+        """Pins, cursor, choices and zoom for the next capture that is shown, and its notes, as soon as they can be."""
+        self._before, self._notes, self._pins = self._window.session.capture, notes, tuple(kept.pins)
+        self._cursor = kept.cursor
+        self._choices = {key: dict(one) for key, one in kept.choices.items() if isinstance(one, Mapping)}
+        self._zooms = dict(kept.zooms)
+        for key, panel in self._window.panels.made.items():
             self.choose(key, panel)
 
     # -- what has to wait
@@ -170,24 +209,44 @@ class Sessions(QObject):
             if left and left != wanted:
                 self._choices[key] = left
 
+    def _zoom_again(self) -> None:
+        """Zoom as it was in every panel that is drawn; a run is whole by then, a log may go on for days."""
+        capture, made = self._window.session.capture, self._window.panels.made
+        if capture is None or capture is self._before or not self._open_at.done:
+            return
+        for key in [key for key in self._zooms if key in made]:
+            panel = made[key]
+            if panel.state == "figure" and (as_log(capture) is not None or not panel.growing):
+                zoom_again(panel, self._zooms.pop(key))
+
     def tick(self) -> None:
-        """Set the pins, and write the notes into the capture that the session has made, as soon as they can be."""
+        """Set pins, cursor and zoom, and write the notes into the capture that was made, as soon as they can be."""
+        if self._zooms:
+            self._zoom_again()
         capture = self._window.session.capture
-        if not (self._notes or self._pins) or capture is None or capture is self._before or is_being_written(capture):
+        waits = self._notes or self._pins or self._cursor is not None
+        if not waits or capture is None or capture is self._before or is_being_written(capture):
             return
         if self._window.session.busy:
             return
-        lengths = self._window.looking.length_of
         for pin in self._pins[:MOST]:
-            if not all(0 <= step < lengths(axis) for axis, step in pin.steps.items()):
-                continue  # of another input than the one that is shown
-            at = Position(place=pin.place, unit=pin.unit, head=pin.head, key=pin.key)
-            for axis, step in pin.steps.items():
-                at = at.moved(axis, step)
-            pins_of(self._window.looking).add(at)
-        self._pins = ()
+            if self._there(pin):
+                at = Position(place=pin.place, unit=pin.unit, head=pin.head, key=pin.key)
+                for axis, step in pin.steps.items():
+                    at = at.moved(axis, step)
+                pins_of(self._window.looking).add(at)
+        at_last, self._pins, self._cursor = self._cursor, (), None
+        if at_last is not None and at_last.steps and self._there(at_last):
+            named = {"place": at_last.place} if at_last.place else {}
+            parts = {name: getattr(at_last, name) for name in ("unit", "head", "key")}
+            self._window.looking.move(**named, **parts, steps=dict(at_last.steps))
         if self._notes and not why_no_notes(capture):
             self._write_notes(capture)
+
+    def _there(self, pin: Pinned) -> bool:
+        """Whether the input that is shown has these steps: it may be another one."""
+        lengths = self._window.looking.length_of
+        return all(0 <= step < lengths(axis) for axis, step in pin.steps.items())
 
     def _write_notes(self, capture: Capture) -> None:
         there = {(note.where, note.text) for note in notes(capture)}
@@ -201,6 +260,5 @@ class Sessions(QObject):
         self._window.show_notes()
 
 
-def _pinned(pin: Pin) -> Pinned:
-    at = pin.position
+def _pinned(at: Position) -> Pinned:
     return Pinned(steps=dict(at.steps), place=at.place, unit=at.unit, head=at.head, key=at.key)

@@ -29,7 +29,7 @@ from inspector.gui.window.keyboard.focus_ring import FocusFollower
 from inspector.gui.window.keyboard.stops import Stops
 from inspector.gui.window.parts import Parts
 from inspector.gui.window.shown_comparison import Comparing
-from inspector.gui.window.what_is_shown import status_of, title_of
+from inspector.gui.window.what_is_shown import BETWEEN, status_of, title_of
 from inspector.gui.window.where_shown import OVERVIEW, panel_for
 from inspector.records import STEP_DOMAIN, WEIGHTS, Place, split_request
 
@@ -80,6 +80,8 @@ class Showing(Parts):
     def new_capture(self) -> None:
         """Another capture is shown, or none."""
         capture = self.session.capture
+        for panel in self.panels.made.values():
+            panel.expect(capture)
         places = capture.start.places if capture is not None else ()
         kept = bool(places) and places == self._places
         another = {} if kept else {"place": "", "unit": None, "head": None, "key": None}
@@ -132,7 +134,8 @@ class Showing(Parts):
         capture = self.session.capture
         if capture is None:
             return
-        title = f"{clean(title_of(capture, self.frames.current))} — inspector"
+        against = f"{BETWEEN}compared with {other}" if (other := self.comparing.named) else ""
+        title = f"{clean(title_of(capture, self.frames.current) + against)} — inspector"
         if title != self.windowTitle():
             self.setWindowTitle(title)
         self.status.show_what(status_of(capture, self.frames.current))
@@ -247,6 +250,7 @@ class Showing(Parts):
             return
         if ending:
             self._show_source(capture)
+            self._say_what_is_shown()
         else:
             self._choose_frame(self.frames.current)
         lengths = self.comparing.lengths(capture)

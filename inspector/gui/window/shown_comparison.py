@@ -129,6 +129,18 @@ class Comparing(QObject):
         else:
             self.beside.end()
 
+    @property
+    def named(self) -> str:
+        """With what is compared, in a few words: the name of a capture, and its frame where it has several; "" while
+        nothing is compared."""
+        capture = self.other.capture
+        if capture is None or self.pair is None:
+            return ""
+        frames = [one.index for one in capture.frames]
+        at = frames.index(self.other.frame) if self.other.frame in frames else len(frames) - 1
+        frame = f"frame {at + 1:,} of {len(frames):,}" if len(frames) > 1 else ""
+        return frame if self.other.itself and frame else " ".join(one for one in (capture.path.name, frame) if one)
+
     def show_beside(self) -> None:
         """Every panel on screen has one at its left."""
         if self._sides is None or not self.window.compare.sides:

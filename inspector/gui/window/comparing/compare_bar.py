@@ -6,22 +6,51 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Signal, Slot
+from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QPushButton, QSizePolicy, QWidget
 
 from inspector.gui.widgets.cut_label import CutLabel
-from inspector.gui.widgets.plain_text import clean, plain_label, tooltip
+from inspector.gui.widgets.plain_text import clean, tooltip
 
 if TYPE_CHECKING:
     from inspector.records import Frame
 
 CHANGE, SIDES = "change", "sides"
-WAYS = {CHANGE: "difference or ratio", SIDES: "side by side"}
-WORDS = "Compared with"
+WAYS = {CHANGE: "difference", SIDES: "side by side"}
+EXPLAINED = {
+    CHANGE: "What is shown minus the other; a ratio where numbers are read by their order of magnitude, as norms",
+    SIDES: "Every panel twice, the other at the left",
+}
+WORDS, SHORT = "Compared with", "With"
+"""In front of a name; the second where a list of frames stands beside it."""
 MOST_REASONS = 20
-FRAME_LETTERS = 8
+FRAME_LETTERS, WIDEST_FRAME = 8, 210
+"""Letters of a frame that are always seen, and pixels that its list takes at most."""
 BESIDE_FRAMES, ALONE = 112, 230
 """Most pixels of a name: a bar as wide as long names are would squeeze the bars at the sides of the window."""
+
+
+class FrameList(QComboBox):
+    """As wide as the frame that is chosen needs, where there is the room; its tooltip has it whole. Widths of all that
+    it lists are not looked up: they may be 50,000."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.setMinimumContentsLength(FRAME_LETTERS)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        self.currentIndexChanged.connect(self._changed)
+
+    def sizeHint(self) -> QSize:
+        """Of the text that is seen, within limits."""
+        least, metrics = super().sizeHint(), self.fontMetrics()
+        text = metrics.horizontalAdvance(self.currentText()) - FRAME_LETTERS * metrics.horizontalAdvance("X")
+        return QSize(min(least.width() + max(0, text) + 4, max(least.width(), WIDEST_FRAME)), least.height())
+
+    @Slot()
+    def _changed(self) -> None:
+        self.setToolTip(tooltip(self.currentText()))
+        self.updateGeometry()
 
 
 class CompareBar(QWidget):
@@ -37,13 +66,13 @@ class CompareBar(QWidget):
         super().__init__()
         self.name = CutLabel()
         self.name.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)  # no stretch: else no width
-        self.frames, self.way = QComboBox(), QComboBox()
+        self.frames, self.way = FrameList(), QComboBox()
         self.frames.setAccessibleName("With which frame it is compared")
         self.way.setAccessibleName("How it is compared")
         for way, text in WAYS.items():
             self.way.addItem(text, way)
-        self.frames.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self.frames.setMinimumContentsLength(FRAME_LETTERS)
+            self.way.setItemData(self.way.count() - 1, EXPLAINED[way], Qt.ItemDataRole.ToolTipRole)
+        self.way.setToolTip(tooltip(EXPLAINED[CHANGE]))
         for box in (self.frames, self.way):
             box.activated.connect(self._choose)
         self.said = CutLabel()
@@ -52,12 +81,14 @@ class CompareBar(QWidget):
         self.first = QPushButton("First difference…")
         self.first.setToolTip(tooltip("The first operation, iteration and parameter that differ beyond rounding"))
         self.first.clicked.connect(self.parting)
-        self.end = QPushButton("Stop comparing")
+        self.end = QPushButton("Stop")
+        self.end.setAccessibleName("Stop comparing")
+        self.end.setToolTip(tooltip("Stop comparing: what is shown is shown alone again"))
         self.end.clicked.connect(self.ended)
         row = QHBoxLayout(self)
         row.setContentsMargins(8, 2, 8, 2)
-        for widget, share in ((self.name, 0), (self.frames, 1), (plain_label("as"), 0), (self.way, 0)):
-            row.addWidget(widget, share)
+        for widget in (self.name, self.frames, self.way):
+            row.addWidget(widget)
         row.addWidget(self.said, 1)
         row.addWidget(self.all)
         row.addWidget(self.first)
@@ -67,9 +98,10 @@ class CompareBar(QWidget):
 
     def offer(self, path: Path, frames: Sequence[Frame], frame: int, *, itself: bool) -> None:
         """Show with what is compared, another frame of what is shown (`itself`) or a capture, and its frames."""
-        self.name.show_text(WORDS if itself else f"{WORDS} {path.name}")
+        words = SHORT if len(frames) > 1 and not itself else WORDS
+        self.name.show_text(WORDS if itself else f"{words} {path.name}")
         whole = self.name.fontMetrics().horizontalAdvance(self.name.whole) + 4
-        self.name.setMinimumWidth(min(whole, BESIDE_FRAMES if len(frames) > 1 else ALONE))
+        self.name.setFixedWidth(min(whole, BESIDE_FRAMES if len(frames) > 1 else ALONE))
         if tuple(frames) != self._shown:
             self._shown = tuple(frames)
             self.frames.clear()
@@ -77,13 +109,15 @@ class CompareBar(QWidget):
                 self.frames.addItem(clean(f"frame {one.index}: {one.label}"), one.index)
         self.frames.setVisible(len(frames) > 1)
         self.frames.setCurrentIndex(self.frames.findData(frame))
+        self.frames.updateGeometry()
         self.show()
 
     def tell(self, sentence: str, reasons: Sequence[str]) -> None:
         """What was compared, and in the tooltip, where it is never cut, also why some was not."""
         self.said.show_text(sentence)
         more = [f"… and {len(reasons) - MOST_REASONS} more"] if len(reasons) > MOST_REASONS else []
-        self.said.setToolTip(tooltip("\n".join([sentence, *reasons[:MOST_REASONS], *more])))
+        for widget in (self.said, self.all):  # where there is no room for the sentence, the button still tells it
+            widget.setToolTip(tooltip("\n".join([sentence, *reasons[:MOST_REASONS], *more])))
 
     @property
     def frame(self) -> int:
@@ -98,4 +132,5 @@ class CompareBar(QWidget):
 
     @Slot(int)
     def _choose(self, _index: int) -> None:
+        self.way.setToolTip(tooltip(EXPLAINED[str(self.way.currentData())]))
         self.chosen.emit()

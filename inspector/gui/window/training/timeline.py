@@ -15,7 +15,7 @@ from inspector.gui.widgets.numbers import short
 from inspector.gui.widgets.plain_text import clean, tooltip
 from inspector.gui.widgets.theme import LIGHT, Theme
 from inspector.gui.widgets.type_scale import small_points
-from inspector.gui.window.training.timeline_data import Columns, Floats, TimelineData, columns
+from inspector.gui.window.training.timeline_data import Columns, Floats, Lane, TimelineData, columns
 from inspector.gui.window.what_is_shown import place_of
 from inspector.records import Event, Frame, counted
 
@@ -25,6 +25,8 @@ NEAR = 6.0
 """Pixels within which a mark is pointed at."""
 OPENED = ("spike", "non-finite")
 """Kinds of events that a double-click opens."""
+HEIGHTS = {740: 3, 640: 2, 0: 1}
+"""Lanes that a window from so many pixels of height on has room for."""
 BEYOND = 6
 """Pixels between marks of what goes beyond a lane."""
 APART = 8.0
@@ -45,6 +47,8 @@ class TimelineView(InWords, QWidget):
         super().__init__()
         self.theme = LIGHT
         self.data = TimelineData()
+        self._room_for = max(HEIGHTS.values())
+        """How many lanes a window of this height has room for."""
         self.current = self._before = -1
         self.range: tuple[float, float] | None = None
         self._from: float | None = None
@@ -57,14 +61,27 @@ class TimelineView(InWords, QWidget):
 
     def show_data(self, data: TimelineData, current: int) -> None:
         """Draw another state of a capture, with this frame marked."""
-        lanes = len(self.data.lanes)
+        lanes = len(self.lanes)
         another = current != self.current
         self.data, self.current = data, current
         if another:
             value_changed(self)
-        if lanes != len(data.lanes):
+        if lanes != len(self.lanes):
             self.updateGeometry()
         self.update()
+
+    @property
+    def lanes(self) -> Sequence[Lane]:
+        """Those that are drawn: the first ones in a low window."""
+        return self.data.lanes[: self._room_for]
+
+    def allow(self, height: int) -> None:
+        """The height of the window, of which the lanes take a part."""
+        room = next(lanes for least, lanes in HEIGHTS.items() if height >= least)
+        if room != self._room_for:
+            self._room_for = room
+            self.updateGeometry()
+            self.update()
 
     def value_in_words(self) -> str:
         """The frame that is shown, and how many there are."""
@@ -75,12 +92,12 @@ class TimelineView(InWords, QWidget):
 
     def about_in_words(self) -> str:
         """The curves above the frames."""
-        lanes = ", ".join(clean(lane.name) for lane in self.data.lanes)
+        lanes = ", ".join(clean(lane.name) for lane in self.lanes)
         return f"Left and right choose a frame{f'; curves: {lanes}' if lanes else ''}"
 
     def sizeHint(self) -> QSize:
         """As many lanes as there are."""
-        return QSize(600, LANE * len(self.data.lanes) + STRIP + AXIS)
+        return QSize(600, LANE * len(self.lanes) + STRIP + AXIS)
 
     def minimumSizeHint(self) -> QSize:
         """Its height never changes with the space there is."""
@@ -199,7 +216,7 @@ class TimelineView(InWords, QWidget):
         lines = [f"frame {frame.index}: {frame.label}" for frame in near]
         lines += [_said(one, self.data.word) for one in self.data.events if abs(self.x_of(one.iteration) - x) <= NEAR]
         place = self.place_of(x)
-        for lane in self.data.lanes:
+        for lane in self.lanes:
             at = int(np.searchsorted(lane.x, place, "right")) - 1
             if at >= 0:
                 lines.append(f"{lane.name} [{self.data.word} {lane.x[at]:.15g}]: {short(lane.y[at], 4)}")
@@ -224,12 +241,12 @@ class TimelineView(InWords, QWidget):
             shade.setAlphaF(0.18)
             left, right = (self.x_of(place) for place in self.range)
             painter.fillRect(QRectF(left, 0, right - left, self.height() - AXIS), shade)
-        for number, lane in enumerate(self.data.lanes):
+        for number, lane in enumerate(self.lanes):
             area = QRectF(NAMES, number * LANE, self._room, LANE)
             self._name(painter, area, lane.name)
             found = columns(lane, self.data.low, self.data.high, max(2, int(self._room)))
             self._lane(painter, area, found, QColor(self.theme.series[number]))
-        top = float(LANE * len(self.data.lanes))
+        top = float(LANE * len(self.lanes))
         self._name(painter, QRectF(NAMES, top, self._room, STRIP), "frames, events" if self.data.events else "frames")
         self._events(painter, top)
         self._frames(painter, top)

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from inspector.gui.widgets.plain_text import plain_label
+from inspector.gui.widgets.plain_text import clean, plain_label
 from inspector.gui.widgets.theme import LIGHT, Theme
 from inspector.gui.widgets.tile_grid import TileGrid
 from inspector.gui.window.keyboard.stops import in_order
@@ -27,6 +27,8 @@ from inspector.gui.window.welcome.cards import LEAST, OpenCard
 LEFT, WIDEST = 400, 1700
 """Pixels of the left column, and of the whole page at most: a line across a wide screen is hard to follow."""
 SPACE = 16
+LONGEST = 60
+"""Characters of the name of a file that is held over the window."""
 DROP = "Drop a model, a capture, a checkpoint, a log or a sequence anywhere in this window"
 WHAT = "See, step by step, what happens inside a sequence model."
 KINDS = {
@@ -99,10 +101,10 @@ class WelcomePage(QWidget):
 
     def _drop(self) -> QWidget:
         """The frame that says what can be dropped, and the buttons for those who look for it instead."""
-        self.zone = DropZone()
+        words = self.muted(DROP)
+        self.zone = DropZone(words)
         grid = QGridLayout(self.zone)
         grid.setContentsMargins(12, 12, 12, 12)
-        words = self.muted(DROP)
         words.setAlignment(Qt.AlignmentFlag.AlignCenter)
         grid.addWidget(words, 0, 0, 1, 2)
         for number, button in enumerate(self.buttons.values()):
@@ -201,20 +203,38 @@ def takes_tab(widget: QWidget) -> bool:
 
 
 class DropZone(QFrame):
-    """A dashed frame."""
+    """A dashed frame, which is solid and says what will be opened while something is held over the window."""
 
-    def __init__(self) -> None:
+    def __init__(self, words: QLabel) -> None:
         super().__init__()
-        self.theme = LIGHT
+        self.theme, self.words = LIGHT, words
+        self.names: tuple[str, ...] = ()
+        """Of what is held over the window."""
+
+    def expect(self, names: Sequence[str]) -> None:
+        """These files are held over the window; none any longer."""
+        if tuple(names) != self.names:
+            self.names = tuple(names)
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            self.words.setMinimumHeight(self.words.height() if names else 0)  # nothing below it moves
+            self.words.setText(clean(f"Let go to open {cut(names[0])}{more}") if names else DROP)
+            self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """The ground and the frame."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setBrush(QColor(self.theme.base))
-        painter.setPen(QPen(QColor(self.theme.muted), 1.2, Qt.PenStyle.DashLine))
+        held = bool(self.names)
+        painter.setBrush(QColor(self.theme.raised if held else self.theme.base))
+        style = Qt.PenStyle.SolidLine if held else Qt.PenStyle.DashLine
+        painter.setPen(QPen(QColor(self.theme.accent if held else self.theme.muted), 2.4 if held else 1.2, style))
         painter.drawRoundedRect(self.rect().adjusted(1, 1, -2, -2), 6, 6)
         painter.end()
+
+
+def cut(name: str) -> str:
+    """A name that fits two lines."""
+    return name if len(name) <= LONGEST else f"{name[: LONGEST // 2]}…{name[-LONGEST // 2 :]}"
 
 
 def heading(text: str, size: float) -> QLabel:

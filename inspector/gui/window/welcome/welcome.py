@@ -221,6 +221,7 @@ class Welcome(QObject):
         """Show what was shown when the window was closed, at its place; its model is opened too, and does not run."""
         window = self.window
         self.open_at.ask(place.view, after=window.session.capture)
+        window.sessions.bring_back(place.session)
         if not place.model.subject:
             window.open_path(place.path)
             return

@@ -10,6 +10,7 @@ from inspector.gui.state.followed_log import as_log
 from inspector.gui.state.remembered import Opened, Place, opened, remember_model, remember_place
 from inspector.gui.widgets.plain_text import clean
 from inspector.records import STEP_DOMAIN, ViewAt
+from inspector.records.saved_session import SavedSession
 
 if TYPE_CHECKING:
     from inspector.gui.window.asking import Asking
@@ -41,7 +42,7 @@ def remember_view(window: Asking) -> None:
     log = as_log(capture)
     place = Place(
         str(Path(capture.path).absolute()), clean(capture.start.title), model_of(window) or Opened(""),
-        view_of(window) if log is None else ViewAt(run=log.run or ""),
+        view_of(window) if log is None else ViewAt(run=log.run or ""), SavedSession(**window.sessions.kept()),
     )  # fmt: skip
     remember_place(window.settings, place)
 

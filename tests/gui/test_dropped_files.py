@@ -1,0 +1,171 @@
+"""What is dropped on the window: shown while it is held over it, taken for what it is, refused in one list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent, QImage
+from PySide6.QtWidgets import QApplication, QMessageBox
+
+from inspector.capture.logs.header_words import training_columns
+from inspector.gui.window.main_window import Window
+from inspector.gui.window.menus import OpenDialog
+from inspector.gui.window.welcome.page import DROP
+from inspector.records import InputSpec
+from tests.support.opened import finish, opened
+
+COPY, LEFT, NO_KEY = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+
+
+@pytest.fixture
+def window(qtbot: object, qapp: QApplication) -> Iterator[Window]:
+    with opened(qtbot, background=False) as made:
+        yield made
+        for box in qapp.topLevelWidgets():
+            if isinstance(box, QMessageBox):
+                box.close()
+
+
+def boxes(qapp: QApplication) -> list[QMessageBox]:
+    return [w for w in qapp.topLevelWidgets() if isinstance(w, QMessageBox) and w.isVisible()]
+
+
+def held(*paths: Path) -> QMimeData:
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    return data
+
+
+def drop(window: Window, *paths: Path) -> None:
+    data = held(*paths)
+    window.dropEvent(QDropEvent(QPointF(5, 5), COPY, data, LEFT, NO_KEY))
+
+
+def seen(window: Window) -> QImage:
+    return window.welcome.page.zone.grab().toImage()
+
+
+def test_the_first_page_shows_what_is_held_over_it(window: Window, qapp: QApplication, tmp_path: Path) -> None:
+    window.welcome.open()
+    qapp.processEvents()
+    zone, before, size = window.welcome.page.zone, seen(window), window.welcome.page.zone.size()
+    data = held(tmp_path / "<b>one.csv", tmp_path / "two.pt")
+    event = QDragEnterEvent(QPoint(5, 5), COPY, data, LEFT, NO_KEY)
+    window.dragEnterEvent(event)
+    qapp.processEvents()
+    assert event.isAccepted() and zone.words.text() == "Let go to open <b>one.csv and 1 more"
+    assert seen(window) != before and zone.size() == size
+    window.dragLeaveEvent(QDragLeaveEvent())
+    qapp.processEvents()
+    assert zone.words.text() == DROP and seen(window) == before
+    window.dragEnterEvent(QDragEnterEvent(QPoint(5, 5), COPY, data, LEFT, NO_KEY))
+    drop(window)
+    assert zone.words.text() == DROP
+
+
+def test_several_that_cannot_be_opened_are_one_list(
+    window: Window, qtbot: object, qapp: QApplication, tmp_path: Path
+) -> None:
+    qtbot.waitUntil(lambda: window.session.catalog is not None, timeout=30_000)
+    wrong = [tmp_path / name for name in ("a.docx", "b <i>x.xyz", "c.txt", "d.inspect")]
+    for path in wrong:
+        path.write_text("nothing")
+    drop(window, *wrong)
+    (box,) = boxes(qapp)
+    lines = box.text().splitlines()
+    assert lines[0] == "4 things could not be done:" and box.textFormat() == Qt.TextFormat.PlainText
+    for line, path in zip(lines[2:], wrong, strict=True):
+        assert line.startswith("• ") and path.name in line
+    assert "is a sequence: open the model that is to read it first" in lines[4]
+    box.close()
+    qapp.processEvents()
+    window.fail("Another one.")  # after it was read, the next begins anew
+    assert [box.text() for box in boxes(qapp)] == ["Another one."]
+
+
+def test_a_long_list_ends_and_is_whole_in_its_details(window: Window, qapp: QApplication) -> None:
+    for number in range(20):
+        window.fail(f"File {number} is none.")
+    window.fail("File 3 is none.")
+    (box,) = boxes(qapp)
+    assert box.text().splitlines()[0] == "20 things could not be done:" and len(box.text().splitlines()) < 12
+    assert all(f"File {number} is none." in box.detailedText() for number in range(20))
+
+
+def test_all_that_come_before_the_worker_is_ready_are_answered(
+    window: Window, qtbot: object, qapp: QApplication, tmp_path: Path
+) -> None:
+    wrong = [tmp_path / name for name in ("a.docx", "b.xyz")]
+    for path in wrong:
+        path.write_text("nothing")
+    catalog, window.session.catalog = window.session.catalog, None
+    drop(window, *wrong)
+    assert window.session.sentence == "a.docx and 1 more are opened as soon as the worker is ready."
+    window.session.catalog = catalog
+    qtbot.waitUntil(lambda: window.session.catalog is not None, timeout=30_000)
+    if window._waiting:
+        window.offer(window.session.catalog)
+    (box,) = boxes(qapp)
+    assert all(path.name in box.text() for path in wrong)
+
+
+HEADERS = {
+    "step,loss": ("step", "loss"),
+    "epoch;train_loss;val_acc": ("epoch", "train_loss", "val_acc"),
+    "iteration\tlr\tx": ("iteration", "lr"),
+    "step,x1,x2": (),
+    "time,loss": (),
+    "1,2,3": (),
+    "a step,closset": (),
+    "": (),
+}
+
+
+@pytest.mark.parametrize("header", list(HEADERS))
+def test_which_headers_are_those_of_trainings(tmp_path: Path, header: str) -> None:
+    table = tmp_path / "a.csv"
+    table.write_text(f"# comment\n{header}\n0,2.5,1\n1,1.5,2\n")
+    assert training_columns(table) == HEADERS[header]
+    table.write_bytes(b"\xff\xfe\x00" + header.encode())
+    assert training_columns(table) == ()
+    assert training_columns(tmp_path / "none.csv") == ()
+
+
+def test_a_log_that_is_dropped_while_a_model_is_open_is_a_log(window: Window, qtbot: object, tmp_path: Path) -> None:
+    window.open_sample("char-elman", "", InputSpec(kind="text", value="Alice"))
+    finish(window, qtbot)
+    (tmp_path / "metrics.csv").write_text("step,loss\n0,2.5\n1,2\n2,1.5\n")
+    drop(window, tmp_path / "metrics.csv")
+    qtbot.waitUntil(lambda: window.session.sentence.startswith("metrics.csv is shown"), timeout=10_000)
+    said = window.session.sentence
+    assert "taken for the log of a training, as its columns step and loss are of one" in said
+    assert "to run it as a sequence, choose File in the input row" in said
+    assert "parameters:training" in window.session.capture.channels or window.session.capture.channels
+    assert window.session.subject == "char-elman", "its model stays open"
+    window.input.show_file(str(tmp_path / "metrics.csv"))  # the other way, as it says
+    assert window.input.kind.currentText() == "File"
+
+
+def test_a_series_with_steps_is_run_and_said_to_be(
+    window: Window, qtbot: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window.open_sample("adding-elman")
+    finish(window, qtbot)
+    (tmp_path / "x.csv").write_text("step,marker\n0.5,0\n0.25,1\n0.5,0\n0.1,1\n")
+    drop(window, tmp_path / "x.csv")
+    assert window.session.spec.value == str(tmp_path / "x.csv") and window.session.spec.kind == "file"
+    finish(window, qtbot)
+    said = [line.text for line in window.session.log]
+    assert any("x.csv was run as a sequence" in one and "File ▸ Open as a log…" in one for one in said)
+
+    def choose(dialog: OpenDialog) -> bool:
+        dialog.chosen = str(tmp_path / "x.csv")
+        return True
+
+    monkeypatch.setattr(OpenDialog, "exec", choose)
+    action = next(one for one in window.menu_actions if one.text().replace("&", "") == "Open as a log…")
+    action.trigger()
+    qtbot.waitUntil(lambda: window.session.sentence == "x.csv is shown.", timeout=10_000)
