@@ -125,16 +125,15 @@ def per_step(
     def wrap(function: Callable[..., Tensor]) -> Quantity:
         def one(recurrence: Recurrence, emit: Emitter, sample: int, **values: Any) -> None:
             name = f"{recurrence.place}:{signal}"
-            size = block_steps
-            if closed_steps is not None and not recurrence.cell.method:
-                size = closed_steps(recurrence.cell.state_size)
+            closed = None if recurrence.cell.method else closed_steps
+            size = block_steps if closed is None else closed(recurrence.cell.state_size)
             for start, block in recurrence.blocks(sample, size):
                 numbers = recurrence.in_order(function(block, **values)[:, 0], sample)
                 about = how(describe, recurrence)
-                shape = (recurrence.length(sample),)
-                emit.channel(about.channel(name, ("step",), shape, dtype_name(numbers), module=recurrence.module))
+                length = recurrence.length(sample)
+                emit.channel(about.channel(name, ("step",), (length,), dtype_name(numbers), module=recurrence.module))
                 emit.page(name, (recurrence.sequence_offset(start, len(numbers), sample),), numbers)
-                emit.tell(start + len(numbers), recurrence.length(sample))
+                emit.tell(start + len(numbers), length)
 
         return Quantity(
             summary=summary, order=order, default=default, needs=(RECURRENCE, *needs), cost=cost, options=options,
