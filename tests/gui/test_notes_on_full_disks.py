@@ -49,14 +49,15 @@ def window(disk: Path, button: str, file: Path | str = "") -> tuple[list[str], s
              "PYTHONPATH": os.pathsep.join([str(SUPPORT.parents[1]), str(SUPPORT)])},
     )  # fmt: skip
     try:
-        assert process.stdout is not None and process.stdout.readline() == "waiting\n"
-        if not button:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        if first == "waiting\n" and not button:
             process.send_signal(signal.SIGTERM)
         out, errors = process.communicate(timeout=120)
     finally:
         process.kill()
         process.wait()
-    assert "Traceback" not in errors, errors
+    assert first == "waiting\n" and "Traceback" not in errors, (first, out, errors)
     assert out.endswith("ended 0, writing a.inspect\n"), (out, errors)
     quiet = "This plugin does not support propagateSizeHints()\n"
     lines = errors.replace(quiet, "").splitlines()

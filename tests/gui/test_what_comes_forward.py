@@ -125,7 +125,7 @@ def test_what_the_overview_hid_before_it_gave_way_does_so_once_the_rows_are_back
     giving, held = window.docking.giving_way, list[Any]()
     with monkeypatch.context() as patched:
         patched.setattr(giving, "_go_on", lambda *turns: held.append(turns))
-        giving.for_capture(window.session.capture, in_turns=True)
+        giving.for_capture(window.session.capture)
     window.docking.show_panel("overview")  # it comes to the front before the first of these turns
     qtbot.waitUntil(lambda: "jacobians" not in window.docking.seen, timeout=30_000)
     giving._go_on(*held[0])

@@ -8,6 +8,7 @@ A line on stdout says so. ANSWER is the button that is pressed when the window a
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,15 @@ from with_parent import ends_with_parent
 from inspector.capture import Writer
 from inspector.records import Frame, Noted, RunStart
 
+LARGEST = 64 * 2**20
+"""Bytes of a file system that may be filled: any other one is somebody's disk."""
+
 
 def fill(disk: Path) -> None:
     """To the last byte, as another program does that goes on writing."""
+    whole = os.statvfs(disk)
+    if whole.f_blocks * whole.f_frsize > LARGEST:
+        raise SystemExit(f"{disk} is on a file system of more than {LARGEST} bytes, which is not filled.")
     with (disk / "of another").open("ab", buffering=0) as file:
         for size in (4096, 1):
             try:

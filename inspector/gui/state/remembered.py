@@ -108,7 +108,7 @@ def last_place(settings: Settings) -> Place | None:
 
 def remember_place(settings: Settings, place: Place) -> None:
     """Keep where a person is."""
-    told = {**asdict(replace(place, session=SavedSession())), "session": json.loads(encode(place.session))}
+    told = {**asdict(replace(place, session=SavedSession())), "session": read_json(encode(place.session))}
     if len(json.dumps(told["session"])) > MOST_LETTERS:
         del told["session"]
     _write(settings, LAST, told)
