@@ -86,6 +86,23 @@ def test_several_that_cannot_be_opened_are_one_list(
     assert [box.text() for box in boxes(qapp)] == ["Another one."]
 
 
+def test_of_several_sequences_one_runs_and_the_others_are_named(
+    window: Window, qtbot: object, qapp: QApplication, tmp_path: Path
+) -> None:
+    window.open_sample("char-elman", "", InputSpec(kind="text", value="Alice"))
+    finish(window, qtbot)
+    paths = [tmp_path / name for name in ("a.txt", "b.txt", "none.txt", "d.docx")]
+    for path in paths:
+        if path.stem != "none":
+            path.write_text("hello")
+    drop(window, *paths)
+    assert window.session.spec.value == str(paths[0])
+    (box,) = boxes(qapp)
+    assert "b.txt, none.txt were not run: one sequence runs at a time, now a.txt." in box.text()
+    assert "d.docx cannot be opened here" in box.text()
+    finish(window, qtbot)
+
+
 def test_a_long_list_ends_and_is_whole_in_its_details(window: Window, qapp: QApplication) -> None:
     for number in range(20):
         window.fail(f"File {number} is none.")
