@@ -103,6 +103,21 @@ def test_of_several_sequences_one_runs_and_the_others_are_named(
     finish(window, qtbot)
 
 
+def test_logs_are_drawn_together_also_where_another_file_is_none(
+    window: Window, qtbot: object, qapp: QApplication, tmp_path: Path
+) -> None:
+    qtbot.waitUntil(lambda: window.session.catalog is not None, timeout=30_000)
+    wrong, *logs = (tmp_path / name for name in ("a.docx", "b.csv", "c.csv"))
+    wrong.write_text("nothing")
+    for path in logs:
+        path.write_text("step,loss\n0,2.5\n1,2\n2,1.5\n")
+    drop(window, logs[0], wrong, logs[1])
+    (box,) = boxes(qapp)
+    assert "a.docx cannot be opened here" in box.text()
+    qtbot.waitUntil(lambda: window.session.capture is not None, timeout=10_000)
+    assert [Path(view.path) for view in window.session.capture.whole.views] == logs
+
+
 def test_a_long_list_ends_and_is_whole_in_its_details(window: Window, qapp: QApplication) -> None:
     for number in range(20):
         window.fail(f"File {number} is none.")

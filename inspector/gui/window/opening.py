@@ -255,10 +255,10 @@ class Opening(Showing):
 
     def open_paths(self, paths: Sequence[str]) -> None:
         """Open what was dropped or named: several runs together, anything else one after the other."""
-        logs = (self._is_log(path, self.offered.kind_of(path)) or _is_capture(path) for path in paths)
-        if len(paths) > 1 and all(logs):
-            self.open_together(paths)
-            return
+        logs = [path for path in paths if self._is_log(path, self.offered.kind_of(path)) or _is_capture(path)]
+        if len(logs) > 1:
+            self.open_together(logs)
+            paths = [path for path in paths if path not in logs]
         if len(paths) > 1 and all(self._is_checkpoint(path) for path in paths):
             self.sweeps.ask(paths)
             return
