@@ -83,14 +83,14 @@ def run(
         taking.close()
         preparing.close()
         window.session.wait_for_end()
-        _keep(window.settings)
+        keep_or_say(window.settings)
         crashes.end()
 
 
-def _keep(settings: Settings) -> None:
+def keep_or_say(settings: Settings) -> None:
     """Write what is remembered, or say that it is not."""
-    if (why := settings.not_written()) and not settings.problem():  # that was said at the start
-        complain(f"Layout and choices are not remembered: {why}")
+    if why := settings.not_written():  # also where that was said at the start: a file that was opened spoke over it
+        complain(settings.problem() or f"Layout and choices are not remembered: {why}")
 
 
 def take(window: Window, paths: list[str], at: ViewAt = WHOLE) -> None:

@@ -244,6 +244,8 @@ def test_frames_of_one_capture_are_compared_and_chosen(window: Window, qtbot: An
     window.frames.choose(0)
     np.testing.assert_array_equal(window.panels.source.array(STATE.name), frames[0][STATE.name] - frames[1][STATE.name])
     assert compared_runs(panel) == "difference: frame 0 (moment 0) − frame 1 (moment 1)"
+    title = window.windowTitle()  # both are named by their index, as everywhere in the window
+    assert title.endswith("frame 0 of 0–2 (moment 0) · compared with frame 1 of 0–2 (moment 1) — inspector")
 
 
 @pytest.mark.parametrize("width", [1280, 1024])
@@ -270,7 +272,7 @@ def test_a_frame_is_named_whole_and_nothing_lies_over_another(
         )
         assert bar.frames.fontMetrics().horizontalAdvance("frame 1: iteration 3200") <= room.width()
     assert "frame 1: iteration 3200" in bar.frames.toolTip()
-    assert window.windowTitle() == alone.replace(" — ", " · compared with b.inspect frame 2 of 2 — ")
+    assert window.windowTitle() == alone.replace(" — ", " · compared with b.inspect frame 1 of 0–1 (moment 1) — ")
     window.comparing.end()
     assert window.windowTitle() == alone
 

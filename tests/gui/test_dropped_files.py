@@ -86,6 +86,38 @@ def test_several_that_cannot_be_opened_are_one_list(
     assert [box.text() for box in boxes(qapp)] == ["Another one."]
 
 
+def test_of_several_sequences_one_runs_and_the_others_are_named(
+    window: Window, qtbot: object, qapp: QApplication, tmp_path: Path
+) -> None:
+    window.open_sample("char-elman", "", InputSpec(kind="text", value="Alice"))
+    finish(window, qtbot)
+    paths = [tmp_path / name for name in ("a.txt", "b.txt", "none.txt", "d.docx")]
+    for path in paths:
+        if path.stem != "none":
+            path.write_text("hello")
+    drop(window, *paths)
+    assert window.session.spec.value == str(paths[0])
+    (box,) = boxes(qapp)
+    assert "b.txt, none.txt were not run: one sequence runs at a time, now a.txt." in box.text()
+    assert "d.docx cannot be opened here" in box.text()
+    finish(window, qtbot)
+
+
+def test_logs_are_drawn_together_also_where_another_file_is_none(
+    window: Window, qtbot: object, qapp: QApplication, tmp_path: Path
+) -> None:
+    qtbot.waitUntil(lambda: window.session.catalog is not None, timeout=30_000)
+    wrong, *logs = (tmp_path / name for name in ("a.docx", "b.csv", "c.csv"))
+    wrong.write_text("nothing")
+    for path in logs:
+        path.write_text("step,loss\n0,2.5\n1,2\n2,1.5\n")
+    drop(window, logs[0], wrong, logs[1])
+    (box,) = boxes(qapp)
+    assert "a.docx cannot be opened here" in box.text()
+    qtbot.waitUntil(lambda: window.session.capture is not None, timeout=10_000)
+    assert [Path(view.path) for view in window.session.capture.whole.views] == logs
+
+
 def test_a_long_list_ends_and_is_whole_in_its_details(window: Window, qapp: QApplication) -> None:
     for number in range(20):
         window.fail(f"File {number} is none.")

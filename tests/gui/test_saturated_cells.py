@@ -121,3 +121,13 @@ def test_a_dot_is_seen_on_every_colour_of_every_map() -> None:
         for colour in colour_table(name)[:253].tolist():
             ground = luminance(QColor.fromRgb(colour).rgb() & 0xFFFFFF) + 0.05
             assert max(max(dot, ground) / min(dot, ground) for dot in dots) >= 4.5
+
+
+def test_every_row_and_column_of_pixels_has_dots() -> None:
+    """A unit of two pixels, or one, does not fall between them."""
+    tile = dotted().textureImage()
+    assert tile.width() == tile.height()
+    for at in range(tile.width()):
+        for lies in (lambda n, at=at: (n, at), lambda n, at=at: (at, n)):
+            line = [tile.pixelColor(*lies(n)) for n in range(tile.width())]
+            assert {pixel.name() for pixel in line if pixel.alpha()} == {"#000000", "#ffffff"}

@@ -53,7 +53,7 @@ def test_a_session_brings_back_run_cursor_layout_choices_and_notes(
         boxes[0].setCurrentIndex(0)
         window.open_path(str(path))
         finish(window, qtbot)
-        qtbot.waitUntil(lambda: _noted(window, first))
+        qtbot.waitUntil(lambda: _noted(window, first), timeout=30_000)  # after what is computed in the background
         position = window.looking.position
         assert (position.step, position.unit, position.place) == (3, 1, "rnn.l0")
         (pin,) = pins_of(window.looking).all

@@ -12,6 +12,7 @@ import pytest
 from PySide6.QtCore import QByteArray
 from pytestqt.qtbot import QtBot
 
+from inspector.gui.app import keep_or_say
 from inspector.gui.runtime import crash_file
 from inspector.gui.runtime.crash_file import NativeCrashes
 from inspector.gui.state import preferred
@@ -62,7 +63,7 @@ def test_what_cannot_be_read_is_left_and_another_file_is_taken(folder: Path, wha
 
 @pytest.mark.parametrize("what", ["a file in the way", "a disk that can only be read"])
 def test_a_folder_that_cannot_be_made_is_said_and_choices_hold_until_the_end(
-    folder: Path, what: str, monkeypatch: pytest.MonkeyPatch
+    folder: Path, what: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if what == "a file in the way":
         folder.parent.write_text("")
@@ -73,6 +74,13 @@ def test_a_folder_that_cannot_be_made_is_said_and_choices_hold_until_the_end(
     one.set_text("marker", "kept")
     assert one.text("marker") == "kept"
     assert one.problem() == f"Choices and layout are not remembered: the folder {folder} cannot be made or written to."
+    if what == "a file in the way":  # a file that is opened speaks over what is said at the start: it is said later too
+        file = folder / "window.ini"
+        assert [one.newly_lost(), one.newly_lost()] == [
+            f"What is chosen is not remembered: {file} cannot be written to.", "",
+        ]  # fmt: skip
+        keep_or_say(one)
+        assert capsys.readouterr().err.rstrip().endswith(one.problem())
 
 
 FORGED = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from inspector.gui.state.pins import pins_of
-from inspector.gui.state.remembered import last_place
+from inspector.gui.state.remembered import Place, last_place
 from inspector.gui.window.main_window import Window
+from inspector.gui.window.welcome.where_left import remember_view
 from inspector.gui.window.zooms import zoom_again, zoomed_in
 from inspector.records import InputSpec
+from inspector.records.saved_session import SavedSession
 from tests.support.opened import finish, opened
 
 
@@ -63,6 +66,48 @@ def test_continue_brings_back_all_that_a_session_does(qtbot: Any, process: bool)
         same(again, qtbot)
         assert again.session.capture.path == path, "nothing was run for it"
         again.welcome.end()
+
+
+def test_a_window_that_is_closed_while_it_continues_forgets_nothing(qtbot: Any) -> None:
+    with opened(qtbot, background=False, process=True) as window:
+        arranged(window, qtbot)
+        before = last_place_of(window)
+    with opened(qtbot, background=False, process=True) as again:
+        again.welcome.open()
+        again.welcome.go_on(last_place(again.settings))
+        assert again.session.loaded is None, "its model is being opened"
+        again.welcome.end()
+        assert last_place_of(again) == before
+    with opened(qtbot, background=False, process=True) as last:
+        place = last_place(last.settings)
+        assert place is not None and place.model.subject == "char-elman"
+        last.welcome.go_on(place)
+        same(last, qtbot)
+        last.welcome.end()
+
+
+def last_place_of(window: Window) -> Place:
+    remember_view(window)
+    place = last_place(window.settings)
+    assert place is not None
+    return replace(place, model=replace(place.model, title=""))
+
+
+def test_zoom_and_choices_of_a_panel_that_is_not_looked_at_stay_kept(qtbot: Any, tmp_path: Path) -> None:
+    zooms = {"bptt": {"plots": [[None, [0.0, 1.0]]]}}
+    kept = SavedSession(choices={"bptt": {"A list": "x"}}, zooms=zooms)
+    with opened(qtbot, background=False) as window:
+        window.open_sample("char-elman", "", InputSpec(kind="text", value="Alice"))
+        finish(window, qtbot)
+        window.sessions.bring_back(kept)
+        assert window.sessions.kept()["zooms"] == {}, "they are of the next capture"
+        window.run(InputSpec(kind="text", value="was beginning"))
+        finish(window, qtbot)
+        found = window.sessions.kept()
+        assert found["zooms"]["bptt"] == zooms["bptt"] and found["choices"]["bptt"]["A list"] == "x"
+        window.run(InputSpec(kind="text", value="another run"))  # ranges of one run are not those of the next
+        finish(window, qtbot)
+        qtbot.waitUntil(lambda: "bptt" not in window.sessions.kept()["zooms"], timeout=10_000)
 
 
 def test_a_session_keeps_the_zoom_of_plots(qtbot: Any, tmp_path: Path) -> None:

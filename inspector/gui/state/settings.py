@@ -28,7 +28,7 @@ class Settings:
         self.folder = folder
         file = next((folder / name for name in FILES if _can_be_read(folder / name)), folder / FILES[-1])
         self._store = QSettings(str(file), QSettings.Format.IniFormat)
-        self._chosen, self._lost = False, bool(self.problem())
+        self._chosen = self._lost = False
         """Whether something was chosen since it was last written; whether that could not be."""
 
     def problem(self) -> str:

@@ -18,10 +18,10 @@ from inspector.gui.widgets.growing_image import arranged, draw_part
 from inspector.gui.widgets.heatmap import Heatmap
 
 Array = npt.NDArray[Any]
-PITCH = 6
-"""Pixels from a dot to the next one."""
-DARK, LIGHT = ((1, 1), (4, 4)), ((2, 1), (5, 4))
-"""(x, y) of the pixels of a tile that are black and white."""
+TILE, ASIDE = 17, 4
+"""Pixels along a tile, and from the dot of a row of pixels to that of the next one. 17 = 4² + 1: the dots lie on a
+square grid, √17 pixels apart, that is turned so far that each row and each column of pixels has one: no unit, however
+few pixels it has, falls between them."""
 MOST = 4096
 """Pixels along each side of what the dots are drawn into; on paper of a finer grid they are as much larger."""
 ON = 0xFF000000
@@ -68,11 +68,11 @@ class SaturatedCells(Heatmap):
 
 @cache
 def _tile() -> QImage:
-    tile = QImage(PITCH, PITCH, QImage.Format.Format_ARGB32_Premultiplied)
+    tile = QImage(TILE, TILE, QImage.Format.Format_ARGB32_Premultiplied)
     tile.fill(Qt.GlobalColor.transparent)
-    for pixels, colour in ((DARK, "#000000"), (LIGHT, "#ffffff")):
-        for x, y in pixels:
-            tile.setPixelColor(x, y, QColor(colour))
+    for y in range(TILE):
+        for aside, colour in ((1, "#000000"), (2, "#ffffff")):
+            tile.setPixelColor((ASIDE * y + aside) % TILE, y, QColor(colour))
     return tile
 
 

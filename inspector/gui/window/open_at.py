@@ -47,6 +47,10 @@ class OpenAt:
         """Whether nothing is asked for that was not done."""
         return self._at == WHOLE
 
+    def waiting(self, capture: Any) -> ViewAt | None:
+        """Where a capture is to be looked at, as long as that was not done."""
+        return None if self.done or capture is self._after else self._at
+
     def go(self) -> None:
         """Called at the end of a tick; nothing where nothing was asked for or there is no capture yet."""
         capture, at = self._window.session.capture, self._at

@@ -11,6 +11,7 @@ from PySide6.QtCore import Slot
 from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError, capture_of_index, is_log
 from inspector.capture.logs.header_words import training_columns
 from inspector.capture.regular import is_a_folder, is_there
+from inspector.diagnosis.series import listed
 from inspector.gui.dialogs.listen_dialog import ListenDialog
 from inspector.gui.state.capture_opening import takes_long
 from inspector.gui.state.followed_log import as_log
@@ -18,6 +19,7 @@ from inspector.gui.state.offered import PARTS, Offered, is_of_transformers
 from inspector.gui.state.preferred import DEVICE
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
+from inspector.gui.widgets.plain_text import clean
 from inspector.gui.window.model_opening import ModelOpening, is_capture
 from inspector.gui.window.open_at import OpenAt
 from inspector.gui.window.sessions import Sessions
@@ -253,15 +255,30 @@ class Opening(Showing):
 
     def open_paths(self, paths: Sequence[str]) -> None:
         """Open what was dropped or named: several runs together, anything else one after the other."""
-        logs = (self._is_log(path, self.offered.kind_of(path)) or _is_capture(path) for path in paths)
-        if len(paths) > 1 and all(logs):
-            self.open_together(paths)
-            return
+        logs = [path for path in paths if self._is_log(path, self.offered.kind_of(path)) or _is_capture(path)]
+        if len(logs) > 1:
+            self.open_together(logs)
+            paths = [path for path in paths if path not in logs]
         if len(paths) > 1 and all(self._is_checkpoint(path) for path in paths):
             self.sweeps.ask(paths)
             return
+        runs = [path for path in paths if self._is_run(path)]
         for path in paths:
-            self.open_path(path)
+            if path not in runs[1:]:
+                self.open_path(path)
+        if len(runs) > 1:
+            names = [clean(Path(path).name) for path in runs]
+            self.fail(
+                f"{listed(names[1:])} {'was' if len(runs) == 2 else 'were'} not run: one sequence runs at a time, now "
+                f"{names[0]}. To run them all, put them into a folder and drop that."
+            )
+
+    def _is_run(self, path: str) -> bool:
+        """Whether a file is one that the model which is open runs as a sequence."""
+        if self._nothing_reads or is_a_folder(path) or is_session(path) or _is_capture(path):
+            return False
+        kind = self.offered.kind_of(path)
+        return kind == "sequence" and not self._is_log(path, kind)
 
     def _is_checkpoint(self, path: str) -> bool:
         below = is_a_folder(path) and self.offered.is_checkpoint_folder(path)

@@ -69,6 +69,8 @@ class Sessions(QObject):
         self._notes: tuple[Note, ...] = ()
         self._pins: tuple[Pinned, ...] = ()
         self._cursor: Pinned | None = None
+        self._zoomed = ""
+        """The path of the capture that `_zooms` are of, once it is shown."""
         self._before: Any = None
         """The capture that was shown when the session was opened: the notes belong to the next one."""
 
@@ -118,15 +120,18 @@ class Sessions(QObject):
         )  # fmt: skip
 
     def kept(self) -> dict[str, Any]:
-        """What is kept of what is shown, apart from what it is: pins, the cursor, choices and zoom of panels."""
+        """What is kept of what is shown, apart from what it is: pins, the cursor, choices and zoom of panels; with what
+        was asked for and still waits, of panels that were not looked at, or as a window is closed while it opens."""
         window = self._window
         panels = window.panels.made.items()
-        return {
-            "pins": tuple(_pinned(pin.position) for pin in pins_of(window.looking).all),
-            "cursor": _pinned(window.looking.position),
-            "choices": {key: chosen for key, panel in panels if (chosen := chosen_in(panel))},
-            "zooms": {key: zoomed for key, panel in panels if (zoomed := zoomed_in(panel))},
-        }
+        choices = {key: chosen for key, panel in panels if (chosen := chosen_in(panel))}
+        zooms = {key: zoomed for key, panel in panels if (zoomed := zoomed_in(panel))}
+        pins = tuple(_pinned(pin.position) for pin in pins_of(window.looking).all)
+        cursor = _pinned(window.looking.position)
+        if window.session.capture is not self._before:
+            choices |= {key: {**choices.get(key, {}), **waiting} for key, waiting in self._choices.items()}
+            zooms, pins, cursor = zooms | self._zooms, (*pins, *self._pins), self._cursor or cursor
+        return {"pins": pins, "cursor": cursor, "choices": choices, "zooms": zooms}
 
     def _at(self, run: str) -> ViewAt:
         window = self._window
@@ -191,7 +196,7 @@ class Sessions(QObject):
         self._before, self._notes, self._pins = self._window.session.capture, notes, tuple(kept.pins)
         self._cursor = kept.cursor
         self._choices = {key: dict(one) for key, one in kept.choices.items() if isinstance(one, Mapping)}
-        self._zooms = dict(kept.zooms)
+        self._zooms, self._zoomed = dict(kept.zooms), ""
         for key, panel in self._window.panels.made.items():
             self.choose(key, panel)
 
@@ -214,6 +219,9 @@ class Sessions(QObject):
         capture, made = self._window.session.capture, self._window.panels.made
         if capture is None or capture is self._before or not self._open_at.done:
             return
+        path = self._zoomed = self._zoomed or str(capture.path)
+        if path != str(capture.path):  # ranges of one are not those of another
+            self._zooms = {}
         for key in [key for key in self._zooms if key in made]:
             panel = made[key]
             if panel.state == "figure" and (as_log(capture) is not None or not panel.growing):

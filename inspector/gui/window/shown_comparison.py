@@ -15,6 +15,7 @@ from inspector.gui.state.first_difference import NO_TWO, RunAt, runs_of_log
 from inspector.gui.state.followed_log import as_log
 from inspector.gui.state.step_axes import lengths_of
 from inspector.gui.window.comparing.beside import Beside
+from inspector.gui.window.what_is_shown import frame_named
 from inspector.records import CompareCheckpoints, ParameterChanges
 
 if TYPE_CHECKING:
@@ -136,9 +137,7 @@ class Comparing(QObject):
         capture = self.other.capture
         if capture is None or self.pair is None:
             return ""
-        frames = [one.index for one in capture.frames]
-        at = frames.index(self.other.frame) if self.other.frame in frames else len(frames) - 1
-        frame = f"frame {at + 1:,} of {len(frames):,}" if len(frames) > 1 else ""
+        frame = frame_named(capture, self.other.frame)
         return frame if self.other.itself and frame else " ".join(one for one in (capture.path.name, frame) if one)
 
     def show_beside(self) -> None:

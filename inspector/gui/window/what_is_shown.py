@@ -17,7 +17,7 @@ BETWEEN = " · "
 def title_of(capture: Any, frame: int) -> str:
     """For the window's title: what ran, the checkpoint with its step, and of several frames which one is shown."""
     return BETWEEN.join(
-        part for part in (capture.start.title, checkpoint(capture, frame), _frame(capture, frame)) if part
+        part for part in (capture.start.title, checkpoint(capture, frame), frame_named(capture, frame)) if part
     )
 
 
@@ -26,7 +26,7 @@ def status_of(capture: Any, frame: int) -> list[str]:
     out."""
     subject = PurePath(capture.start.subject).name
     device = capture.start.meta.get("device")
-    parts = (subject, checkpoint(capture, frame), loaded(capture), _frame(capture, frame), device)
+    parts = (subject, checkpoint(capture, frame), loaded(capture), frame_named(capture, frame), device)
     return [part for part in parts if isinstance(part, str) and part]
 
 
@@ -51,7 +51,7 @@ def loaded(capture: Any) -> str:
     return f"{report.matched:,} of {report.total:,} tensors loaded"
 
 
-def _frame(capture: Any, frame: int) -> str:
+def frame_named(capture: Any, frame: int) -> str:
     """Which of several frames is shown, by its index: that is what the timeline says and `--frame` takes."""
     shown = _shown(capture.frames, frame)
     if shown is None or len(capture.frames) < 2:

@@ -34,6 +34,14 @@ def model_of(window: Asking) -> Opened | None:
     return opened(load, title or load.subject, made.request.input)
 
 
+def _being_opened(window: Asking) -> Opened | None:
+    """The model that made what is shown, and that is not open again yet."""
+    made, load = window.session.shown.current, window.session.opening
+    if made is None or load is None or made.subject != load.subject:
+        return None
+    return opened(load, load.subject, made.request.input)
+
+
 def remember_view(window: Asking) -> None:
     """What is shown is where a person was; where nothing is, the place before stays."""
     capture = window.session.capture
@@ -41,8 +49,10 @@ def remember_view(window: Asking) -> None:
         return
     log = as_log(capture)
     place = Place(
-        str(Path(capture.path).absolute()), clean(capture.start.title), model_of(window) or Opened(""),
-        view_of(window) if log is None else ViewAt(run=log.run or ""), SavedSession(**window.sessions.kept()),
+        str(Path(capture.path).absolute()), clean(capture.start.title),
+        model_of(window) or _being_opened(window) or Opened(""),
+        window.open_at.waiting(capture) or (view_of(window) if log is None else ViewAt(run=log.run or "")),
+        SavedSession(**window.sessions.kept()),
     )  # fmt: skip
     remember_place(window.settings, place)
 
