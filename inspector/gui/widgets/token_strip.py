@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QWidget
 from inspector.gui.state.cursor import Cursor, Looking, Position
 from inspector.gui.state.pins import pins_of
 from inspector.gui.widgets.described import InWords, Role, value_changed
+from inspector.gui.widgets.even_edges import EvenEdges
 from inspector.gui.widgets.gaps import NONE, Gaps
 from inspector.gui.widgets.hatching import paint_gaps
 from inspector.gui.widgets.numbers import number, with_fewer_digits
@@ -44,7 +45,7 @@ class TokenStrip(InWords, QWidget):
         """The name of a position; whether another token can be put in here."""
         self._names: Sequence[str] = ()
         self._steps = 0
-        self._edges: npt.NDArray[np.int64] = np.zeros(1, np.int64)
+        self._edges: npt.NDArray[np.int64] | EvenEdges = EvenEdges(0, 1)
         self._shade: npt.NDArray[np.int16] | None = None
         self._special: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
         """Of each step the colour of ±∞ or NaN, by its number in a colour table; 0 for a finite number."""
@@ -117,9 +118,9 @@ class TokenStrip(InWords, QWidget):
         if names:
             width = {name: metrics.horizontalAdvance(token(name)[:24]) + 8 for name in set(names)}
             sizes = np.array([max(12, width[name]) for name in names], np.int64)
+            self._edges = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
         else:
-            sizes = np.full(steps, metrics.horizontalAdvance(str(max(0, steps - 1))) + 8, np.int64)
-        self._edges = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+            self._edges = EvenEdges(steps, metrics.horizontalAdvance(str(max(0, steps - 1))) + 8)
         self._left = min(self._left, max(0, int(self._edges[-1]) - self.width()))
         if self._runs_again():
             return
@@ -174,7 +175,7 @@ class TokenStrip(InWords, QWidget):
 
     def step_at(self, x: int) -> int | None:
         """The step under a horizontal position, or None."""
-        step = int(np.searchsorted(self._edges, x + self._left, side="right")) - 1
+        step = int(self._edges.searchsorted(x + self._left, side="right")) - 1
         return step if 0 <= step < len(self._edges) - 1 else None
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -185,8 +186,8 @@ class TokenStrip(InWords, QWidget):
             painter.setPen(QColor(self.theme.muted))
             painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self.nothing)
             return
-        first = max(0, int(np.searchsorted(self._edges, self._left, side="right")) - 1)
-        last = min(len(self._edges) - 2, int(np.searchsorted(self._edges, self._left + self.width())))
+        first = max(0, int(self._edges.searchsorted(self._left, side="right")) - 1)
+        last = min(len(self._edges) - 2, int(self._edges.searchsorted(self._left + self.width())))
         for step in range(first, last + 1):
             left, right = int(self._edges[step]) - self._left, int(self._edges[step + 1]) - self._left
             self.paint_step(painter, step, QRect(left, 3, right - left, self.height() - 6), 1, self.name_of(step))
