@@ -37,6 +37,8 @@ PAGES_AT_A_TIME = 128
 """Pages whose levels of detail are found at a time, where that is done in parts."""
 RETRY_SECONDS = 1.0
 """Seconds before `changed` requests another try of an index that could not be read."""
+AWAITED_SECONDS = 2.0
+"""For so long after a refresh what was read before it says that a training is waited for."""
 
 
 class Capture(ComputedPages, InACell):
@@ -52,6 +54,7 @@ class Capture(ComputedPages, InACell):
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._index: Index | None = None
         self._retry = 0.0
+        self._awaited: tuple[float | None, float] = (None, 0.0)
         try:
             self._open()
         except (OSError, ValueError) as problem:
@@ -126,6 +129,8 @@ class Capture(ComputedPages, InACell):
         among the damage: what was read before stays.
         """
         index = self._open_index()
+        if self.stop is None:
+            self._awaited = (awaited_since(self.path), time.monotonic())
         try:
             news = index.since(self._seen)
         except BusyError:
@@ -154,8 +159,15 @@ class Capture(ComputedPages, InACell):
     @property
     def awaited(self) -> float | None:
         """Since when (seconds since 1970) a listener waits for the training, whose connection broke: whether it still
-        runs is not known; None where it does not."""
-        return awaited_since(self.path) if self.status == "unfinished" else None
+        runs is not known; None where it does not.
+
+        A training that comes back writes again, then is waited for no more: between two refreshes what was read before
+        the last one counts, for a moment, as the state is that of then."""
+        if self.status != "unfinished":
+            return None
+        before, then = self._awaited
+        now = awaited_since(self.path)
+        return before if now is None and time.monotonic() - then < AWAITED_SECONDS else now
 
     @property
     def was_replaced(self) -> bool:

@@ -18,7 +18,7 @@ from commands import CHECKOUT, called
 from network import LOSS, RUN, SECRET, begin, kept, page, sender
 
 from inspector.capture import CaptureError, open_capture
-from inspector.capture.awaited import awaited_since
+from inspector.capture.awaited import await_no_more, await_training, awaited_since
 from inspector.records import Event, Page, RunStart, RunStop
 from inspector.transport.network import sender as sending
 from inspector.transport.network import wire as wires
@@ -343,6 +343,25 @@ def test_a_training_whose_connection_broke_is_waited_for_and_never_said_to_have_
         until(lambda: looked(("done", False)))
         assert ("unfinished", False) not in seen
     assert not list((kept(tmp_path / "kept") / "control").glob("*"))
+
+
+def test_between_two_looks_a_training_that_comes_back_is_still_waited_for(tmp_path: Path) -> None:
+    """Its writer takes the place of the word that it is waited for; a listener that was killed counts for nothing."""
+    with Listener(tmp_path / "kept", SECRET) as first:
+        one = sender(first)
+        begin(one)
+        one.write(page(0))
+        one.flush()
+        one._fail("the test begins")
+        one._thread.join(10)
+    path = kept(tmp_path / "kept")
+    with open_capture(path) as capture:
+        await_training(path)
+        capture.refresh()
+        await_no_more(path)  # the training is back, which the next refresh finds
+        assert capture.status == "unfinished" and capture.awaited is not None
+        capture.refresh()
+        assert capture.awaited is None
 
 
 def test_a_listener_that_ends_waits_no_more(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ SWITCH_SECONDS = 0.0005
 of Qt's and would wait Python's usual 5 ms for its turn each time, twenty times in one tick."""
 _usual = sys.getswitchinterval()
 _working: set[threading.Thread] = set()
+_changing = threading.Lock()
+"""Two threads that begin and end at once would leave what the slower one had found before."""
 
 
 @contextmanager
@@ -32,5 +34,6 @@ def giving_way() -> Iterator[None]:
 
 def _give_way(thread: threading.Thread, *, working: bool) -> None:
     """Switch between threads sooner while any of these works, and as usual again after the last."""
-    (_working.add if working else _working.discard)(thread)
-    sys.setswitchinterval(SWITCH_SECONDS if _working else _usual)
+    with _changing:
+        (_working.add if working else _working.discard)(thread)
+        sys.setswitchinterval(SWITCH_SECONDS if _working else _usual)

@@ -1,5 +1,5 @@
-"""The edges of boxes that are all of one width, as numpy would list them, without a list: of five million steps it takes
-40 MB and 80 ms, whenever the sequence has grown."""
+"""The edges of boxes that are all of one width, as numpy would list them, without a list: of five million steps it
+takes 40 MB and 80 ms, whenever the sequence has grown."""
 
 from __future__ import annotations
 
