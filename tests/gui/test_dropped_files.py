@@ -166,6 +166,23 @@ def test_which_headers_are_those_of_trainings(tmp_path: Path, header: str) -> No
     assert training_columns(tmp_path / "none.csv") == ()
 
 
+@pytest.mark.parametrize(
+    ("header", "found"),
+    [
+        (b"step," + b",".join(b"unit %d" % n for n in range(5_000)) + b",loss", ("step", "loss")),
+        (("step,loss," + ",".join("é" * n for n in range(1, 90))).encode(), ("step", "loss")),
+        ("Schritt,größe,step,loss".encode("latin-1"), ("step", "loss")),
+        (b"step," + b"x" * 4086 + b",loss of units that is none", ()),  # 4096 bytes of it end with "loss"
+    ],
+)
+def test_a_header_of_thousands_of_columns_is_read_to_its_end(
+    tmp_path: Path, header: bytes, found: tuple[str, ...]
+) -> None:
+    (tmp_path / "a.csv").write_bytes(header + b"\n0,1,2\n")
+    assert training_columns(tmp_path / "a.csv") == found
+    assert training_columns(Path("a\0b.csv")) == ()
+
+
 def test_a_log_that_is_dropped_while_a_model_is_open_is_a_log(window: Window, qtbot: object, tmp_path: Path) -> None:
     window.open_sample("char-elman", "", InputSpec(kind="text", value="Alice"))
     finish(window, qtbot)

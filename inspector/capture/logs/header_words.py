@@ -7,7 +7,6 @@ from pathlib import Path
 
 from inspector.capture.layout import CaptureError
 from inspector.capture.logs.csv_header import columns_of
-from inspector.capture.logs.reader import HEAD
 from inspector.capture.logs.roles import Role, role_of
 from inspector.capture.regular import open_regular
 from inspector.records.plain_text import plain_line
@@ -16,6 +15,8 @@ OF_TRAININGS: frozenset[Role] = frozenset({
     "loss", "validation loss", "learning rate", "gradient norm", "accuracy", "validation accuracy", "perplexity",
 })  # fmt: skip
 """What only trainings have. A column of steps alone says nothing: a measured series may have one."""
+LONGEST = 1 << 18
+"""Bytes at the beginning of a file in which its header is looked for: 10,000 columns, whose loss may be the last."""
 
 
 def training_columns(path: Path) -> tuple[str, ...]:
@@ -23,12 +24,11 @@ def training_columns(path: Path) -> tuple[str, ...]:
     either, or no header that can be read. Counter-example: a model of losses, fed with losses by step."""
     try:
         with open_regular(path) as file:
-            head = file.read(HEAD)
+            head = file.read(LONGEST)
         lines = [line for line in head.split(b"\n") if line.strip() and not line.startswith(b"#")]
-        columns = columns_of(lines[0].decode("utf-8-sig").rstrip("\r"), path.name, _split) if lines else None
-    except (OSError, CaptureError, UnicodeDecodeError):
-        return ()
-    if columns is None:
+        header = lines[0].decode("utf-8-sig", "replace").rstrip("\r") if lines and b"\0" not in lines[0] else ""
+        columns = columns_of(header, path.name, _split)
+    except (OSError, ValueError, CaptureError):  # a path with a NUL in it
         return ()
     found = [name for (_, name), _ in columns.curves if role_of(name) in OF_TRAININGS]
     return tuple(plain_line(name, 40) for name in (columns.step_name, *found)) if found else ()

@@ -7,6 +7,7 @@ import os
 import random
 import struct
 import sys
+import time
 import tracemalloc
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -308,3 +309,24 @@ def test_a_log_far_down_is_found_and_what_is_deeper_is_said(tmp_path: Path, monk
     (tmp_path / "metrics.csv").write_text("step,loss\n1,0.5\n")
     log = open_log(tmp_path)
     assert len(log.runs) == 1 and "t is more than 19 folders deep" in log.damaged[0]
+
+
+def test_a_quote_without_an_end_takes_time_with_the_lines_not_their_square(tmp_path: Path) -> None:
+    def taken(lines: int) -> float:
+        (tmp_path / "metrics.csv").write_bytes(b'step,loss\n1,2\n2,"3\n' + b"1,2\n" * lines)
+        os.utime(tmp_path / "metrics.csv", (1e9, 1e9))  # nobody writes it any more
+        began = time.process_time()
+        with closing(open_log(tmp_path / "metrics.csv")) as log:
+            assert log.array("log:loss").tolist() == [2.0]
+            assert "quoted cell has no end" in log.damaged[0]
+        return time.process_time() - began
+
+    taken(10)
+    assert taken(160_000) < 24 * max(taken(20_000), 0.01), "eight times as many lines"
+
+
+def test_a_quoted_cell_of_many_lines_is_one_cell(tmp_path: Path) -> None:
+    lines = ["step,note,loss", '1,"two\n\nlines, and ""quotes""\r\n",0.5', '2,"a"",\n""\nb",0.25', "3,c,0.125"]
+    (tmp_path / "metrics.csv").write_bytes("\n".join(lines).encode() + b"\n")
+    with closing(open_log(tmp_path / "metrics.csv")) as log:
+        assert log.array("log:loss").tolist() == [0.5, 0.25, 0.125] and not log.damaged

@@ -51,6 +51,25 @@ class Told:
             tell()
 
 
+@dataclass(slots=True)
+class Row:
+    """The lines of one row: a quoted cell may have several. Each is looked at once, however many follow a quote that
+    has no end."""
+
+    text: bytearray = field(default_factory=bytearray)
+    begun: bool = False
+    quoted: bool = False
+
+    def goes_on(self, line: bytes) -> bool:
+        """Take one more line; whether a quoted cell goes on in the next one."""
+        if self.begun:
+            self.text += b"\n"
+        self.text += line
+        self.begun = True
+        self.quoted ^= bool(line.count(b'"') % 2)
+        return self.quoted and len(self.text) < LONGEST_ROW
+
+
 class Table(OneFile):
     """One file that grows line by line."""
 
@@ -74,24 +93,23 @@ class Table(OneFile):
 
     def _rows(self, file: FileIO, size: int, into: Intake) -> int:
         at = told = self.tail.at
-        held, begin = b"", at
+        row, begin = Row(), at
         for where, line, ended in lines(file, at, size):
             if where == at and self._unended and line:
                 raise ReplacedError  # the line that seemed to be the last one goes on
             self._unended = False
             if not ended and not is_quiet(file):
                 break
-            begin = begin if held else where
-            held = held + b"\n" + line if held else line
-            if held.count(b'"') % 2 and len(held) < LONGEST_ROW and ended:
-                continue  # a quoted cell goes on in the next line
-            self._take(held, begin, into)
-            held, at, self._unended = b"", where + len(line) + ended, not ended
+            begin = begin if row.begun else where
+            if row.goes_on(line) and ended:
+                continue
+            self._take(bytes(row.text), begin, into)
+            row, at, self._unended = Row(), where + len(line) + ended, not ended
             if at - told > TOLD:
                 told = at
                 self.tail.reach(file, at)
                 into.progress(at)
-        if held and is_quiet(file):
+        if row.begun and is_quiet(file):
             self._told.once("quote", lambda: into.run().lose(
                 self.path.name, begin, "a quoted cell has no end, so nothing behind it is read"
             ))  # fmt: skip
