@@ -26,6 +26,7 @@ from multiprocessing.connection import Client, Connection, Listener
 from typing import IO, Any
 
 from inspector.records import BadRecordError, Failure, Quit, decode, encode
+from inspector.transport.address import listen
 from inspector.transport.interpreter import cannot_be_run, chosen, what_is_wrong
 from inspector.transport.lines import Lines
 from inspector.transport.marked import end_marked
@@ -168,7 +169,7 @@ class WorkerProcess:
         An interpreter that cannot be run is reported by `on_exit`, as everything else that ends a worker.
         """
         key = secrets.token_bytes(32)
-        listener = Listener(None, "AF_PIPE" if sys.platform == "win32" else "AF_UNIX", authkey=key)
+        listener = listen(key)
         try:
             self._process = self._child({ADDRESS: str(listener.address), KEY: key.hex()})
         except (OSError, ValueError) as problem:
