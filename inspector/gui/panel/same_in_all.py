@@ -102,23 +102,25 @@ class SameInAll(MoreKeys):
             self._names_before = self._names_drawn
             self.old.take()
 
+    def _is_same_model(self, capture: Any) -> bool:
+        places = _places_of(capture)
+        return bool(places) and places == self._places
+
     def _keeps(self, capture: Any) -> bool:
-        places = getattr(getattr(capture, "start", None), "places", None)
-        same = bool(places) and places == self._places
-        return same and capture is not self.capture and getattr(capture, "stop", True) is None
+        going_on = capture is not self.capture and getattr(capture, "stop", True) is None
+        return going_on and self._is_same_model(capture)
 
     def _note_model(self, capture: Any) -> None:
         """Another capture will be shown: what was zoomed, and the picture until there is another one, is kept where it
         is another run of the same model."""
         self.expect(capture)
-        places = getattr(getattr(capture, "start", None), "places", None)
-        self.same_model = bool(places) and places == self._places
+        self.same_model = self._is_same_model(capture)
         if not self._keeps(capture):
             self.old.drop()
         if capture is not None and not self.same_model:
             self._release()
         if capture is not None:
-            self._places = places
+            self._places = _places_of(capture)
 
     _names_drawn: tuple[str, ...] = ()
     """Names of the steps of what was drawn last."""
@@ -252,3 +254,8 @@ class SameInAll(MoreKeys):
             self.open_menu()
         else:
             super().keyPressEvent(event)
+
+
+def _places_of(capture: Any) -> Any:
+    """The parts of the model that a run says it has; None where there is no run."""
+    return getattr(getattr(capture, "start", None), "places", None)
