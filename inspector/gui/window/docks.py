@@ -228,6 +228,7 @@ class Docking:
             self.window.resizeDocks(docks, heights, Qt.Orientation.Vertical)
         finally:
             self.window.setUpdatesEnabled(True)
+            self.window.repaint()  # a request to paint that came meanwhile is lost, and Qt would wait for it for ever
         self._hidden, self._heights = [], []
         self._update_bars()
         self._hide_ghosts()
