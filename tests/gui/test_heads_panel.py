@@ -14,6 +14,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from inspector.capture import open_capture
+from inspector.gui.panel.attention.places_in_short import in_short
 from inspector.gui.panel.plot_menu import PlotMenu
 from inspector.gui.widgets.map_plot import LOWER
 from inspector.gui.widgets.sorted_table import Rows, written
@@ -266,3 +267,44 @@ def test_a_pair_that_is_not_known_is_said_to_be_so(tmp_path: Path) -> None:
         metrics = QFontMetricsF(panel.font())
         cut = panel.pairs.map.shortened(metrics, metrics.horizontalAdvance("heads 2 and 1: NaN nat   dive"))
         assert cut.startswith("heads 2 and 1: NaN nat"), "of a line that is too long the number is whole"
+
+
+def test_names_of_heads_leave_room_for_numbers_and_are_whole_in_tooltips(tmp_path: Path) -> None:
+    """As wide as the panel is in a window of 960 pixels: beside a matrix of pairs a name of the whole place took two
+    thirds of the table."""
+    places = [f"encoder.layers.{n}.self_attn" for n in (0, 1)]
+    numbers = np.array([[1.0, 3.0], [2.0, 4.0]], np.float32)
+    parts = [
+        channel(f"{place}:attention/{signal}", "attention_statistic", ("head", "query"), numbers, title=signal)
+        for place in places for signal in ("entropy", "distance", "sink")
+    ]  # fmt: skip
+    pairs = [channel(f"{place}:attention/redundancy", "attention_head", ("head", "other"),
+                     np.zeros((2, 2), np.float32), title="divergence", unit="nat") for place in places]  # fmt: skip
+    with shown(tmp_path, "heads", *parts, *pairs) as (stage, panel):
+        panel.resize(580, 230)
+        stage.fit(panel)
+        QApplication.processEvents()
+        assert [row[0] for row in cells(panel.table)] == [f"layers.{n}, head {head}" for n in (0, 1) for head in (0, 1)]
+        model = panel.table.model()
+        tips = [model.data(model.index(row, 0), Qt.ItemDataRole.ToolTipRole) for row in range(4)]
+        assert all(f"{places[row // 2]}, head {row % 2}" in tips[row] for row in range(4))
+        name = QFontMetricsF(panel.table.font()).horizontalAdvance("layers.0, head 0")
+        assert panel.table.columnWidth(0) < name + 50
+        axis = panel.pairs.map.plot.query_axis
+        assert panel.pairs.channel is not None and axis.width() <= 45
+        stage.cursor.move(place=places[1], head=1)
+        assert any(places[1] in what for what, _ in panel.readout(stage.cursor.position)), "the place is told in full"
+
+
+def test_what_all_places_share_is_left_out() -> None:
+    assert in_short(["a.0.attn", "a.1.attn", "a.10.attn"]) == {
+        "a.0.attn": "a.0",
+        "a.1.attn": "a.1",
+        "a.10.attn": "a.10",
+    }
+    assert in_short(["enc.self_attn", "dec.self_attn", "dec.cross_attn"]) == {
+        "enc.self_attn": "enc.self_attn", "dec.self_attn": "dec.self_attn", "dec.cross_attn": "dec.cross_attn",
+    }  # fmt: skip
+    assert in_short(["m.enc.attn", "m.dec.attn"]) == {"m.enc.attn": "enc", "m.dec.attn": "dec"}
+    for whole in (["attn"], ["m.attn"], [], ["a", "a.b"], ["", "x"], ["a.a", "a.a.a"]):
+        assert in_short(whole) == {one: one for one in whole}

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PySide6.QtCore import QPointF
 from PySide6.QtGui import QColor, QImage
+from torch import nn
 
+import inspector
 from inspector.capture import Capture, Writer, open_capture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panels.states import States
@@ -94,7 +98,7 @@ def test_they_are_told_in_numbers_and_can_be_switched_off(tmp_path: Path) -> Non
             rows = dict(panel.labelled_readout())
             assert rows[f"h saturated [{step}]  rnn.l0"] == f"{BEYOND[step].sum()} of {UNITS} units"
         stage.cursor.move(step=None, unit=None)
-        panel.saturated.setChecked(False)
+        panel.saturated.switch.setChecked(False)
         image = picture(panel)
         assert all(len(cell_pixels(panel, image, s, r)) == 1 for s in range(STEPS) for r in range(UNITS))
         assert "saturated" not in [text for _, text in panel.row.bar._notes()]
@@ -110,6 +114,70 @@ def test_a_state_without_a_bound_has_no_mark(tmp_path: Path) -> None:
         assert "saturated" not in panel.row.plot.titleLabel.text + str(panel.row.bar._notes())
         stage.cursor.move(step=2, unit=0, place="rnn.l0")
         assert not any("saturated" in what for what, _ in panel.labelled_readout())
+        assert not panel.saturated.switch.isEnabled()
+        stage.close()
+
+
+class OwnTanh(nn.Module):
+    """A cell written by hand whose state is a tanh all the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w, self.u = nn.Linear(3, 4), nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h, every = torch.zeros(1, 4), []
+        for t in range(x.shape[1]):
+            h = torch.tanh(self.w(x[:, t]) + self.u(h))
+            every.append(h)
+        return torch.stack(every, 1)
+
+
+class PlainCell(OwnTanh):
+    """nn.RNNCell in a loop of the model's own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = nn.RNNCell(3, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h, every = torch.zeros(1, 4), []
+        for t in range(x.shape[1]):
+            h = self.cell(x[:, t], h)
+            every.append(h)
+        return torch.stack(every, 1)
+
+
+@pytest.mark.parametrize(
+    ("model", "have"),
+    [
+        (lambda: nn.RNN(3, 4, batch_first=True), True),
+        (PlainCell, True),
+        (lambda: nn.RNN(3, 4, nonlinearity="relu", batch_first=True), False),
+        (lambda: nn.GRU(3, 4, batch_first=True), False),
+        (lambda: nn.LSTM(3, 4, batch_first=True), False),
+        (OwnTanh, False),
+    ],
+    ids=["rnn", "cell", "relu", "gru", "lstm", "by hand"],
+)
+def test_the_tooltip_says_exactly_which_states_have_dots(
+    tmp_path: Path, model: Callable[[], nn.Module], have: bool
+) -> None:
+    inspector.run(model(), torch.randn(1, 12, 3), out=tmp_path / "a.inspect", only=("states", "saturation")).close()
+    with open_capture(tmp_path / "a.inspect") as capture:
+        stage, panel = shown(capture)
+        states = panel.channels()
+        assert states and {panel.saturated.bounds(state) is not None for state in states} == {have}
+        assert "nn.RNN and nn.RNNCell with tanh has them. No other state has" in panel.saturated.switch.toolTip()
+        stage.close()
+
+
+def test_density_has_no_dots_to_switch(tmp_path: Path) -> None:
+    with captured(tmp_path / "a.inspect") as capture:
+        stage, panel = shown(capture)
+        assert panel.saturated.switch.isEnabled()
+        panel.cells.setCurrentText("density")
+        assert not panel.saturated.switch.isEnabled() and "% saturated" in panel.row.plot.titleLabel.text
         stage.close()
 
 

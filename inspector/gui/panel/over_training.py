@@ -42,6 +42,7 @@ class Shows(Protocol):
     frame: int
     theme: Theme
     needs_height: int
+    same_model: bool
 
     def channels(self) -> list[Channel]:
         """What it shows."""
@@ -114,11 +115,12 @@ class OverTraining(QObject):
             self.switch.setChecked(False)
 
     def forget(self) -> None:
-        """Another capture; what was read of two that are compared stays while other frames of them are."""
+        """Another capture; what was read of two that are compared stays while other frames of them are, and what was
+        zoomed over another run of the same model."""
         runs = runs_of(self.panel.source)
         if runs != self._of or isinstance(self.panel.source, Capture):
             self._lines.clear()
-            self.column.zoomed = None
+            self.column.zoomed = self.column.zoomed if self.panel.same_model else None
         self._plots = []
 
     def set_theme(self, theme: Theme) -> None:

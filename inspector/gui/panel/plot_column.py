@@ -74,12 +74,17 @@ class PlotColumn:
             made.plot.setMaximumHeight(UNLIMITED if row < self.count else 0)
             made.plot.label_bottom(word if row == self.count - 1 else "")
         self._whole = _around(every, self._whole if growing else None, GROWING_ROOM if growing else ROOM)
-        low, high = self.zoomed or self._whole
+        low, high = self._seen(self._whole)
         self._ranging = True
         for made, plot in zip(self.shown, plots, strict=True):
             made.plot.vb.setXRange(low, high, padding=0)
             made.show(plot.title, plot.unit, plot.series, axis=axis, smoothing=smoothing)
         self._ranging = False
+
+    def _seen(self, whole: tuple[float, float]) -> tuple[float, float]:
+        """What the user has zoomed to; all until something of it is there: it may be kept from a longer run."""
+        kept = self.zoomed
+        return kept if kept is not None and kept[0] < whole[1] and whole[0] < kept[1] else whole
 
     def show_whole(self) -> None:
         """Everything along the axis, which all plots share."""

@@ -14,6 +14,7 @@ from inspector.gui.panel.cells_of_map import CELLS_TIP, EXTREMES, MEAN, show_cel
 from inspector.gui.panel.exact import exact_at, why_not_known
 from inspector.gui.panel.labelled import rows_of
 from inspector.gui.panel.registry import PANELS
+from inspector.gui.panel.saturated import OF_GATES, SaturatedMarks
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.pins import cells_of, pins_of
 from inspector.gui.widgets.axes import ValueAxis, style_axis
@@ -73,6 +74,8 @@ class Gates(Panel):
         self.controls.addWidget(caption("Cells"))
         self.controls.addWidget(self.cells)
         self.cells.currentTextChanged.connect(self.redraw)
+        self.saturated = SaturatedMarks(self, OF_GATES, self.redraw)
+        self.controls.addWidget(self.saturated.switch)
         self.rows: list[MapRow] = []
         self.pin_cells: dict[Any, PinCells] = {}
         self.arranged: Arranged | None = None
@@ -112,11 +115,13 @@ class Gates(Panel):
         gates = self.shown()[:MOST_ROWS]
         self._make_rows(len(gates))
         assert self.capture is not None
-        names = self.step_names()
+        self.saturated.offer(gates)
+        names, how = self.step_names(), self.cells.currentText()
         for row, channel in zip(self.rows, gates, strict=True):
             _, nan, infinite = glance(self.capture, channel, self.frame)
-            show_cells(row, self.capture, channel, self.frame, self.cells.currentText(), nan, infinite)
-            row.plot.set_title(channel.title)
+            bounds = self.saturated.drawn(channel)
+            show_cells(row, self.capture, channel, self.frame, how, nan, infinite, bounds)
+            row.plot.set_title(f"{channel.title}{self.saturated.in_title(channel)}")
             row.plot.step_axis.set_names(names)
         self._draw_scatter(gates)
 
@@ -292,6 +297,8 @@ class Gates(Panel):
             if position.step is not None and position.step < steps:
                 value = exact_at(self.capture, channel.name, self.frame, position.step, position.unit)
                 rows.append((f"{channel.title} [{position.step}, {position.unit}]", measured(value, channel.unit)))
+                if many := self.saturated.at_step(channel, position.step):
+                    rows.append((f"{channel.title} saturated [{position.step}]", many))
             shown = [shares for shares in self.before_and_after(channel) if shares is not None]
             if shown:
                 texts = [self._shares_told(channel, shares[:, position.unit]) for shares in shown]

@@ -24,6 +24,7 @@ from inspector.analysis.attention.tables import (
     table_of_heads,
 )
 from inspector.gui.panel.attention.pairs_of_heads import Pair, PairsOfHeads
+from inspector.gui.panel.attention.places_in_short import in_short
 from inspector.gui.panel.attention.quantities import OF_HEADS, ON_REQUEST, can_ablate, of_attention
 from inspector.gui.panel.attention.request_menu import RequestMenu
 from inspector.gui.panel.base import Panel, measured
@@ -134,11 +135,18 @@ class Heads(Panel):
         self.table.numbers.first = "attention" if costs else "head"
         self.table.show_table(
             Rows(
-                [line.name for line in self.shown.lines], [heading(one) for one in self.shown.headings],
+                self._names(), [heading(one) for one in self.shown.headings],
                 [[self.cell(line, one) for one in line.cells] for line in self.shown.lines], self.shown.tips,
+                whole=[line.name for line in self.shown.lines],
             )
         )  # fmt: skip
         self._draw_pairs()
+
+    def _names(self) -> list[str]:
+        """The names of the rows without what all places share, so that numbers have room; tooltips have all of it."""
+        short = in_short(line.place for line in self.shown.lines)
+        lines = self.shown.lines
+        return [line.name.replace(line.place, short[line.place], 1) if line.place else line.name for line in lines]
 
     # -- pairs of heads
 

@@ -14,7 +14,7 @@ from inspector.gui.panel.cells_of_map import CELLS, CELLS_TIP, DENSITY, show_cel
 from inspector.gui.panel.exact import exact_at
 from inspector.gui.panel.long_traces import LongTraces
 from inspector.gui.panel.registry import PANELS
-from inspector.gui.panel.saturated import bounds_in, share_in_words, some, step_in_words, switch
+from inspector.gui.panel.saturated import BEYOND, OF_STATES, SaturatedMarks
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.pins import MOST, cells_of, pins_of
 from inspector.gui.widgets.banded_lines import CROWD, BandedLines
@@ -62,9 +62,8 @@ class States(Panel):
             caption("State"), self.which, caption("Units"), self.order, caption("Cells"), self.cells,
         ):  # fmt: skip
             self.controls.addWidget(widget)
-        self.saturated = switch()
-        self.controls.addWidget(self.saturated)
-        self.saturated.toggled.connect(self.redraw)
+        self.saturated = SaturatedMarks(self, OF_STATES, self.redraw)
+        self.controls.addWidget(self.saturated.switch)
         self.cells.currentTextChanged.connect(self.redraw)
         self.which.currentTextChanged.connect(self._chosen)
         self.order.currentTextChanged.connect(self.redraw)
@@ -119,17 +118,15 @@ class States(Panel):
         assert channel is not None and self.capture is not None
         steps = self.capture.extent(channel.name, self.frame)[0]
         levels, nan, infinite = glance(self.capture, channel, self.frame)
+        self.saturated.offer([] if self.as_density else [channel])
         if self.as_density:
             self._draw_density(channel, levels)
         else:
-            bounds = self._bounds(channel)
-            self.saturated.setEnabled(bounds is not None)
-            if not self.saturated.isChecked() or (bounds and not some(self.capture, channel, self.frame)):
-                bounds = None
-            how = self.cells.currentText()
+            how, bounds = self.cells.currentText(), self.saturated.drawn(channel)
             cells = show_cells(self.row, self.capture, channel, self.frame, how, nan, infinite, bounds)
             self.row.set_order(self._ordering(channel))
-            told = f"{channel.title}, {channel.place}{self._beyond_rounding(channel)}{self._saturated(channel)}"
+            more = self._beyond_rounding(channel) + self.saturated.in_title(channel, BEYOND)
+            told = f"{channel.title}, {channel.place}{more}"
             self._told = (told, cells, steps)
             self._entitle()
         for plot in self.plots:
@@ -150,15 +147,6 @@ class States(Panel):
                 self._entitle()
             self._show_traces()
 
-    def _bounds(self, channel: Channel) -> tuple[float, float] | None:
-        """Beyond which numbers a state is saturated; None where it has no bound, and of a difference."""
-        return None if self.differs else bounds_in(self.capture, channel, self.frame)
-
-    def _saturated(self, channel: Channel) -> str:
-        """The share of it in the title."""
-        told = share_in_words(self.capture, channel, self.frame) if self._bounds(channel) is not None else ""
-        return f"; {told}" if told else ""
-
     @property
     def as_density(self) -> bool:
         """Whether the map is of the numbers of all units rather than of each unit."""
@@ -178,7 +166,7 @@ class States(Panel):
         )  # fmt: skip
         self.row.plot.label_left("value")
         self.row.plot.getAxis("left").setTicks([ticks(levels.low, levels.high)])
-        shares = f"share of {units:,} units at each value{self._saturated(channel)}"
+        shares = f"share of {units:,} units at each value{self.saturated.in_title(channel, BEYOND)}"
         self.row.plot.set_title(f"{channel.title}, {channel.place}: {shares}")
 
     def _beyond_rounding(self, channel: Channel) -> str:
@@ -317,9 +305,7 @@ class States(Panel):
                 cell = exact_at(self.capture, channel.name, self.frame, step, unit)
                 what = f"{self.changed(channel)}{channel.signal}[{step}, {unit}]  {channel.place}"
                 rows.append((what, measured(cell, channel.unit)))
-                bounds = self._bounds(channel)
-                if bounds is not None:
-                    many = step_in_words(self.capture, channel, self.frame, step, bounds)
+                if many := self.saturated.at_step(channel, step):
                     rows.append((f"{channel.signal} saturated [{step}]  {channel.place}", many))
         return rows
 

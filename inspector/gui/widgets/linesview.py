@@ -74,6 +74,8 @@ class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
         """(0 for a query, 1 for a key; which) of the token under the mouse."""
         self.view = (0.0, 1.0)
         """The part of both columns that is in view."""
+        self._tokens: tuple[float, float] | None = None
+        """The queries that the user has zoomed to, by number; None for all, of however many there are."""
         self._links: dict[Any, Links] = {}
         self._wide: tuple[float, float] | None = None
         self.setAcceptHoverEvents(True)
@@ -84,7 +86,9 @@ class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
     def set_weights(self, weights: Array, queries: Sequence[str], keys: Sequence[str]) -> None:
         """Weights (query, key), −∞ at masked ones, and the names of both."""
         if weights.shape != self._weights.shape:
-            self.view, self.alone = (0.0, 1.0), None
+            self.alone = None
+            if weights.size:
+                self._see_tokens(len(weights))
         self._weights, self._names = weights, (queries, keys)
         self._wide = None
         self._links.clear()
@@ -256,10 +260,32 @@ class LinesView(pg.GraphicsWidget):  # type: ignore[misc]
         """All tokens."""
         self._see(0.0, 1.0)
 
+    @property
+    def tokens(self) -> tuple[float, float] | None:
+        """The queries in view, by number from the first one's edge on; None for all."""
+        return None if self.view == (0.0, 1.0) else self._tokens
+
+    def zoom_to(self, first: float, last: float) -> None:
+        """These queries, as far as they are there."""
+        self._tokens = first, last
+        self._see_tokens(len(self._weights))
+
+    def _see_tokens(self, count: int) -> None:
+        """What the user has zoomed to where there are so many queries; all where none of it is there."""
+        kept = self._tokens
+        if kept is None or not count or kept[0] >= count:
+            self.view = (0.0, 1.0)
+        else:
+            self._see(kept[0] / count, kept[1] / count)
+        self._tokens = kept
+        self.update()
+
     def _see(self, low: float, high: float) -> None:
         size = min(1.0, high - low)
         low = min(max(0.0, low), 1.0 - size)
         self.view = (low, low + size)
+        count = len(self._weights)
+        self._tokens = (low * count, (low + size) * count) if size < 1.0 and count else None
         self.update()
 
     # -- painting

@@ -16,6 +16,7 @@ from inspector.gui.widgets.cell_map import CellMap
 from inspector.gui.widgets.plain_text import token
 from inspector.gui.widgets.stepplot import StepPlot
 from inspector.gui.widgets.theme import Theme
+from inspector.gui.widgets.view import Range
 
 BEYOND = 60
 """Pixels by which a text may pass the end of its axis before it is turned."""
@@ -51,6 +52,8 @@ class MapPlot(StepPlot):
         """(columns, rows)"""
         self.whole = True
         """Whether the whole map is in view, as long as nobody zooms."""
+        self.wanted: tuple[Range, Range] | None = None
+        """(keys, queries) that the user has zoomed to, also while the map of a shorter run has none of them."""
         self._fitting = False
         self.step_axis.turns = True
         self.step_axis.thins = self.query_axis.thins = True
@@ -76,8 +79,10 @@ class MapPlot(StepPlot):
     # -- the range in view
 
     def fit(self, columns: int, rows: int, *, anew: bool = False) -> None:
-        """A map of another size: its limits, and the whole of it where that was in view, or `anew`."""
-        if (columns, rows) != self.size_of:
+        """A map of another size: its limits, and what the user has zoomed to, as far as it is there; the whole of it
+        where that was in view, or `anew`."""
+        resized = (columns, rows) != self.size_of
+        if resized:
             self.size_of = (columns, rows)
             across, down = columns / 2, rows / 2  # it may be dragged until half of the view is empty
             fitting, self._fitting = self._fitting, True  # other limits may move the view: nobody has zoomed
@@ -86,19 +91,43 @@ class MapPlot(StepPlot):
                 minXRange=min(CLOSEST, columns), minYRange=min(CLOSEST, rows),
             )  # fmt: skip
             self._fitting = fitting
-        if self.whole or anew:
+        if anew or self.wanted is None:
             self.show_whole()
+        elif resized:
+            self._see(*self.wanted)
 
     def show_whole(self) -> None:
         """The whole map."""
+        self.wanted = None
+        self._see_whole()
+
+    def zoom_to(self, keys: Range, queries: Range) -> None:
+        """What the user had zoomed to, as far as it is there."""
+        self.wanted = keys, queries
+        self._see(keys, queries)
+
+    def _see_whole(self) -> None:
         columns, rows = self.size_of
+        self._set((-0.5, columns - 0.5), (-0.5, rows - 0.5), whole=True)
+
+    def _see(self, keys: Range, queries: Range) -> None:
+        """The part of the map that is nearest to a range; the whole where nothing of the range is in the map."""
+        columns, rows = self.size_of
+        across, down = moved_inside(keys, columns), moved_inside(queries, rows)
+        if across is None or down is None:
+            self._see_whole()
+        else:
+            self._set(across, down, whole=False)
+
+    def _set(self, keys: Range, queries: Range, *, whole: bool) -> None:
         self._fitting = True
-        self.vb.setRange(xRange=(-0.5, columns - 0.5), yRange=(-0.5, rows - 0.5), padding=0)
-        self._fitting, self.whole = False, True
+        self.vb.setRange(xRange=keys, yRange=queries, padding=0)
+        self._fitting, self.whole = False, whole
 
     def _ranged(self, *_: object) -> None:
         if not self._fitting:
-            self.whole = False
+            (left, right), (low, high) = self.vb.viewRange()
+            self.whole, self.wanted = False, ((left, right), (low, high))
 
     # -- marks
 
@@ -142,6 +171,17 @@ class MapPlot(StepPlot):
         # pyqtgraph leaves out a text that passes the axis' end before it is turned; the first and the last would
         axis.setStyle(hideOverlappingLabels=BEYOND if turned else True)
         return LABEL + LETTER * longest_name(tuple(axis.names), axis.longest) if turned else LOWER
+
+
+def moved_inside(wanted: Range, count: int) -> Range | None:
+    """A range of the same width that lies within the edges of so many cells, or all of them where it is wider; None
+    where none of them is in the range."""
+    low, high = wanted
+    if high <= -0.5 or low >= count - 0.5:
+        return None
+    width = min(high - low, float(count))
+    first = min(max(-0.5, low), count - 0.5 - width)
+    return first, first + width
 
 
 class DoubleClicks:

@@ -30,6 +30,8 @@ class NumberModel(QAbstractTableModel):
         """The title of the column of names."""
         self.order: Sequence[int] = ()
         self.names: Sequence[str] = ()
+        self.whole: Sequence[str] = ()
+        """The names as tooltips have them, where the rows have shorter ones."""
         self.notes: Sequence[str] = ()
         """What is wrong with a row, in the colour of errors; "" where nothing is."""
         self.headings: Sequence[str] = ()
@@ -68,7 +70,8 @@ class NumberModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.TextAlignmentRole and column >= 0:
             return RIGHT
         if role == Qt.ItemDataRole.ToolTipRole and column < 0:
-            return tooltip(f"{self.names[number]}: {note}" if note else f"{number}: {self.names[number]}")
+            name = self.whole[number] if self.whole else self.names[number]
+            return tooltip(f"{name}: {note}" if note else f"{number}: {name}")
         bad = bool(note) or (number, column) in self.marked
         if role == Qt.ItemDataRole.ForegroundRole and bad:
             return self.colour

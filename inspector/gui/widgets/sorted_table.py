@@ -34,13 +34,14 @@ FITTED = 400
 @dataclass(frozen=True, slots=True)
 class Rows:
     """What a table shows: a name and a cell for each heading in every row. `tips`: of the headings; `marked`: (row,
-    column) of the cells in the colour of errors."""
+    column) of the cells in the colour of errors; `whole`: the names in full, where `names` are shorter."""
 
     names: Sequence[str] = ()
     headings: Sequence[str] = ()
     cells: Sequence[Sequence[Cell]] = ()
     tips: Sequence[str] = ()
     marked: frozenset[tuple[int, int]] = frozenset()
+    whole: Sequence[str] = ()
 
     def order(self, column: int, *, descending: bool) -> list[int]:
         """The rows by a column: numbers before words, what is no number last; as they are given by names."""
@@ -86,9 +87,11 @@ class SortedTable(NumberTable):
         self.column, self.descending = NAMES, False
         self._wanted: list[int] = []
         self._least: list[int] = []
+        self._uncut: list[int] = []
         self._of_words: list[bool] = []
         self._given: list[int] = []
-        """Of the columns: widths with all room, at least, whether they are words, and widths as they were set last."""
+        """Of the columns: widths with all room, at least, and with all of their words but no room for an arrow; whether
+        they are words; widths as they were set last."""
         self.sorted_by.connect(self._sort)
 
     def show_table(self, rows: Rows) -> None:
@@ -107,7 +110,7 @@ class SortedTable(NumberTable):
     def _fit(self) -> None:
         """Every column is as wide as its heading and its cells, within limits; narrower where there is no room."""
         metrics, rows = self.fontMetrics(), self.rows
-        self._wanted, self._least, self._of_words = [], [], []
+        self._wanted, self._least, self._uncut, self._of_words = [], [], [], []
         for column in range(NAMES, len(rows.headings)):
             heading = self.numbers.first if column == NAMES else rows.headings[column]
             some = enumerate(rows.names[:FITTED])
@@ -117,19 +120,22 @@ class SortedTable(NumberTable):
             self._wanted.append(min(max(inside, above + room_of_arrow(self)), MOST_WIDTH))
             words = column == NAMES or any(isinstance(row[column], str) for row in rows.cells[:FITTED])
             self._of_words.append(words)
-            self._least.append(min(self._wanted[-1], LEAST_OF_WORDS if words else max(inside, above + MARGIN)))
+            self._uncut.append(min(self._wanted[-1], max(inside, above + MARGIN)))
+            self._least.append(min(self._wanted[-1], LEAST_OF_WORDS) if words else self._uncut[-1])
         self._squeeze()
 
     def _squeeze(self) -> None:
-        """Columns of numbers give up the room of an arrow that they do not have, then words are cut, where the table
-        does not scroll sideways then. Columns that somebody has made wider or narrower stay so."""
+        """Columns give up the room of an arrow that they do not have, those of numbers first, and words are cut where
+        the table does not scroll sideways then. Columns that somebody has made wider or narrower stay so."""
         if not self._wanted or (self._given and self._given != self._widths()):
             return
         room = self.viewport().width()
         widths, lack = list(self._wanted), sum(self._wanted) - room
-        for words in (False, True) if sum(self._least) <= room else (False,):
-            for at, least in enumerate(self._least):
-                if lack > 0 and self._of_words[at] is words and (words or at != self.column + 1):
+        fits = sum(self._least) <= room
+        for words in (False, True):
+            for at, least in enumerate(self._least if fits else self._uncut):
+                with_arrow = at == self.column + 1 and not (words and fits)
+                if lack > 0 and self._of_words[at] is words and not with_arrow:
                     less = min(lack, widths[at] - least)
                     widths[at], lack = widths[at] - less, lack - less
         for at, width in enumerate(widths):
@@ -156,6 +162,7 @@ class SortedTable(NumberTable):
 
     def _fill(self) -> None:
         rows = self.rows
+        self.numbers.whole = rows.whole
         self.show_rows(
             order=rows.order(self.column, descending=self.descending), names=rows.names, notes=[""] * len(rows.names),
             headings=rows.headings, tips=rows.tips, cell=rows.text, marked=set(rows.marked),

@@ -89,6 +89,9 @@ class DockBar(QWidget):
         self._draw()
 
     def _add(self, kind: str, name: str, do: Do) -> None:
+        self._layout.addWidget(self._button(kind, name, do))
+
+    def _button(self, kind: str, name: str, do: Do) -> QToolButton:
         button = QToolButton()
         button.setIconSize(QSize(SIDE, SIDE))
         button.setToolTip(name)
@@ -96,7 +99,15 @@ class DockBar(QWidget):
         button.setAutoRaise(True)
         button.clicked.connect(lambda _checked=False: do())
         self.buttons[kind] = button
-        self._layout.addWidget(button)
+        return button
+
+    def add_first(self, kind: str, name: str, do: Do) -> QToolButton:
+        """One more button, before the others; its symbol is drawn with theirs."""
+        before = self._layout.indexOf(next(iter(self.buttons.values())))
+        button = self._button(kind, name, do)
+        self._layout.insertWidget(before, button)
+        self._draw()
+        return button
 
     def set_controls(self, controls: QWidget) -> None:
         """Show the controls of a panel between title and buttons."""
@@ -187,7 +198,7 @@ class FloatingFrame(QWidget):
 
 
 def symbol(kind: str, colour: str) -> QIcon:
-    """A small line drawing: "enlarge", "restore", "float", "close". Drawn once for all bars."""
+    """A small line drawing: "enlarge", "restore", "float", "close", "list". Drawn once for all bars."""
     pixmap, name = QPixmap(), f"inspector dock {kind} {colour}"
     if not QPixmapCache.find(name, pixmap):
         pixmap = _drawn(kind, colour)
@@ -207,6 +218,9 @@ def _drawn(kind: str, colour: str) -> QPixmap:
     elif kind == "float":
         painter.drawRect(QRectF(2.5, 4.5, 7, 7))
         painter.drawLines([QLineF(5, 2.5, 11.5, 2.5), QLineF(11.5, 2.5, 11.5, 9)])
+    elif kind == "list":
+        painter.drawLines([QLineF(2.5, y, 11.5, y) for y in (3.5, 6.5)])
+        painter.drawLines([QLineF(4.5, 9.5, 7, 12), QLineF(7, 12, 9.5, 9.5)])
     elif kind == "enlarge":
         painter.drawRect(QRectF(2.5, 2.5, 9, 9))
         painter.drawLine(QLineF(2.5, 4, 11.5, 4))

@@ -18,6 +18,7 @@ from inspector.gui.window.panels_on_demand import PanelPlace, Panels
 from inspector.gui.window.rows_back import RowsBack
 from inspector.gui.window.screen import fit
 from inspector.gui.window.side_widths import SideWidths
+from inspector.gui.window.tab_lists import TabLists
 
 if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
@@ -60,6 +61,7 @@ class Docking:
         """Whether the docks have their places: while they get them each is visible for a moment."""
         self.tabs = PanelTabs(window)
         self.tabs.clicked = lambda key: hold_soon(self.window, self.docks[key], self._places[key])
+        self.lists = TabLists(self, window)
         self._pager = QTimer(window, interval=0, singleShot=True)
         self._pager.timeout.connect(self._settle_page)
         self._widener = QTimer(window, interval=0, singleShot=True)
@@ -226,6 +228,7 @@ class Docking:
             self.window.resizeDocks(docks, heights, Qt.Orientation.Vertical)
         finally:
             self.window.setUpdatesEnabled(True)
+            self.window.repaint()  # a request to paint that came meanwhile is lost, and Qt would wait for it for ever
         self._hidden, self._heights = [], []
         self._update_bars()
         self._hide_ghosts()
@@ -292,6 +295,7 @@ class Docking:
     def label_tabs(self) -> None:
         """Describe and colour the tabs; a title is in the bar of a dock only where no tab shows it."""
         tabbed = self.tabs.label()
+        self.lists.watch()
         for key, dock_bar in self.bars.items():
             dock_bar.title.setVisible(key not in tabbed or self.docks[key].isFloating())
 

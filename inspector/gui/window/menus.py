@@ -105,7 +105,7 @@ class Menus:
         self.add(menu, "Look at a chec&kpoint's tensors…", window.weights.look_at_file, says=TENSORS)
         self.add(menu, "&Listen for trainings…", window.listen, says="Show trainings on other machines as they arrive")
         self.add(menu, "&Add run…", lambda: _add_run(window), "", ADD_RUN)
-        self.add(menu, "&Compare with…", lambda: _compare(window), "Ctrl+Shift+D", COMPARE)
+        self.add(menu, "Compare &with…", lambda: _compare(window), "Ctrl+Shift+D", COMPARE)
         menu.addSeparator()
         self.add(menu, "&Save capture as…", lambda: save_as(window), Standard.SaveAs)
         self.add(menu, "&Pack capture into one file…", lambda: pack_as(window))
@@ -140,8 +140,8 @@ class Menus:
         self.add(menu, "Back to the &training", window.spikes.back, says="Back from an iteration that was run again")
         controls = window.status.controls
         for text, do in (
-            ("Pa&use the training", controls.pause), ("Training: one &iteration", controls.step),
-            ("Training: &go on", controls.go_on), ("Pause the training &when…", controls.ask_condition),
+            ("Pa&use the training", controls.pause), ("Training: o&ne iteration", controls.step),
+            ("Training: go &on", controls.go_on), ("Pause the training &when…", controls.ask_condition),
         ):  # fmt: skip
             self.add(menu, text, do)
 
@@ -164,11 +164,11 @@ class Menus:
         self.add(menu, "&Ask the text…", lambda: _ask(window), Standard.Find, ASK)
         self._holding(menu)
         self.add(menu, "&Compare frames", window.comparing.begin_frames, "Ctrl+D", COMPARE_FRAMES)
-        self.add(menu, "Fi&nd the first difference", window.comparing.find_first, "", FIRST_DIFFERENCE)
-        self.add(menu, "S&top comparing", window.comparing.end)
+        self.add(menu, "Fin&d the first difference", window.comparing.find_first, "", FIRST_DIFFERENCE)
+        self.add(menu, "&Stop comparing", window.comparing.end)
         self.add(menu, "&Full screen", lambda: _full_screen(window), "F11")
         self.add(menu, "&Enlarge one panel", window.docking.enlarge_front, "F9", ENLARGE)
-        first = self.add(menu, "&Open on the overview", lambda: window.choose_overview(on=first.isChecked()))
+        first = self.add(menu, "Open on t&he overview", lambda: window.choose_overview(on=first.isChecked()))
         first.setCheckable(True)
         first.setChecked(window.opens_on_overview)
         themes, group = menu.addMenu("&Theme"), QActionGroup(window)
@@ -183,15 +183,15 @@ class Menus:
         """Fixing the cursor, pins, and notes on what is under it."""
         holding = self.window.holding
         menu.addSeparator()
-        self.add(menu, "F&ix the cursor", holding.fix, "Ctrl+K", FIX)
-        free = self.add(menu, "Free the cursor", holding.free, "", "Let the mouse move the cursor again")
+        self.add(menu, "Fi&x the cursor", holding.fix, "Ctrl+K", FIX)
+        free = self.add(menu, "F&ree the cursor", holding.free, "", "Let the mouse move the cursor again")
         holding.share_escape(self.cancel, free)
         self.add(menu, "&Pin this place", holding.pin, "Ctrl+P", PIN)
         self.add(menu, "Re&move the pins", holding.pins.clear)
         self.add(menu, "&Bookmark this place", holding.bookmark, "Ctrl+B", "Mark step and unit in the capture")
         self.add(menu, "&Note on this place…", holding.note, "Ctrl+Shift+N", "Write a note; it is kept in the capture")
-        self.add(menu, "Next note or bookmark", lambda: holding.next_note(1), "F2")
-        self.add(menu, "Previous note or bookmark", lambda: holding.next_note(-1), "Shift+F2")
+        self.add(menu, "Next note or bookmar&k", lambda: holding.next_note(1), "F2")
+        self.add(menu, "Pre&vious note or bookmark", lambda: holding.next_note(-1), "Shift+F2")
         menu.addSeparator()
 
     def docks(self) -> None:
@@ -201,7 +201,7 @@ class Menus:
         stops, menu = self.window.stops, self.windows
         self.add(menu, "&Next part", lambda: stops.go(1), "F6", "The keyboard goes to the next part of the window")
         self.add(menu, "&Part before", lambda: stops.go(-1), "Shift+F6", "The keyboard goes to the part before")
-        self.add(menu, "Next p&anel", lambda: stops.turn(1), "Ctrl+Tab", NEXT_PANEL)
+        self.add(menu, "Next pan&el", lambda: stops.turn(1), "Ctrl+Tab", NEXT_PANEL)
         self.add(
             menu, "Panel &before", lambda: stops.turn(-1), "Ctrl+Shift+Tab", NEXT_PANEL.replace("next", "previous")
         )

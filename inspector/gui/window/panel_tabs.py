@@ -29,7 +29,8 @@ class PanelTabs:
         """What is done when somebody clicks at the tab of a panel."""
         self._window = window
         self._theme = LIGHT
-        self._pale: set[str] = set()
+        self.pale: set[str] = set()
+        """Keys of the panels that have nothing to show in this run."""
         self._tips = TabTips(self._told, window)
 
     def bars(self) -> list[QTabBar]:
@@ -40,7 +41,7 @@ class PanelTabs:
     def label(self) -> set[str]:
         """Describe every tab, and colour it; returns the keys of the panels that have one."""
         panels = self.panels
-        tabbed = self._tabs()
+        tabbed = self.each()
         for bar, place, key in tabbed:
             assert panels is not None
             bar.installEventFilter(self._tips)  # of one that has it already nothing changes
@@ -49,23 +50,23 @@ class PanelTabs:
                 bar.tabBarClicked.connect(partial(self._clicked, bar))
             bar.setTabToolTip(place, tooltip(panels.kinds[key].hint))
             nothing = panels.source is not None and not panels.has_data(key) and not panels.expects(key)
-            (self._pale.add if nothing else self._pale.discard)(key)
+            (self.pale.add if nothing else self.pale.discard)(key)
             bar.setAccessibleTabName(place, f"{bar.tabText(place)}, {NOTHING}" if nothing else "")
         self.colour(self._theme)
         return {key for _, _, key in tabbed}
 
     def _clicked(self, bar: QTabBar, place: int) -> None:
-        for one, number, key in self._tabs():
+        for one, number, key in self.each():
             if one is bar and number == place:
                 self.clicked(key)
 
     def colour(self, theme: Theme) -> None:
         """The colours of a theme for the names of tabs."""
         self._theme = theme
-        for bar, place, key in self._tabs():
-            bar.setTabTextColor(place, QColor(theme.muted if key in self._pale else theme.text))
+        for bar, place, key in self.each():
+            bar.setTabTextColor(place, QColor(theme.muted if key in self.pale else theme.text))
 
-    def _tabs(self) -> list[tuple[QTabBar, int, str]]:
+    def each(self) -> list[tuple[QTabBar, int, str]]:
         """Each tab of a panel: its bar, its place in it, and the key of the panel."""
         titled = {kind.title: key for key, kind in self.panels.kinds.items()} if self.panels is not None else {}
         tabs = ((bar, place) for bar in self.bars() for place in range(bar.count()))

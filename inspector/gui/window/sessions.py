@@ -64,7 +64,7 @@ class Sessions(QObject):
         self._window, self._open_at, self._open_path = window, at, open_path
         self._choices: dict[str, dict[str, Any]] = {}
         """Of panels that are not drawn yet, by key."""
-        self._zooms: dict[str, Any] = {}
+        self._zooms: dict[str, dict[str, Any]] = {}
         """Of panels that are not drawn yet, or of a run that is not whole yet, by key."""
         self._notes: tuple[Note, ...] = ()
         self._pins: tuple[Pinned, ...] = ()
@@ -130,7 +130,8 @@ class Sessions(QObject):
         cursor = _pinned(window.looking.position)
         if window.session.capture is not self._before:
             choices |= {key: {**choices.get(key, {}), **waiting} for key, waiting in self._choices.items()}
-            zooms, pins, cursor = zooms | self._zooms, (*pins, *self._pins), self._cursor or cursor
+            zooms |= {key: {**zooms.get(key, {}), **waiting} for key, waiting in self._zooms.items()}
+            pins, cursor = (*pins, *self._pins), self._cursor or cursor
         return {"pins": pins, "cursor": cursor, "choices": choices, "zooms": zooms}
 
     def _at(self, run: str) -> ViewAt:
@@ -196,7 +197,8 @@ class Sessions(QObject):
         self._before, self._notes, self._pins = self._window.session.capture, notes, tuple(kept.pins)
         self._cursor = kept.cursor
         self._choices = {key: dict(one) for key, one in kept.choices.items() if isinstance(one, Mapping)}
-        self._zooms, self._zoomed = dict(kept.zooms), ""
+        self._zooms = {key: dict(one) for key, one in kept.zooms.items() if isinstance(one, Mapping)}
+        self._zoomed = ""
         for key, panel in self._window.panels.made.items():
             self.choose(key, panel)
 
@@ -225,7 +227,9 @@ class Sessions(QObject):
         for key in [key for key in self._zooms if key in made]:
             panel = made[key]
             if panel.state == "figure" and (as_log(capture) is not None or not panel.growing):
-                zoom_again(panel, self._zooms.pop(key))
+                left = zoom_again(panel, self._zooms.pop(key))
+                if left:  # of summaries over training, until they are shown
+                    self._zooms[key] = left
 
     def tick(self) -> None:
         """Set pins, cursor and zoom, and write the notes into the capture that was made, as soon as they can be."""

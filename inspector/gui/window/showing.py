@@ -374,13 +374,15 @@ class Showing(Parts):
     @Slot()
     def _read_out(self) -> None:
         from inspector.gui.window.cursor_readout import rows_of
+        from inspector.gui.window.pins_in_words import why_no_numbers
 
         capture = self.session.capture
         shown = None if capture is None else self.comparing.seen(capture)
         pins = pins_of(self.looking).all
         rows = rows_of(shown, self.panels.made, self.docking.seen, self.sequences, pins)
         self.readout.show_pins(pins, fixed=self.looking.fixed)
-        self.readout.show_rows([*rows, *self.comparing.beside.readouts(self.docking.seen)])
+        every = [*rows, *self.comparing.beside.readouts(self.docking.seen)]
+        self.readout.show_rows(every, why_no_numbers(pins, shown, self.looking))
         self.docking.sides.make_room_for_pins(self.readout.needs)
 
     def show_all_steps(self) -> None:

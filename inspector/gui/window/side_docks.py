@@ -26,12 +26,13 @@ from inspector.gui.widgets.breaking import AROUND, BreakingDelegate
 from inspector.gui.widgets.line_field import LineField
 from inspector.gui.widgets.numbers import with_fewer_digits
 from inspector.gui.widgets.plain_text import clean, tooltip
+from inspector.gui.window.cursor_readout import NOT_THERE
 from inspector.records import Place
 from inspector.workspace.sample_kinds import by_kind
 from inspector.workspace.samples import Sample, step_of
 from inspector.workspace.trainings import Training
 
-DATA = Qt.ItemDataRole.UserRole
+DATA, IN_WORDS = Qt.ItemDataRole.UserRole, Qt.ItemDataRole.AccessibleTextRole
 COMPARED = ": frame "
 """Words in a heading whose numbers compare two runs, or belong to one of two."""
 WIDEST = 150
@@ -267,8 +268,9 @@ class Readout(QTableWidget):
         mode = QHeaderView.ResizeMode
         self.horizontalHeader().setSectionResizeMode(0, mode.Interactive if pins else mode.Stretch)
 
-    def show_rows(self, rows: Sequence[tuple[str, ...]]) -> None:
-        """Fill the table; a row without a value is a heading."""
+    def show_rows(self, rows: Sequence[tuple[str, ...]], without: Sequence[str] = ()) -> None:
+        """Fill the table; a row without a value is a heading. `without`: for each pin why it has no number, where it
+        has none."""
         self.clearSpans()
         self.setRowCount(len(rows))
         plain, bold = QFont(self.font()), QFont(self.font())
@@ -286,7 +288,9 @@ class Readout(QTableWidget):
                     self.setItem(i, j, item)
                 item.setText(clean(with_fewer_digits(text) if j else text))
                 item.setData(DATA, text)
-                item.setToolTip(tooltip(text))
+                why = without[j - 2] if text == NOT_THERE and 2 <= j < len(without) + 2 else ""
+                item.setToolTip(tooltip(why or text))
+                item.setData(IN_WORDS, f"no number: {why}" if why else None)
                 item.setFont(plain if value else bold)
         self.fit()
 

@@ -3,63 +3,135 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
-    from inspector.gui.panel.plot_column import PlotColumn
-    from inspector.gui.widgets.view import View
+    from inspector.gui.widgets.linesview import LinesView
+    from inspector.gui.widgets.map_plot import MapPlot
+    from inspector.gui.widgets.view import Range, View
 
-ITERATIONS, PLOTS = "iterations", "plots"
+ITERATIONS, PLOTS, MAPS, LINES, OVER = "iterations", "plots", "maps", "lines", "over"
 
 
 def zoomed_in(panel: Panel) -> dict[str, Any]:
-    """`plots`: for each plot of the panel, from the top, [x, y], each [low, high] or None where it was not zoomed;
-    `iterations`: what is in view of a training. Nothing where nothing is zoomed. Steps in view are shared by all panels
-    and are not in it, nor is what an attention map shows."""
-    if panel.state != "figure" or panel.over.on:
+    """What is zoomed in a panel; nothing where nothing is.
+
+    `plots`: for each plot, from the top, [x, y], each [low, high] or None where it was not zoomed. `maps`: for each map
+    of attention or weights, as large as it is drawn, [columns, rows] in view, or None for all. `lines`: the queries in
+    view of attention that is drawn as lines. `iterations`: what is in view of a training. `over`: the same of its
+    summaries over training. Steps in view are shared by all panels and are not in it.
+    """
+    if panel.state != "figure":
         return {}
-    ranges = [_held(view) for view in _views(panel)]
-    found: dict[str, Any] = {PLOTS: ranges} if any(one != [None, None] for one in ranges) else {}
-    column = _column(panel)
-    if column is not None and column.zoomed is not None:
+    found = _in_figure(panel.figure, getattr(panel, "column", None))
+    over = _in_figure(panel.over.figure, panel.over.column) if panel.over.on else {}
+    return {**found, **({OVER: over} if over else {})}
+
+
+def zoom_again(panel: Panel, wanted: Any) -> dict[str, Any]:
+    """The same, where the panel has as many plots as it had; what is no range is left out. Returns what belongs to the
+    other figure of the panel, its summaries over training or what it draws without them."""
+    told = wanted if isinstance(wanted, Mapping) else {}
+    rest = {name: part for name, part in told.items() if (name == OVER) != panel.over.on}
+    if len(rest) == len(told):
+        return rest
+    if panel.over.on:
+        over = told.get(OVER)
+        _again(panel, panel.over.figure, panel.over.column, over if isinstance(over, Mapping) else {})
+    else:
+        _again(panel, panel.figure, getattr(panel, "column", None), told)
+    return rest
+
+
+def _in_figure(figure: Any, column: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    ranges = [_held(view) for view in _views(figure)]
+    maps = [None if one.whole else [list(map(float, ends)) for ends in one.vb.viewRange()] for one in _maps(figure)]
+    if any(one != [None, None] for one in ranges):
+        found[PLOTS] = ranges
+    if any(maps):
+        found[MAPS] = maps
+    lines = _lines(figure)
+    if lines is not None and lines.tokens is not None:
+        found[LINES] = list(map(float, lines.tokens))
+    if _is_column(column) and column.zoomed is not None:
         found[ITERATIONS] = list(column.zoomed)
     return found
 
 
-def zoom_again(panel: Panel, wanted: Any) -> None:
-    """The same, where the panel has as many plots as it had; what is no range is left out."""
-    told = wanted if isinstance(wanted, Mapping) else {}
-    column, iterations = _column(panel), _range(told.get(ITERATIONS))
-    if column is not None and iterations is not None:
+def _again(panel: Panel, figure: Any, column: Any, told: Mapping[str, Any]) -> None:
+    iterations, lines, between = _range(told.get(ITERATIONS)), _lines(figure), _range(told.get(LINES))
+    if _is_column(column) and iterations is not None:
         column.zoomed = iterations
         panel.redraw()
-    views, ranges = _views(panel), told.get(PLOTS)
-    if not isinstance(ranges, list) or len(ranges) != len(views):
+    if lines is not None and between is not None:
+        lines.zoom_to(*between)
+    for one, (x, y) in _paired(_maps(figure), told.get(MAPS)):
+        if x is not None and y is not None:
+            one.zoom_to(x, y)
+    for view, (x, y) in _paired(_views(figure), told.get(PLOTS)):
+        _zoom(view, x, y)
+
+
+def _zoom(view: View, x: Range | None, y: Range | None) -> None:
+    """Ranges of a plot; none in which nothing that it draws now would be seen."""
+    x, y = (None if view.led[axis] or not _shows(view, axis, one) else one for axis, one in enumerate((x, y)))
+    axes = (x is not None, y is not None)
+    if any(axes):
+        with view.moved_by_user(axes):
+            view.setRange(None, x, y, padding=0)
+
+
+def _shows(view: View, axis: int, wanted: Range | None) -> bool:
+    """Whether anything of what the panel has in view is in a range."""
+    low, high = view.state["targetRange"][axis]
+    return wanted is not None and wanted[0] < high and low < wanted[1]
+
+
+def _paired(items: Sequence[Any], told: Any) -> Iterator[tuple[Any, tuple[Range | None, Range | None]]]:
+    """Each of some plots with its two ranges; nothing where there are more or fewer than were told of."""
+    if not isinstance(told, list) or len(told) != len(items):
         return
-    for view, both in zip(views, ranges, strict=True):
-        x, y = (_range(one) for one in both) if isinstance(both, list) and len(both) == 2 else (None, None)
-        axes = (x is not None and not view.led[0], y is not None and not view.led[1])
-        if any(axes):
-            with view.moved_by_user(axes):
-                view.setRange(None, x if axes[0] else None, y if axes[1] else None, padding=0)
+    for item, both in zip(items, told, strict=True):
+        if isinstance(both, list) and len(both) == 2:
+            yield item, (_range(both[0]), _range(both[1]))
 
 
-def _column(panel: Panel) -> PlotColumn | None:
-    """The plots of a training, where it has such."""
-    from inspector.gui.panel.plot_column import PlotColumn  # the window stands before plots are loaded
-
-    found = getattr(panel, "column", None)
-    return found if isinstance(found, PlotColumn) else None
+# What plots are made of is imported when there are some: the window stands before it is loaded.
 
 
-def _views(panel: Panel) -> list[View]:
-    """Those that are seen, from the top and from the left."""
+def _is_column(column: Any) -> bool:
+    """Whether these are plots of a training."""
+    from inspector.gui.panel.plot_column import PlotColumn
+
+    return isinstance(column, PlotColumn)
+
+
+def _maps(figure: Any) -> list[MapPlot]:
+    from inspector.gui.widgets.map_plot import MapPlot
+
+    return _from_the_top(item for item in figure.scene().items() if isinstance(item, MapPlot))
+
+
+def _lines(figure: Any) -> LinesView | None:
+    from inspector.gui.widgets.linesview import LinesView
+
+    found = (item for item in figure.scene().items() if isinstance(item, LinesView))
+    return next((one for one in found if one.isVisible()), None)
+
+
+def _views(figure: Any) -> list[View]:
     from inspector.gui.widgets.view import views_in
 
-    at = {view: view.mapToScene(view.rect().topLeft()) for view in views_in(panel.figure.scene()) if view.isVisible()}
-    return sorted(at, key=lambda view: (round(at[view].y()), round(at[view].x())))
+    return _from_the_top(views_in(figure.scene()))
+
+
+def _from_the_top(items: Iterable[Any]) -> list[Any]:
+    """Those that are seen, from the top and from the left."""
+    at = {item: item.mapToScene(item.rect().topLeft()) for item in items if item.isVisible()}
+    return sorted(at, key=lambda item: (round(at[item].y()), round(at[item].x())))
 
 
 def _held(view: View) -> list[list[float] | None]:
@@ -67,7 +139,7 @@ def _held(view: View) -> list[list[float] | None]:
     return [[float(end) for end in seen[axis]] if view.held[axis] else None for axis in (0, 1)]
 
 
-def _range(told: Any) -> tuple[float, float] | None:
+def _range(told: Any) -> Range | None:
     """Two numbers, the smaller one first; None for anything else."""
     if not isinstance(told, list | tuple) or len(told) != 2:
         return None

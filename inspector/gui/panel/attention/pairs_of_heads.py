@@ -18,6 +18,8 @@ from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
+AXIS = 42.0
+"""Pixels of width of the axis of a matrix: numbers of heads have two digits, rarely three."""
 Pair = tuple[int, int]
 """(row, column): two heads."""
 
@@ -53,6 +55,8 @@ class PairsOfHeads:
         )  # fmt: skip
         self._drawn = (channel.name, count)
         self.map.name((), ())  # heads are numbers: as names they would be written downwards where they have no room
+        self.map.axis_width = AXIS
+        self.map.place()
 
     def mark(self, view: Any, frame: int, pair: Pair | None) -> None:
         """Two heads as a row and a column, and what is known of them."""
