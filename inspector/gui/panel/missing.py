@@ -98,7 +98,8 @@ def why_empty(panel: Concerned) -> tuple[list[str], bool]:
         return [*apart, BOTH], False
     rest = panel.remaining
     if rest.needed.why and not rest.can_be_asked and (panel.extra or panel.shows):
-        return [*reasons_for(panel), *([rest.sentence] if rest.sentence else [rest.needed.why])], False
+        broken = [rest.broken_off] if rest.broken_off and panel.shows else []
+        return [*reasons_for(panel), *broken, rest.sentence or rest.needed.why], False
     reasons, offer = _missing(panel)
     said = [rest.sentence] if rest.sentence else []
     if offer and rest.refused:
@@ -114,7 +115,9 @@ def why_empty(panel: Concerned) -> tuple[list[str], bool]:
         return [rest.needed.why], True
     if not told and not offered and panel.shows and capture is not None and capture.stop is not None:
         told = [NOTHING]
-    if not told and not offered and capture is not None and getattr(capture, "status", "") == "running":
+    if rest.broken_off and not reasons and (panel.shows or not offered):
+        told = [rest.broken_off, *said]
+    elif not told and not offered and capture is not None and getattr(capture, "status", "") == "running":
         told = [GOES_ON]
     return told, offered
 

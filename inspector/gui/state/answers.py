@@ -169,6 +169,8 @@ class Answers:
             return
         self.work.connection.state, self.models.loaded = "ended", None
         self.work.background.lost()
+        if self.work.running and not self.work.question:
+            self.work.shown.end(ended.sentence)
         changes.not_opened = self.work.not_opened(ended.sentence)
         changes.failure = Failure(message=ended.sentence, kind="worker")
         changes.lines.append(Log(ended.sentence, "error"))

@@ -29,6 +29,9 @@ class Made:
     subject: str
 
 
+BROKEN_OFF = "The run broke off: the program that wrote it has ended without saying so, and no more comes."
+
+
 @dataclass(frozen=True, slots=True)
 class RefusedEdits:
     """Changes that the worker rejected, and its message about them."""
@@ -52,6 +55,7 @@ class Shown:
         """Quantities that were computed for the shown run after it had ended."""
         self._kept = KeptRuns(folder)
         self._status, self._looked = "", 0.0
+        self._ended = "", ""
 
     def next_path(self) -> Path:
         """The folder of the next run; old runs that no window shows are removed."""
@@ -108,6 +112,23 @@ class Shown:
         """The run that can be repeated: the one that is shown, or where nothing is shown the last one."""
         return self.made if self.capture is not None else self.asked
 
+    def end(self, why: str) -> None:
+        """The worker has ended, or is being ended, in the run that was requested last: no more of it comes."""
+        if self.asked is not None:
+            self._ended = self.asked.request.path, why
+
+    @property
+    def broken_off(self) -> str:
+        """Why no more comes of what is shown, although nothing in it says that it has ended; "" where more may come."""
+        capture = self.capture
+        if capture is None or getattr(capture, "stop", True) is not None:
+            return ""
+        path, why = self._ended
+        if path == str(capture.path):
+            return why
+        elsewhere = getattr(capture, "written_elsewhere", False)  # whether that still writes is not known
+        return BROKEN_OFF if self._status == "unfinished" and not elsewhere else ""
+
     def watch(self, changes: Changes) -> None:
         """Take what was written since: the first pages of a run, or more of what is shown."""
         path = self.asked.request.path if self.asked is not None else ""
@@ -154,6 +175,7 @@ class Shown:
         if self.capture is not None:
             self.capture.close()
         self.capture, self.made, self.refused, self.later = capture, made, RefusedEdits(), ()
+        self._status, self._looked = "", 0.0
         self._hold()
 
     def _hold(self, *also: Path) -> None:
