@@ -103,6 +103,43 @@ def test_of_several_sequences_one_runs_and_the_others_are_named(
     finish(window, qtbot)
 
 
+@pytest.mark.parametrize("order", ["the folder first", "the folder last"])
+def test_a_folder_of_sequences_beside_files_runs_or_is_named_as_they_are(
+    window: Window, qtbot: object, qapp: QApplication, tmp_path: Path, order: str
+) -> None:
+    window.open_sample("char-elman", "", InputSpec(kind="text", value="Alice"))
+    finish(window, qtbot)
+    folder, files = tmp_path / "texts", [tmp_path / f"{name}.txt" for name in "abcdef"]
+    folder.mkdir()
+    for path in (*files, folder / "x.txt", folder / "y.txt"):
+        path.write_text("hello")
+    first = order == "the folder first"
+    drop(window, *([folder, *files] if first else [*files, folder]))
+    assert window.session.spec.value == str(folder if first else files[0])
+    (box,) = boxes(qapp)
+    one = "runs at a time, now"
+    if first:
+        assert f"a.txt, b.txt, c.txt and 3 more were not run: one sequence, or one folder of them, {one}" in box.text()
+        assert f"{one} texts (a folder)." in box.text()
+    else:
+        assert box.text().startswith("texts (a folder), b.txt, c.txt and 3 more were not run") and one in box.text()
+    finish(window, qtbot)
+
+
+def test_the_refusal_of_a_folder_is_in_the_box_with_those_of_files(
+    window: Window, qtbot: object, qapp: QApplication, tmp_path: Path
+) -> None:
+    window.open_sample("char-elman", "", InputSpec(kind="text", value="Alice"))
+    finish(window, qtbot)
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "x.docx").write_text("nothing")
+    (tmp_path / "a.txt").write_text("hello")
+    drop(window, tmp_path / "texts", tmp_path / "a.txt")
+    finish(window, qtbot)
+    (box,) = boxes(qapp)
+    assert "a.txt was not run" in box.text() and "x.docx has an unknown suffix" in box.text()
+
+
 def test_logs_are_drawn_together_also_where_another_file_is_none(
     window: Window, qtbot: object, qapp: QApplication, tmp_path: Path
 ) -> None:
