@@ -37,6 +37,7 @@ class Model(nn.Module):
 def make():
     return Model()
 """
+RAISES = 'raise RuntimeError("begin " + "middle " * 200 + "what to do about it")'
 HANGS, DIES = "time.sleep(600)", "os.kill(os.getpid(), signal.SIGKILL)"
 KEY = "gradients"
 """A panel that has nothing until the model has returned."""
@@ -106,6 +107,18 @@ def test_a_capture_whose_program_ended_in_the_middle_says_so_too(window: Window,
         assert window.session.shown.broken_off == "", "another capture, of which nothing is known yet"
         window.tick()
         assert window.session.capture.status == "running" and BROKEN_OFF not in said(window)
+
+
+def test_all_of_what_a_model_said_that_raised_is_in_the_details_of_the_box(
+    window: Window, qtbot: Any, qapp: QApplication, tmp_path: Path
+) -> None:
+    begin(window, qtbot, tmp_path / "model.py", RAISES)
+    qtbot.waitUntil(lambda: not window.session.running, timeout=30_000)
+    qtbot.waitUntil(lambda: any(isinstance(box, QMessageBox) for box in qapp.topLevelWidgets()), timeout=10_000)
+    (box,) = [one for one in qapp.topLevelWidgets() if isinstance(one, QMessageBox)]
+    assert "begin middle" in box.text() and "…" in box.text() and "what to do about it." in box.text()
+    whole = box.detailedText()
+    assert f"RuntimeError: begin {'middle ' * 200}what to do about it" in whole and "model.py" in whole
 
 
 def test_a_pale_picture_does_not_outlast_the_run_that_was_to_replace_it(tmp_path: Path, window: Window) -> None:

@@ -128,7 +128,7 @@ class Answers:
         self.work.background.ended(event)
         self.work.finish(event.stop.message or f"Done in {event.stop.seconds:.1f} s.")
         if event.stop.status == "failed":
-            changes.failure = Failure(message=event.stop.message, kind="model")
+            changes.failure = Failure(message=event.stop.message, details=event.details, kind="model")
             changes.lines.append(Log(event.stop.message, "error", "model"))
 
     def _failed(self, event: Failure, changes: Changes) -> None:
