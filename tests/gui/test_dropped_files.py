@@ -247,11 +247,44 @@ def test_a_series_with_steps_is_run_and_said_to_be(
     said = [line.text for line in window.session.log]
     assert any("x.csv was run as a sequence" in one and "File ▸ Open as a log…" in one for one in said)
 
+    open_as_log(window, monkeypatch, tmp_path / "x.csv")
+    qtbot.waitUntil(lambda: window.session.sentence == "x.csv is shown.", timeout=10_000)
+
+
+def open_as_log(window: Window, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    """A file is chosen in the dialog of the menu."""
+
     def choose(dialog: OpenDialog) -> bool:
-        dialog.chosen = str(tmp_path / "x.csv")
+        assert dialog.windowTitle() == "Open a file as the log of a training"
+        assert dialog.selectedNameFilter().startswith("Logs")
+        dialog.chosen = str(path)
         return True
 
     monkeypatch.setattr(OpenDialog, "exec", choose)
     action = next(one for one in window.menu_actions if one.text().replace("&", "") == "Open as a log…")
     action.trigger()
-    qtbot.waitUntil(lambda: window.session.sentence == "x.csv is shown.", timeout=10_000)
+
+
+@pytest.mark.parametrize("name", ["text.txt", "noise.bin", "model.py"])
+def test_what_is_no_log_is_not_run_or_opened_as_something_else_where_a_log_was_asked_for(
+    window: Window, qtbot: object, qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    window.open_sample("char-elman", "", InputSpec(kind="text", value="Alice"))
+    finish(window, qtbot)
+    shown = window.session.capture.path
+    (tmp_path / name).write_text("hello\n")
+    open_as_log(window, monkeypatch, tmp_path / name)
+    assert not window.session.running and (window.models.dialog is None or not window.models.dialog.isVisible())
+    qtbot.waitUntil(lambda: bool(boxes(qapp)), timeout=10_000)
+    (box,) = boxes(qapp)
+    assert f"{name} is no log" in box.text()
+    assert window.session.capture.path == shown and window.session.spec.value == "Alice"
+
+
+def test_a_capture_that_is_chosen_there_is_opened_as_one(
+    window: Window, qtbot: object, a_capture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    qtbot.waitUntil(lambda: window.session.catalog is not None, timeout=30_000)
+    open_as_log(window, monkeypatch, a_capture)
+    qtbot.waitUntil(lambda: window.session.capture is not None, timeout=10_000)
+    assert window.session.capture.path == a_capture

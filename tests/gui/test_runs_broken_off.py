@@ -119,6 +119,9 @@ def test_all_of_what_a_model_said_that_raised_is_in_the_details_of_the_box(
     assert "begin middle" in box.text() and "…" in box.text() and "what to do about it." in box.text()
     whole = box.detailedText()
     assert f"RuntimeError: begin {'middle ' * 200}what to do about it" in whole and "model.py" in whole
+    assert "The run failed before it had anything of it: The model raised RuntimeError" in said(window)
+    window.docking.show_panel("states")
+    assert window.panels.made["states"].state == "figure", "what was recorded until then is shown"
 
 
 def test_a_pale_picture_does_not_outlast_the_run_that_was_to_replace_it(tmp_path: Path, window: Window) -> None:

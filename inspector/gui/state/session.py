@@ -273,6 +273,8 @@ class Session(Work):
         self._watch_cancel(changes)
         self._watch_reading(changes)
         self.shown.watch(changes)
+        if changes.replaced and not self.busy and self.capture is not None:
+            self.sentence = f"{Path(self.capture.path).name} was replaced by another run, which is shown now."
         changes.state |= self.steering.follow(self.capture, grown=bool(changes.channels))
         self.background.go_on()
         swept = self.sweeping.short

@@ -146,7 +146,7 @@ class Shown:
         if capture.changed():
             run = capture.start.run
             changes.channels, changes.state = capture.refresh(), True
-            changes.another_capture = capture.start.run != run  # another run has replaced it at its path
+            changes.another_capture = changes.replaced = capture.start.run != run  # another one is at its path
         found = capture.check(CHECK_SECONDS)
         if found:
             changes.channels, changes.state = changes.channels | found, True
@@ -168,7 +168,7 @@ class Shown:
         except CaptureError:
             return False
         self._show(another, None)
-        changes.another_capture = changes.state = True
+        changes.another_capture = changes.state = changes.replaced = True
         return True
 
     def _show(self, capture: Capture, made: Made | None) -> None:

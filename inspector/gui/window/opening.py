@@ -187,12 +187,12 @@ class Opening(Showing):
         weights = self.offered.weights_in(path)
         if self.session.catalog is None:  # which files are weights is not known yet
             self._wait_to_open(path)
-        elif self._holds_sequences(path):
-            self._open_sequences(path)
         elif not weights and is_log(path):
             if self.offered.checkpoints_below(path):
                 self.session.note(Log(f"{Path(path).name} {ALSO_CHECKPOINTS}"))
             self.open_log(path)
+        elif self._holds_sequences(path):
+            self._open_sequences(path)
         elif weights and len(weights) == 1 and not is_of_transformers(path):
             self._open_checkpoint(weights[0])
         elif (weights and is_of_transformers(path)) or (Path(path) / PARTS).is_file():
@@ -202,9 +202,9 @@ class Opening(Showing):
             self.sweeps.ask([path])
 
     def _holds_sequences(self, path: str) -> bool:
-        """Whether a folder, which is no capture, has neither weights nor a log, so that its files are sequences."""
+        """Whether a folder, which is neither a capture nor a log, has no weights, so that its files are sequences."""
         of_weights = self.offered.weights_in(path) or self.offered.checkpoints_below(path)
-        return not (of_weights or is_log(path) or (Path(path) / PARTS).is_file())
+        return not (of_weights or (Path(path) / PARTS).is_file())
 
     def _open_checkpoint(self, path: str) -> None:
         """Of the model that is open or was open last; alone where there is none."""
@@ -267,7 +267,7 @@ class Opening(Showing):
         if len(paths) > 1 and all(self._is_checkpoint(path) for path in paths):
             self.sweeps.ask(paths)
             return
-        runs = [path for path in paths if self._is_run(path)]
+        runs = [path for path in paths if path not in logs and self._is_run(path)]
         for path in paths:
             if path not in runs[1:]:
                 self.open_path(path)
@@ -275,7 +275,7 @@ class Opening(Showing):
             self.fail(_not_run(runs))
 
     def _is_run(self, path: str) -> bool:
-        """Whether a file is one that the model which is open runs as a sequence, or a folder of such files."""
+        """Whether a file is one that the model which is open runs as a sequence, or a folder, no log, of such files."""
         if self._nothing_reads or is_session(path) or _is_capture(path):
             return False
         if is_a_folder(path):
