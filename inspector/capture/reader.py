@@ -48,6 +48,9 @@ class Capture(ComputedPages, InACell):
     read.
     """
 
+    writer_ended = False
+    """Set by who has ended its writer, which is still seen for a moment."""
+
     def __init__(self, path: Path | str) -> None:
         super().__init__()
         self.path = Path(path)
@@ -148,8 +151,10 @@ class Capture(ComputedPages, InACell):
         dead, or whose index cannot be read any more, is unfinished."""
         if self.stop is not None:
             return self.stop.status
+        if self.writer_ended or self._index_problem is not None:
+            return "unfinished"
         alive = any(isinstance(pid, int) and isinstance(mark, str) and is_alive(pid, mark) for pid, mark in self._lease)
-        return "running" if alive and self._index_problem is None else "unfinished"
+        return "running" if alive else "unfinished"
 
     @property
     def written_elsewhere(self) -> bool:

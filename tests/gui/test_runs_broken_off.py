@@ -74,8 +74,12 @@ def test_of_a_model_that_does_not_stop_panels_say_so_at_once(
     monkeypatch.setattr("inspector.gui.state.session.CANCEL_PATIENCE", 0.3)
     begin(window, qtbot, tmp_path / "model.py", HANGS)
     qtbot.waitUntil(lambda: GOES_ON in said(window), timeout=10_000)
+    window.docking.show_panel("overview")
+    about = window.panels["overview"].page.about
+    qtbot.waitUntil(lambda: "still running" in about.text(), timeout=10_000)
     window.session.cancel()
     qtbot.waitUntil(lambda: not window.session.running, timeout=30_000)
+    assert "never finished" in about.text() and window.session.capture.status == "unfinished"
     assert window.session.loaded is None, "its model is not open again yet"
     assert DID_NOT_STOP in said(window) and GOES_ON not in said(window)
     qtbot.waitUntil(lambda: window.session.loaded is not None, timeout=60_000)

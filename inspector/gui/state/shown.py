@@ -116,6 +116,11 @@ class Shown:
         """The worker has ended, or is being ended, in the run that was requested last: no more of it comes."""
         if self.asked is not None:
             self._ended = self.asked.request.path, why
+            self._tell_ended()
+
+    def _tell_ended(self) -> None:
+        if self.capture is not None and str(self.capture.path) == self._ended[0] and isinstance(self.capture, Capture):
+            self.capture.writer_ended = True
 
     @property
     def broken_off(self) -> str:
@@ -176,6 +181,7 @@ class Shown:
             self.capture.close()
         self.capture, self.made, self.refused, self.later = capture, made, RefusedEdits(), ()
         self._status, self._looked = "", 0.0
+        self._tell_ended()
         self._hold()
 
     def _hold(self, *also: Path) -> None:
