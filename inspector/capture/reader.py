@@ -33,8 +33,8 @@ RunState = Literal["running", "done", "failed", "cancelled", "unfinished"]
 SMALL_BYTES = 64 << 20
 RAW_ROWS = 2_000
 """Fewer rows than this are reduced directly; more go through the pyramid."""
-PAGES_AT_A_TIME = 128
-"""Pages whose levels of detail are found at a time, where that is done in parts."""
+PAGES_AT_A_TIME, BYTES_AT_A_TIME = 128, 2 << 20
+"""Pages whose levels of detail are found at a time, where that is done in parts, and about how many bytes at most."""
 RETRY_SECONDS = 1.0
 """Seconds before `changed` requests another try of an index that could not be read."""
 AWAITED_SECONDS = 2.0
@@ -47,6 +47,9 @@ class Capture(ComputedPages, InACell):
     The records of a run are in the attributes that `Contents` lists; `damage` and `damaged` list what could not be
     read.
     """
+
+    writer_ended = False
+    """Set by who has ended its writer, which is still seen for a moment."""
 
     def __init__(self, path: Path | str) -> None:
         super().__init__()
@@ -148,8 +151,10 @@ class Capture(ComputedPages, InACell):
         dead, or whose index cannot be read any more, is unfinished."""
         if self.stop is not None:
             return self.stop.status
+        if self.writer_ended or self._index_problem is not None:
+            return "unfinished"
         alive = any(isinstance(pid, int) and isinstance(mark, str) and is_alive(pid, mark) for pid, mark in self._lease)
-        return "running" if alive and self._index_problem is None else "unfinished"
+        return "running" if alive else "unfinished"
 
     @property
     def written_elsewhere(self) -> bool:
@@ -254,7 +259,8 @@ class Capture(ComputedPages, InACell):
         if not data.read_some(self._source(name, frame), until):
             return False
         while (used := self._reduced(name, data, frame)) < len(data.pages):
-            self._pyramid(name, data, frame, used + PAGES_AT_A_TIME)
+            few = int(BYTES_AT_A_TIME * len(data.pages) / max(1, _bytes_of(data)))
+            self._pyramid(name, data, frame, used + max(1, min(few, PAGES_AT_A_TIME)))
             reduced = self._reduced(name, data, frame)
             if reduced <= used:  # it is too large to be kept
                 break
@@ -266,10 +272,14 @@ class Capture(ComputedPages, InACell):
         """How many pages a picture of a (step,) or (step, unit) channel has still to read, or to find its levels of
         detail of; 0 for other channels, and for arrays that are not kept in memory."""
         data = self._assembly(name, frame)
-        size = math.prod(data.extent) * np.dtype(data.channel.dtype).itemsize
-        if not 1 <= len(data.extent) <= 2 or size > SMALL_BYTES:
+        if not 1 <= len(data.extent) <= 2 or _bytes_of(data) > SMALL_BYTES:
             return 0
         return max(data.unread, len(data.pages) - self._reduced(name, data, frame))
+
+    def unread_bytes(self, name: str, frame: int = -1) -> int:
+        """About how many bytes these pages have: a few large ones take as long to read as thousands of small ones."""
+        unread, data = self.unread(name, frame), self._assembly(name, frame)
+        return _bytes_of(data) * unread // len(data.pages) if unread else 0
 
     def _reduced(self, name: str, data: Assembly, frame: int) -> int:
         """Of how many pages the levels of detail are found; all, where none are needed."""
@@ -350,6 +360,11 @@ class Capture(ComputedPages, InACell):
         from inspector.capture.tables import to_xarray
 
         return to_xarray(self, frame)
+
+
+def _bytes_of(data: Assembly) -> int:
+    """Bytes of a whole array."""
+    return math.prod(data.extent) * np.dtype(data.channel.dtype).itemsize
 
 
 def _spans(pages: list[PageRow]) -> list[tuple[int, int]]:

@@ -11,6 +11,9 @@ import torch
 from inspector.engine.wording import class_name, text_of
 from inspector.records.plain_text import LONGEST_LINE, plain_sentence
 
+LONGEST_TEXT, LONGEST_DETAILS = 500, 100_000
+"""Characters of what was raised that a message quotes, and of its details: torch says what to do in 200 to 400."""
+
 
 class InputError(ValueError):
     """Bad arguments or unreadable input (exit code 2). What the message quotes is shown as plain text."""
@@ -65,9 +68,10 @@ def model_error(fault: BaseException, who: str = "The model") -> ModelError:
     said = text_of(fault)
     if isinstance(fault, SyntaxError) and place is not None:
         said = fault.msg or said  # without the place, which is said already
-    text = " ".join(said.split())[:200]
+    text = plain_sentence(" ".join(said.split()), LONGEST_TEXT)  # where it is cut, "…" says so; `details` have it whole
     if isinstance(fault, SystemExit):
         text = f"it asked Python to exit with {text or 0}"
-    details = "".join(traceback.format_list(frames)) + f"{class_name(fault)}: {said}"
+    whole = said if len(said) <= LONGEST_DETAILS else f"{said[:LONGEST_DETAILS]}…"
+    details = "".join(traceback.format_list(frames)) + f"{class_name(fault)}: {whole}"
     sentence = f"{who} raised {class_name(fault)}{where}: {text or 'no message'}"
     return ModelError(sentence.rstrip(".") + ".", details)

@@ -238,10 +238,12 @@ class Finished:
 
     `costs`: for quantities that are not computed and can be, from what is stored: about how many seconds each takes.
     `refused`: quantities that are not computed and could only be refused for this run, with the reason.
+    `details`: where the model raised, all of what it said and the lines of its code; the capture's log has them too.
     """
 
     path: str
     stop: RunStop
     costs: Mapping[str, float] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
+    details: str = ""
     generation: int = 0

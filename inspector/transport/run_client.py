@@ -167,7 +167,7 @@ def _ended(outcome: Outcome, event: Failure | NeedsTrust | Finished | Exit) -> O
         outcome.code, outcome.sentence = 2, event.message
     elif isinstance(event, Finished):
         outcome.code, outcome.finished = 0 if event.stop.status == "done" else 1, True
-        outcome.sentence = event.stop.message
+        outcome.sentence, outcome.details = event.stop.message, event.details
     else:
         outcome.code = 2 if event.unusable else 1
         outcome.sentence, outcome.details = event.sentence, event.stack

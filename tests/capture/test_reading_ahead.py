@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inspector.capture import Capture, Writer, open_capture
+from inspector.capture import Capture, Writer, open_capture, reader
 from inspector.records import Channel, Frame, Page, RunStart, RunStop
 
 PAGES, ROWS, UNITS = 600, 20, 3
@@ -91,3 +91,34 @@ def test_what_is_small_or_of_other_axes_has_nothing_to_read_ahead(tmp_path: Path
     with open_capture(tmp_path / "b.inspect") as capture:
         for name in (matrix.name, STATE.name):
             assert capture.unread(name, 0) == 0 and capture.read_ahead(name, 0, 0.0)
+
+
+def test_a_few_large_pages_are_much_to_read_too_and_are_read_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of 100,000 steps has 49 pages a gate: 0.13 s of the window's thread, when they were read at once."""
+    pages, rows = 12, 2_048
+    size = rows * UNITS * 4
+    monkeypatch.setattr(reader, "BYTES_AT_A_TIME", 3 * size)
+    random = np.random.default_rng(0)
+    with Writer(tmp_path / "a.inspect", RunStart(run="a", title="a")) as writer:
+        writer.write(Frame(index=0))
+        writer.write(STATE)
+        for number in range(pages):
+            values = random.random((rows, UNITS)).astype(np.float32)
+            writer.write(Page(STATE.name, 0, (number * rows, 0), values))
+        writer.write(RunStop("done"))
+    with open_capture(tmp_path / "a.inspect") as sliced, open_capture(tmp_path / "a.inspect") as plain:
+        assert sliced.unread_bytes(STATE.name, 0) == pages * size
+        levels = []
+        while not sliced.read_ahead(STATE.name, 0, 0.0):
+            levels.append(sliced.unread(STATE.name, 0))
+        assert levels.count(pages) >= pages - 1, "first the pages, one each time"
+        assert sorted(set(levels[pages - 1 :]) - {pages}, reverse=True) == [9, 6, 3], (
+            "then the levels of three each time"
+        )
+        assert sliced.unread_bytes(STATE.name, 0) == 0
+        for size_ in (10, 64, 700):
+            pairs = (each.overview(STATE.name, 0, size=(size_, UNITS)) for each in (sliced, plain))
+            for ours, theirs in zip(*pairs, strict=True):
+                np.testing.assert_array_equal(ours, theirs)

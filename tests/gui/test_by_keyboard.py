@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import shiboken6
@@ -10,7 +11,7 @@ from opened import opened
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QColor, QKeySequence
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QCheckBox, QDialog, QTableWidgetItem, QWidget
+from PySide6.QtWidgets import QApplication, QCheckBox, QDialog, QListWidget, QTableWidgetItem, QWidget
 
 from inspector.gui.window.docks import ON_OCCASION
 from inspector.gui.window.keyboard.stops import holds
@@ -135,6 +136,25 @@ def test_what_has_the_focus_in_a_panel_that_floats_is_framed_too(window: Window,
     window.sequence.strip.setFocus()
     QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     assert shiboken6.isValid(dock) and shiboken6.isValid(window)
+
+
+def test_a_list_in_a_dialog_is_framed_as_one_in_the_window_is(
+    window: Window, qapp: QApplication, tmp_path: Path
+) -> None:
+    """Its chosen row looks the same whether keys go to it or not."""
+    (tmp_path / "mine.py").write_text("def make(): ...\n\ndef other(): ...\n")
+    window.models.ask(str(tmp_path / "mine.py"))
+    dialog = window.models.dialog
+    assert dialog is not None
+    qapp.processEvents()
+    found = next(one for one in dialog.findChildren(QListWidget) if one.isVisible() and one.count() == 2)
+    found.setFocus(Qt.FocusReason.TabFocusReason)
+    qapp.processEvents()
+    ring = window.focus_follower.ring
+    assert ring is not None and ring.parent() is found and ring.size() == found.size()
+    dialog.arguments.setFocus(Qt.FocusReason.TabFocusReason)  # draws its own
+    assert window.focus_follower.ring is None
+    dialog.reject()
 
 
 def test_a_dialog_shows_what_has_the_focus_as_it_opens(window: Window, qapp: QApplication) -> None:

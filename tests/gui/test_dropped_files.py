@@ -103,6 +103,43 @@ def test_of_several_sequences_one_runs_and_the_others_are_named(
     finish(window, qtbot)
 
 
+@pytest.mark.parametrize("order", ["the folder first", "the folder last"])
+def test_a_folder_of_sequences_beside_files_runs_or_is_named_as_they_are(
+    window: Window, qtbot: object, qapp: QApplication, tmp_path: Path, order: str
+) -> None:
+    window.open_sample("char-elman", "", InputSpec(kind="text", value="Alice"))
+    finish(window, qtbot)
+    folder, files = tmp_path / "texts", [tmp_path / f"{name}.txt" for name in "abcdef"]
+    folder.mkdir()
+    for path in (*files, folder / "x.txt", folder / "y.txt"):
+        path.write_text("hello")
+    first = order == "the folder first"
+    drop(window, *([folder, *files] if first else [*files, folder]))
+    assert window.session.spec.value == str(folder if first else files[0])
+    (box,) = boxes(qapp)
+    one = "runs at a time, now"
+    if first:
+        assert f"a.txt, b.txt, c.txt and 3 more were not run: one sequence, or one folder of them, {one}" in box.text()
+        assert f"{one} texts (a folder)." in box.text()
+    else:
+        assert box.text().startswith("texts (a folder), b.txt, c.txt and 3 more were not run") and one in box.text()
+    finish(window, qtbot)
+
+
+def test_the_refusal_of_a_folder_is_in_the_box_with_those_of_files(
+    window: Window, qtbot: object, qapp: QApplication, tmp_path: Path
+) -> None:
+    window.open_sample("char-elman", "", InputSpec(kind="text", value="Alice"))
+    finish(window, qtbot)
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "x.docx").write_text("nothing")
+    (tmp_path / "a.txt").write_text("hello")
+    drop(window, tmp_path / "texts", tmp_path / "a.txt")
+    finish(window, qtbot)
+    (box,) = boxes(qapp)
+    assert "a.txt was not run" in box.text() and "x.docx has an unknown suffix" in box.text()
+
+
 def test_logs_are_drawn_together_also_where_another_file_is_none(
     window: Window, qtbot: object, qapp: QApplication, tmp_path: Path
 ) -> None:
@@ -210,11 +247,44 @@ def test_a_series_with_steps_is_run_and_said_to_be(
     said = [line.text for line in window.session.log]
     assert any("x.csv was run as a sequence" in one and "File ▸ Open as a log…" in one for one in said)
 
+    open_as_log(window, monkeypatch, tmp_path / "x.csv")
+    qtbot.waitUntil(lambda: window.session.sentence == "x.csv is shown.", timeout=10_000)
+
+
+def open_as_log(window: Window, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    """A file is chosen in the dialog of the menu."""
+
     def choose(dialog: OpenDialog) -> bool:
-        dialog.chosen = str(tmp_path / "x.csv")
+        assert dialog.windowTitle() == "Open a file as the log of a training"
+        assert dialog.selectedNameFilter().startswith("Logs")
+        dialog.chosen = str(path)
         return True
 
     monkeypatch.setattr(OpenDialog, "exec", choose)
     action = next(one for one in window.menu_actions if one.text().replace("&", "") == "Open as a log…")
     action.trigger()
-    qtbot.waitUntil(lambda: window.session.sentence == "x.csv is shown.", timeout=10_000)
+
+
+@pytest.mark.parametrize("name", ["text.txt", "noise.bin", "model.py"])
+def test_what_is_no_log_is_not_run_or_opened_as_something_else_where_a_log_was_asked_for(
+    window: Window, qtbot: object, qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    window.open_sample("char-elman", "", InputSpec(kind="text", value="Alice"))
+    finish(window, qtbot)
+    shown = window.session.capture.path
+    (tmp_path / name).write_text("hello\n")
+    open_as_log(window, monkeypatch, tmp_path / name)
+    assert not window.session.running and (window.models.dialog is None or not window.models.dialog.isVisible())
+    qtbot.waitUntil(lambda: bool(boxes(qapp)), timeout=10_000)
+    (box,) = boxes(qapp)
+    assert f"{name} is no log" in box.text()
+    assert window.session.capture.path == shown and window.session.spec.value == "Alice"
+
+
+def test_a_capture_that_is_chosen_there_is_opened_as_one(
+    window: Window, qtbot: object, a_capture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    qtbot.waitUntil(lambda: window.session.catalog is not None, timeout=30_000)
+    open_as_log(window, monkeypatch, a_capture)
+    qtbot.waitUntil(lambda: window.session.capture is not None, timeout=10_000)
+    assert window.session.capture.path == a_capture

@@ -79,28 +79,31 @@ def test_what_was_behind_the_overview_is_drawn_after_events_once_that_is_left(
     assert told[:2] == ["rows", "drawn"] and below.state == "figure"
 
 
-PAGES = 700
+THOUSANDS, LARGE = (700, 4, 2), (40, 1_024, 64)
+"""(pages, steps of each, units) of a training that committed often, and of a run of many steps."""
 
 
-def a_long_capture(path: Path) -> Path:
-    state = Channel(name="rnn:h", kind="gate", dims=("step", "unit"), shape=(None, 2), title="h")
+def a_long_capture(path: Path, pages: int, steps: int, units: int) -> Path:
+    state = Channel(name="rnn:h", kind="gate", dims=("step", "unit"), shape=(None, units), title="h")
     with Writer(path, RunStart(run="long", title="long")) as writer:
         writer.write(Frame(index=0))
         writer.write(state)
-        for number in range(PAGES):
-            writer.write(Page(state.name, 0, (4 * number, 0), np.full((4, 2), number / PAGES, np.float32)))
+        for number in range(pages):
+            values = np.full((steps, units), number / pages, np.float32)
+            writer.write(Page(state.name, 0, (steps * number, 0), values))
         writer.write(RunStop("done"))
     return path
 
 
-def test_a_panel_that_comes_on_screen_reads_thousands_of_pages_between_events(
-    window: Window, qtbot: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("size", [THOUSANDS, LARGE], ids=["thousands of pages", "large pages"])
+def test_a_panel_that_comes_on_screen_reads_much_between_events(
+    window: Window, qtbot: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int, int]
 ) -> None:
     window.docking.show_panel("gates")
     gates = window.panels["gates"]
     window.docking.show_panel("states")
     qtbot.waitUntil(lambda: not gates.on_screen)
-    window.open_capture(str(a_long_capture(tmp_path / "long.inspect")))
+    window.open_capture(str(a_long_capture(tmp_path / "long.inspect", *size)))
     qtbot.waitUntil(lambda: window.session.capture is not None and window.session.capture.path.name == "long.inspect")
     monkeypatch.setattr("inspector.gui.panel.reading_ahead.SLICE_SECONDS", 0.0)
     read: list[int] = []

@@ -120,3 +120,46 @@ def test_another_quantity_is_told_at_once_and_how_far_it_is_now_and_then() -> No
         now[0] += PROGRESS_SECONDS / 10
         passed += seldom.passes(1.0, 10.0, f"step {n}")
     assert 95 <= passed <= 105 + AT_ONCE
+
+
+RECORDED = {
+    "an LSTM, 1,200 steps": [
+        (0.0, 0.0), (0.05, 0.02), (0.26, 0.054), (0.46, 0.084), (0.59, 0.112), (0.72, 0.133), (0.87, 0.154),
+        (1.02, 0.174), (1.22, 0.195), (1.47, 0.222), (1.63, 0.243), (1.77, 0.263), (1.94, 0.291), (2.12, 0.319),
+        (2.35, 0.341), (2.65, 0.366), (2.95, 0.396), (3.26, 0.417), (3.41, 0.438), (3.56, 0.459), (3.8, 0.487),
+        (4.01, 0.508), (4.23, 0.534), (4.4, 0.555), (4.5, 0.576), (4.62, 0.611), (4.77, 0.639), (4.89, 0.666),
+        (5.13, 0.69), (5.6, 0.715), (6.16, 0.739), (6.58, 0.767), (6.88, 0.792), (7.42, 0.816), (7.91, 0.841),
+        (8.4, 0.862), (9.23, 0.884), (9.89, 0.905), (10.35, 0.927), (10.83, 0.952), (11.34, 0.972), (11.81, 0.992),
+        (11.98, 1.0),
+    ],
+    "an Elman network, 4,000 steps": [
+        (0.0, 0.0), (0.05, 0.022), (0.49, 0.062), (0.94, 0.086), (1.46, 0.111), (1.96, 0.136), (2.46, 0.16),
+        (2.84, 0.185), (3.33, 0.209), (3.71, 0.234), (4.04, 0.259), (4.38, 0.283), (4.82, 0.308), (5.26, 0.332),
+        (5.72, 0.357), (6.11, 0.378), (6.93, 0.401), (7.51, 0.422), (8.13, 0.445), (8.67, 0.465), (8.67, 0.492),
+        (8.83, 0.516), (9.19, 0.536), (9.19, 0.556), (9.24, 0.587), (9.69, 0.61), (10.09, 0.632), (10.5, 0.655),
+        (10.97, 0.675), (11.46, 0.696), (11.82, 0.716), (12.46, 0.737), (12.82, 0.759), (13.52, 0.78),
+        (14.34, 0.802), (15.4, 0.824), (16.38, 0.846), (17.18, 0.872), (17.36, 0.893), (17.61, 0.922),
+        (17.88, 0.943), (18.1, 0.967), (18.32, 0.993), (18.6, 1.0),
+    ],
+}  # fmt: skip
+"""(seconds, share of the work) as runs of samples reported them while each core had one program more that was busy."""
+
+
+@pytest.mark.parametrize("name", list(RECORDED))
+def test_of_runs_on_a_busy_machine_the_time_that_was_left_lies_in_the_range(name: str) -> None:
+    reports, end, told = RECORDED[name], RECORDED[name][-1][0], list[bool]()
+    run, begun = Fed(), 50.0
+    for half in range(1, int(2 * end) - 1):
+        at = half / 2
+        for when, share in reports:
+            if begun - 50.0 < when <= at:
+                run.now = 50.0 + when
+                run.left.take(10.0 * share, 10.0)
+        begun = run.now = 50.0 + at
+        if run.left.words():
+            least, most = run.left.bounds
+            told.append(least <= end - at <= most)
+            assert re.fullmatch(r"about \d+ s left", run.left.words()) is None, (
+                "no single number where speeds differ so"
+            )
+    assert len(told) > 15 and sum(told) >= 0.9 * len(told)

@@ -33,6 +33,7 @@ def test_the_window_shows_what_has_taken_its_place(qtbot: Any, tmp_path: Path) -
             assert window.session.capture.start.run == "r" and window.session.capture.path == path
             writer.write(RunStop("done"))
         qtbot.waitUntil(lambda: window.session.capture.start.run == "new", timeout=10_000)
+        assert window.session.sentence == "a.inspect was replaced by another run, which is shown now."
         assert (np.asarray(window.session.capture.array("rnn.l0:h")) == 7).all()
         assert not window.session.capture.damaged and window.panels.source is window.session.capture
 

@@ -94,6 +94,63 @@ def test_a_session_brings_back_its_text_edits_and_the_difference(tmp_path: Path,
         assert window.input.spec() == InputSpec(kind="text", value=text), "Run runs it again"
 
 
+def test_a_session_of_the_first_release_is_opened(tmp_path: Path, qtbot: Any) -> None:
+    """As the window of then wrote it: no pins, no zoom, a cursor of one step, docks that were fewer, a control less."""
+    path = tmp_path / "old.session.json"
+    path.write_text(json.dumps(OF_FIRST_RELEASE))
+    with opened(qtbot, background=False) as window:
+        window.open_path(str(path))
+        finish(window, qtbot)
+        qtbot.waitUntil(lambda: window.looking.position.step == 12, timeout=30_000)
+        assert window.session.subject == "char-elman" and window.session.spec.value == "Alice was beginning"
+        assert window.looking.position.unit == 3 and not pins_of(window.looking).all
+        assert {"states", "lags"} <= set(window.docking.seen) and window.docks["log"].isHidden()
+        assert "lens" in window.docks, "a panel that came later is there"
+        box = next(
+            one for one in window.panels["states"].control_row.findChildren(QComboBox)
+            if one.accessibleName() == "Order of units"
+        )  # fmt: skip
+        assert box.currentText() == "by similarity"
+
+
+OF_FIRST_RELEASE = {
+    "record": "SavedSession", "version": 1,
+    "load": {
+        "record": "Load", "subject": "char-elman", "arguments": {}, "checkpoint": "", "partial": False, "trusted": False,
+        "agreed": {}, "device": "cpu", "seed": 0, "generation": 0,
+    },
+    "input": {
+        "record": "InputSpec", "kind": "text", "value": "Alice was beginning", "options": {}, "look_at": 0, "parts": {},
+    },
+    "edits": [], "decode": None, "also": [], "opened": "",
+    "at": {
+        "record": "ViewAt", "panel": "states", "frame": -1, "place": "", "step": 12, "steps": None, "unit": 3,
+        "head": None, "curves": [], "run": "",
+    },
+    "notes": [],
+    "layout": {
+        "areas": {
+            "left": {
+                "down": [{"tabs": ["open"], "front": "open"}, {"tabs": ["model"], "front": "model"}],
+                "sizes": [364, 486],
+            },
+            "right": {"tabs": ["numbers"], "front": "numbers"},
+            "bottom": {
+                "down": [
+                    {"tabs": ["overview", "states", "units", "gates", "outputs"], "front": "states"},
+                    {"tabs": ["jacobians", "lags", "gradients", "training", "health"], "front": "lags"},
+                ],
+                "sizes": [372, 362],
+            },
+        },
+        "hidden": ["log", "comparison"], "floating": {}, "enlarged": "",
+    },
+    "choices": {
+        "states": {"Order of units": "by similarity", "Over training": False, "Run that is shown": "edited run"},
+    },
+}  # fmt: skip
+
+
 def _noted(window: Any, before: Path) -> bool:
     """Whether another run than the one before is shown, with notes."""
     capture = window.session.capture

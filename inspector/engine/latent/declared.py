@@ -21,6 +21,7 @@ from inspector.engine.latent.layout import FITS_NOT, Axes, axes_of
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe
 from inspector.engine.trace.trace import Trace
+from inspector.engine.trace.work import NONE, OfRun, RunSize, Work
 from inspector.engine.wording import a_class
 
 GAUSSIAN, MARKOV = "linear_gaussian", "hidden_markov"
@@ -44,6 +45,16 @@ class DeclaredModels:
     """All of a run; a finding of its trace."""
 
     found: list[Declared] = field(default_factory=list)
+
+
+def few_calls(kind: str) -> OfRun:
+    """The work of what is computed of the modules of a kind: none in a model that has none of them."""
+
+    def work(run: RunSize) -> Work:
+        declared = run.findings.get(DeclaredModels)
+        return run.call * 3 if any(one.kind == kind for one in (declared.found if declared else ())) else NONE
+
+    return work
 
 
 def kind_of(module: nn.Module) -> str:

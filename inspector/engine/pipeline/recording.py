@@ -55,6 +55,8 @@ class Recording:
         self._chosen: tuple[str, ...] = () if ended is None else ended.left
         self.frames = 0
         self.stop: RunStop | None = None
+        self.details = ""
+        """All of what a model said that raised, with the lines of its code."""
         self._began = time.monotonic()
         self.seconds: dict[str, float] = {}
         """What the quantities that were computed took, by key, all frames together."""
@@ -122,6 +124,7 @@ class Recording:
             self.writer.close()
 
     def _end(self, stop: RunStop, details: str) -> None:
+        self.details = details
         if details:
             with suppress(CaptureError):
                 self.write(Log(details, "error", "model"))

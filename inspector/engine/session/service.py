@@ -339,7 +339,7 @@ class Service:
             missing, traces = self._kept.missing(), self._kept.traces
             finished = Finished(
                 path=request.path, stop=recording.stop, costs=self._costs.estimate(missing, traces),
-                refused=refused(missing, traces), generation=request.generation,
+                refused=refused(missing, traces), details=recording.details, generation=request.generation,
             )  # fmt: skip
             self.send(finished)
         if refusal is not None:

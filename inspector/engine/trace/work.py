@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from inspector.engine.trace.findings import Findings
 from inspector.engine.trace.trace import Recurrence, Trace
 
 Factorisation = Literal["eigenvalues", "symmetric", "singular", "triangular", "solved"]
@@ -132,11 +133,13 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class RunSize:
-    """The sizes of a run: of its recurrences, and the work of one call of the whole model."""
+    """The sizes of a run: of its recurrences, and the work of one call of the whole model; `findings` are those of its
+    trace, for quantities that have nothing to do without one."""
 
     recurrences: tuple[Size, ...]
     call: Work
     steps: int
+    findings: Findings = field(default_factory=Findings)
 
 
 OfRecurrence = Callable[[Size], Work]
@@ -170,7 +173,9 @@ def run_size(trace: Trace) -> RunSize:
     sizes = tuple(_size(one, trace.look_at) for one in trace.recurrences if one.length(trace.look_at))
     numbers = sum(value.numel() for value in trace.subject.model.parameters())
     steps = trace.batch.steps
-    return RunSize(sizes, Work(float(numbers) * steps * trace.batch.size, calls=CALLS_OF_A_STEP * steps), steps)
+    return RunSize(
+        sizes, Work(float(numbers) * steps * trace.batch.size, calls=CALLS_OF_A_STEP * steps), steps, trace.findings
+    )
 
 
 def _size(recurrence: Recurrence, sample: int) -> Size:

@@ -320,6 +320,8 @@ class Panel(PanelInWords, SameInAll):
             self.remaining_changed.emit()
             if self.state == "empty":
                 self._show_empty()
+            elif rest.broken_off and self._drew_growing:
+                self.draw_if_seen()
 
     def _show_empty(self) -> None:
         if not self.growing:

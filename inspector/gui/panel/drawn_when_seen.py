@@ -117,6 +117,11 @@ class DrawnWhenSeen(KeyMoves):
         self._slices = MOST_SLICES
         QTimer.singleShot(TURN_MS + place, self, self._take_turn)
 
+    @property
+    def waits_for_its_turn(self) -> bool:
+        """Whether it is on screen and will be drawn after the events that have come, or after what it reads first."""
+        return self._in_turn
+
     def take_turn_now(self) -> None:
         """Draw what waits for its turn: somebody asks what is shown, or asks something of it."""
         if self._in_turn:

@@ -22,6 +22,10 @@ OPEN_ONE = (
     "(double-click it in Sequences)."
 )
 NOTHING = "This run has nothing of it."
+ENDED = {
+    "failed": "The run failed before it had anything of it",
+    "cancelled": "The run was cancelled before it had anything of it",
+}
 GOES_ON = "The run goes on; what it has for this panel is shown as soon as it is there."
 STATE = "h"
 """Signal under which a whole recurrence that was seen and is not shown is reported."""
@@ -98,7 +102,8 @@ def why_empty(panel: Concerned) -> tuple[list[str], bool]:
         return [*apart, BOTH], False
     rest = panel.remaining
     if rest.needed.why and not rest.can_be_asked and (panel.extra or panel.shows):
-        return [*reasons_for(panel), *([rest.sentence] if rest.sentence else [rest.needed.why])], False
+        broken = [rest.broken_off] if rest.broken_off and panel.shows else []
+        return [*reasons_for(panel), *broken, rest.sentence or rest.needed.why], False
     reasons, offer = _missing(panel)
     said = [rest.sentence] if rest.sentence else []
     if offer and rest.refused:
@@ -113,10 +118,20 @@ def why_empty(panel: Concerned) -> tuple[list[str], bool]:
     if not told and not offered and by_its_model(panel):
         return [rest.needed.why], True
     if not told and not offered and panel.shows and capture is not None and capture.stop is not None:
-        told = [NOTHING]
-    if not told and not offered and capture is not None and getattr(capture, "status", "") == "running":
+        told = [_nothing_of(capture)]
+    if rest.broken_off and not reasons and (panel.shows or not offered):
+        told = [rest.broken_off, *said]
+    elif not told and not offered and capture is not None and getattr(capture, "status", "") == "running":
         told = [GOES_ON]
     return told, offered
+
+
+def _nothing_of(capture: Capture) -> str:
+    """Why a run that has ended has nothing for a panel, as far as its end says it."""
+    stop = capture.stop
+    if stop is None or stop.status not in ENDED:
+        return NOTHING
+    return f"{ENDED[stop.status]}{f': {stop.message}' if stop.status == 'failed' and stop.message else '.'}"
 
 
 def by_its_model(panel: Concerned) -> bool:

@@ -11,8 +11,8 @@ from inspector.records import Channel
 
 SLICE_SECONDS = 0.015
 """CPU time of one slice."""
-MUCH = 300
-"""Pages that are read in slices; fewer are read while the panel is drawn, in a few milliseconds."""
+MUCH, MUCH_BYTES = 300, 6 << 20
+"""Pages, and bytes in them, that are read in slices; fewer are read while the panel is drawn, in some milliseconds."""
 
 
 class ReadingAhead(DrawnWhenSeen):
@@ -31,11 +31,13 @@ class ReadingAhead(DrawnWhenSeen):
         raise NotImplementedError
 
     def has_much_to_read(self) -> bool:
-        """Whether there are thousands of pages."""
+        """Whether there are thousands of pages, or large ones."""
         if type(self.capture) is not Capture:
             return False
-        capture = self.capture
-        return sum(capture.unread(one.name, self.frame) for one in self._read_first()) > MUCH
+        capture, first = self.capture, self._read_first()
+        if sum(capture.unread(one.name, self.frame) for one in first) > MUCH:
+            return True
+        return sum(capture.unread_bytes(one.name, self.frame) for one in first) > MUCH_BYTES
 
     def read_some(self) -> bool:
         """The next slice."""

@@ -18,6 +18,7 @@ from inspector.gui.panel.old_picture import OldPicture
 from inspector.gui.panel.pages import Pages
 from inspector.gui.panel.plot_menu import PlotMenu
 from inspector.gui.panel.pointing import data_at, plot_at
+from inspector.gui.state.background import Rest
 from inspector.gui.widgets.colour_choice import ColourChoice
 from inspector.gui.widgets.control_row import ControlRow
 from inspector.gui.widgets.legend import legends_in
@@ -37,6 +38,7 @@ class SameInAll(MoreKeys):
     over: Any
     stack: Pages
     control_row: ControlRow
+    remaining: Rest
     read: set[tuple[str, int]]
     state: Any
     channels: Any
@@ -73,7 +75,8 @@ class SameInAll(MoreKeys):
     @property
     def growing(self) -> bool:
         """Whether the run that is shown still goes on."""
-        return self.capture is not None and getattr(self.capture, "stop", True) is None
+        broken = self.remaining.broken_off
+        return self.capture is not None and getattr(self.capture, "stop", True) is None and not broken
 
     # -- the view
 

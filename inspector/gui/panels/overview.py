@@ -31,6 +31,7 @@ from inspector.gui.panel.overview.pictures import PICTURES
 from inspector.gui.panel.pages import FIGURE
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.panel.signals import Lead
+from inspector.gui.state.background import Rest
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel, Entry, Finding, Note, Noted
@@ -132,6 +133,13 @@ class Overview(Panel):
             return
         self.look.grown()
         self.draw_if_seen()
+
+    def say_remaining(self, rest: Rest) -> None:
+        """A run that breaks off changes what is said of it and of the rules, though nothing was captured."""
+        before = self.remaining.broken_off
+        super().say_remaining(rest)
+        if rest.broken_off != before:
+            self.draw_if_seen()
 
     def channels(self) -> list[Channel]:
         """Whatever the capture has."""

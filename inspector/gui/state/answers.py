@@ -128,7 +128,7 @@ class Answers:
         self.work.background.ended(event)
         self.work.finish(event.stop.message or f"Done in {event.stop.seconds:.1f} s.")
         if event.stop.status == "failed":
-            changes.failure = Failure(message=event.stop.message, kind="model")
+            changes.failure = Failure(message=event.stop.message, details=event.details, kind="model")
             changes.lines.append(Log(event.stop.message, "error", "model"))
 
     def _failed(self, event: Failure, changes: Changes) -> None:
@@ -169,6 +169,8 @@ class Answers:
             return
         self.work.connection.state, self.models.loaded = "ended", None
         self.work.background.lost()
+        if self.work.running and not self.work.question:
+            self.work.shown.end(ended.sentence)
         changes.not_opened = self.work.not_opened(ended.sentence)
         changes.failure = Failure(message=ended.sentence, kind="worker")
         changes.lines.append(Log(ended.sentence, "error"))

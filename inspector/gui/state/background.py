@@ -36,6 +36,7 @@ class Rest:
         partly: why some of it cannot be, where something else may be.
         needed: what has to be done before, where this window has not made the capture.
         question: all keys that a person asked for and that are being computed, also those of other panels.
+        broken_off: why no more comes of the run, although it has not said that it ended; "" where more may come.
     """
 
     present: str = ""
@@ -47,6 +48,7 @@ class Rest:
     partly: str = ""
     needed: Needed = NOTHING_NEEDED
     question: tuple[str, ...] = ()
+    broken_off: str = ""
 
     @property
     def can_be_asked(self) -> bool:

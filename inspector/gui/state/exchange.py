@@ -35,6 +35,8 @@ class Changes:
 
     channels: frozenset[str] = frozenset()
     another_capture: bool = False
+    replaced: bool = False
+    """Another run has taken the place of what is shown, at its path, and is shown now."""
     opened: bool = False
     """A capture that was asked for by its name is shown now."""
     state: bool = False

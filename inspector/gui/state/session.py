@@ -25,6 +25,7 @@ from inspector.records import Decode, Edit, Failure, InputSpec, Load, Log, Needs
 
 CANCEL_PATIENCE = 2.0
 """Seconds that a model may continue after a cancel; then its worker is ended."""
+DID_NOT_STOP = "The model did not stop, so its worker was ended; what was captured so far is stored."
 TICK_SECONDS = 0.008
 """Seconds that a tick may spend on records: half of the time between two ticks."""
 LOG_LINES = 5_000
@@ -272,6 +273,8 @@ class Session(Work):
         self._watch_cancel(changes)
         self._watch_reading(changes)
         self.shown.watch(changes)
+        if changes.replaced and not self.busy and self.capture is not None:
+            self.sentence = f"{Path(self.capture.path).name} was replaced by another run, which is shown now."
         changes.state |= self.steering.follow(self.capture, grown=bool(changes.channels))
         self.background.go_on()
         swept = self.sweeping.short
@@ -314,7 +317,8 @@ class Session(Work):
         self.models.loaded, changes.state = None, True
         if self.opening is None:
             self.finish("")
-            self.start_again("The model did not stop, so its worker was ended; what was captured so far is stored.")
+            self.shown.end(DID_NOT_STOP)
+            self.start_again(DID_NOT_STOP)
             return
         again = self.models.again
         changes.not_opened = self.not_opened("Opening the model was cancelled. Open a model first.")

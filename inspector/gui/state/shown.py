@@ -29,6 +29,9 @@ class Made:
     subject: str
 
 
+BROKEN_OFF = "The run broke off: the program that wrote it has ended without saying so, and no more comes."
+
+
 @dataclass(frozen=True, slots=True)
 class RefusedEdits:
     """Changes that the worker rejected, and its message about them."""
@@ -52,6 +55,7 @@ class Shown:
         """Quantities that were computed for the shown run after it had ended."""
         self._kept = KeptRuns(folder)
         self._status, self._looked = "", 0.0
+        self._ended = "", ""
 
     def next_path(self) -> Path:
         """The folder of the next run; old runs that no window shows are removed."""
@@ -108,6 +112,28 @@ class Shown:
         """The run that can be repeated: the one that is shown, or where nothing is shown the last one."""
         return self.made if self.capture is not None else self.asked
 
+    def end(self, why: str) -> None:
+        """The worker has ended, or is being ended, in the run that was requested last: no more of it comes."""
+        if self.asked is not None:
+            self._ended = self.asked.request.path, why
+            self._tell_ended()
+
+    def _tell_ended(self) -> None:
+        if self.capture is not None and str(self.capture.path) == self._ended[0] and isinstance(self.capture, Capture):
+            self.capture.writer_ended = True
+
+    @property
+    def broken_off(self) -> str:
+        """Why no more comes of what is shown, although nothing in it says that it has ended; "" where more may come."""
+        capture = self.capture
+        if capture is None or getattr(capture, "stop", True) is not None:
+            return ""
+        path, why = self._ended
+        if path == str(capture.path):
+            return why
+        elsewhere = getattr(capture, "written_elsewhere", False)  # whether that still writes is not known
+        return BROKEN_OFF if self._status == "unfinished" and not elsewhere else ""
+
     def watch(self, changes: Changes) -> None:
         """Take what was written since: the first pages of a run, or more of what is shown."""
         path = self.asked.request.path if self.asked is not None else ""
@@ -125,7 +151,7 @@ class Shown:
         if capture.changed():
             run = capture.start.run
             changes.channels, changes.state = capture.refresh(), True
-            changes.another_capture = capture.start.run != run  # another run has replaced it at its path
+            changes.another_capture = changes.replaced = capture.start.run != run  # another one is at its path
         found = capture.check(CHECK_SECONDS)
         if found:
             changes.channels, changes.state = changes.channels | found, True
@@ -147,13 +173,15 @@ class Shown:
         except CaptureError:
             return False
         self._show(another, None)
-        changes.another_capture = changes.state = True
+        changes.another_capture = changes.state = changes.replaced = True
         return True
 
     def _show(self, capture: Capture, made: Made | None) -> None:
         if self.capture is not None:
             self.capture.close()
         self.capture, self.made, self.refused, self.later = capture, made, RefusedEdits(), ()
+        self._status, self._looked = "", 0.0
+        self._tell_ended()
         self._hold()
 
     def _hold(self, *also: Path) -> None:

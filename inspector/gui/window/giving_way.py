@@ -102,6 +102,8 @@ class GivingWay:
         for key, panel in self._docking.made.items():
             if key not in seen:
                 continue
+            while panel.waits_for_its_turn:  # what it shows is read in slices, which would be read at once here
+                yield
             if key not in self._docking.seen:  # another was asked for between two steps, or the page came to the front
                 self._owed = self._owed or bool(self._docking.enlarged)
                 continue

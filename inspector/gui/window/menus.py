@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QFileDialog, QMenu
 
-from inspector.capture import SUFFIX, CaptureError, is_log, pack
+from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError, pack
 from inspector.capture.pack import copy_capture
 from inspector.gui.dialogs.about import show_error_files
 from inspector.gui.dialogs.dialogs import NAME
@@ -22,7 +22,7 @@ from inspector.gui.window.asking import Asking
 from inspector.gui.window.closed_docks import ClosedDocks
 from inspector.gui.window.dock_title import REOPEN
 from inspector.gui.window.figure_export import FigureExport
-from inspector.gui.window.model_opening import OpenDialog
+from inspector.gui.window.model_opening import OpenDialog, is_capture
 from inspector.gui.window.named import show_palette
 from inspector.gui.window.named_layouts import NamedLayouts
 from inspector.gui.window.panel_asks import TITLES, export_of
@@ -286,12 +286,13 @@ def _ask(window: Asking) -> None:
 
 
 def open_file(window: Asking, kind: str = "") -> None:
-    """Ask which file or capture to open; `kind` ("capture", "checkpoint", "log") chooses what is listed first."""
+    """Ask which file or capture to open; `kind` ("capture", "checkpoint", "log") chooses what is listed first. What is
+    asked for as a log, and is none, is refused: it is run on no model and taken for no checkpoint instead."""
     dialog = OpenDialog(window, window.offered)
     dialog.list_first(kind)
     if dialog.exec() and dialog.chosen:
-        as_asked = kind == "log" and is_log(dialog.chosen)
-        (window.open_log if as_asked else window.open_path)(dialog.chosen)
+        a_capture = is_capture(dialog.chosen) or dialog.chosen.endswith(PACKED_SUFFIX)
+        (window.open_log if kind == "log" and not a_capture else window.open_path)(dialog.chosen)
 
 
 def _add_run(window: Asking) -> None:

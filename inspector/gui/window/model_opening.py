@@ -22,6 +22,10 @@ from inspector.records.json_text import read_json
 from inspector.workspace.session_files import SUFFIX as SESSION
 
 INDEX = "index.sqlite"
+FIRST = {
+    "capture": "Open a capture", "checkpoint": "Open a checkpoint", "log": "Open a file as the log of a training",
+}  # fmt: skip
+"""What the dialog says that was asked for one kind."""
 FIELDS = "open model"
 """The name under which the fields of the dialog are remembered."""
 
@@ -157,6 +161,7 @@ class OpenDialog(QFileDialog):
         found = [each for each in self.nameFilters() if kind and each.lower().startswith(kind)]
         if found:
             self.selectNameFilter(found[0])
+            self.setWindowTitle(FIRST.get(kind, self.windowTitle()))
 
     @Slot(str)
     def _entered(self, path: str) -> None:

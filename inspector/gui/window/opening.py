@@ -191,15 +191,20 @@ class Opening(Showing):
             if self.offered.checkpoints_below(path):
                 self.session.note(Log(f"{Path(path).name} {ALSO_CHECKPOINTS}"))
             self.open_log(path)
+        elif self._holds_sequences(path):
+            self._open_sequences(path)
         elif weights and len(weights) == 1 and not is_of_transformers(path):
             self._open_checkpoint(weights[0])
         elif (weights and is_of_transformers(path)) or (Path(path) / PARTS).is_file():
             self.session.open_subject(Load(subject=path, tensors="if needed"))
             self.show_state()
-        elif weights or self.offered.checkpoints_below(path):
-            self.sweeps.ask([path])
         else:
-            self._open_sequences(path)
+            self.sweeps.ask([path])
+
+    def _holds_sequences(self, path: str) -> bool:
+        """Whether a folder, which is neither a capture nor a log, has no weights, so that its files are sequences."""
+        of_weights = self.offered.weights_in(path) or self.offered.checkpoints_below(path)
+        return not (of_weights or (Path(path) / PARTS).is_file())
 
     def _open_checkpoint(self, path: str) -> None:
         """Of the model that is open or was open last; alone where there is none."""
@@ -262,21 +267,19 @@ class Opening(Showing):
         if len(paths) > 1 and all(self._is_checkpoint(path) for path in paths):
             self.sweeps.ask(paths)
             return
-        runs = [path for path in paths if self._is_run(path)]
+        runs = [path for path in paths if path not in logs and self._is_run(path)]
         for path in paths:
             if path not in runs[1:]:
                 self.open_path(path)
         if len(runs) > 1:
-            names = [clean(Path(path).name) for path in runs]
-            self.fail(
-                f"{listed(names[1:])} {'was' if len(runs) == 2 else 'were'} not run: one sequence runs at a time, now "
-                f"{names[0]}. To run them all, put them into a folder and drop that."
-            )
+            self.fail(_not_run(runs))
 
     def _is_run(self, path: str) -> bool:
-        """Whether a file is one that the model which is open runs as a sequence."""
-        if self._nothing_reads or is_a_folder(path) or is_session(path) or _is_capture(path):
+        """Whether a file is one that the model which is open runs as a sequence, or a folder, no log, of such files."""
+        if self._nothing_reads or is_session(path) or _is_capture(path):
             return False
+        if is_a_folder(path):
+            return self._holds_sequences(path)
         kind = self.offered.kind_of(path)
         return kind == "sequence" and not self._is_log(path, kind)
 
@@ -328,6 +331,17 @@ class Opening(Showing):
 def _has_curves(path: str) -> bool:
     """Whether a path is that of a capture or a log, whose curves can be drawn with those of others."""
     return _is_capture(path) or is_log(path)
+
+
+def _not_run(paths: Sequence[str]) -> str:
+    """What is said of all but the first of several sequences, or folders of them, that were dropped on a model."""
+    others = sorted(paths[1:], key=lambda path: not is_a_folder(path))  # of many that are left out no folder is unnamed
+    names = [f"{clean(Path(path).name)}{' (a folder)' if is_a_folder(path) else ''}" for path in (paths[0], *others)]
+    what = "sequence, or one folder of them," if any(map(is_a_folder, paths)) else "sequence"
+    return (
+        f"{listed(names[1:])} {'was' if len(others) == 1 else 'were'} not run: one {what} runs at a time, now "
+        f"{names[0]}. To run them all, put them into a folder and drop that."
+    )
 
 
 def _is_capture(path: str) -> bool:

@@ -177,8 +177,10 @@ class Showing(Parts):
         rests = self.session.background.rests([((*panel.shows, *panel.extra), panel.extra) for panel in made])
         needed = needed_for(self.session)
         question = tuple(split_request(request)[0] for request in self.session.question)
+        broken = self.session.shown.broken_off
         for panel, rest in zip(made, rests, strict=True):
-            panel.say_remaining(replace(rest, needed=needed if needed.why else rest.needed, question=question))
+            first = needed if needed.why else rest.needed
+            panel.say_remaining(replace(rest, needed=first, question=question, broken_off=broken))
         usable = not needed.why or self.session.opening is not None or bool(self.session.subject)
         self.compute_menu.say_needed(needed, usable=usable)
 

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.distributions import MultivariateNormal
 
 from inspector.engine.model.subject import Batch, Subject
-from inspector.engine.pipeline import RunOptions, perform
+from inspector.engine.pipeline import KeptTrace, RunOptions, perform
+from inspector.engine.session.costs import Costs
 from inspector.records import Refusal, Scalar
 
 LENGTHS = torch.tensor([9, 6])
@@ -132,3 +133,17 @@ def test_a_method_that_raises_ends_nothing() -> None:
     sink = observed(Raises(), torch.zeros(2, 9, 1), "latent/kalman")
     (one,) = sink.of(Refusal)
     assert "no matrices" in one.reason and "\n" not in one.reason
+
+
+@pytest.mark.parametrize(
+    ("model", "key"), [(Filter(), "latent/kalman"), (Chain(), "latent/hidden_markov"), (nn.Identity(), "")]
+)
+def test_what_applies_to_no_module_is_no_work(model: nn.Module, key: str) -> None:
+    """It was a twentieth of the work of a run, done in no time, after which the rest was told to take as little."""
+    kept: list[KeptTrace] = []
+    kind = "tokens" if key == "latent/hidden_markov" else "vectors"
+    inputs = torch.randint(0, 3, (2, 9)) if kind == "tokens" else torch.randn(2, 9, 1)
+    options = RunOptions(only=("states",), keep=kept.append)
+    perform(Subject(model=model, kind=kind), Batch(inputs, LENGTHS, look_at=1), Kept(), options)
+    told = Costs().estimate(["latent/kalman", "latent/hidden_markov"], [kept[0].trace])
+    assert set(told) == ({key} if key else set())

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from inspector.analysis.latent import hidden_markov as markov
 from inspector.analysis.latent.kalman import NotAModel
-from inspector.engine.latent.declared import MARKOV, Declared, DeclaredModels, write
+from inspector.engine.latent.declared import MARKOV, Declared, DeclaredModels, few_calls, write
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_run
@@ -28,7 +28,7 @@ Array = npt.NDArray[Any]
 @QUANTITIES.register("latent/hidden_markov")
 @per_run(
     summary="hidden Markov models: posterior of the states, Viterbi path, transitions, occupancy and dwell times",
-    order=56, cost="about as long as a few runs of the model", work=lambda run: run.call * 3,
+    order=56, cost="about as long as a few runs of the model", work=few_calls(MARKOV),
 )  # fmt: skip
 def hidden_markov(trace: Trace, emit: Emitter) -> None:
     """Write, of every module with `hidden_markov`, `states/filtered` and `states/smoothed` (step, state),

@@ -11,7 +11,7 @@ import torch
 
 from inspector.analysis.latent import consistency, kalman
 from inspector.engine.analyses.matrix_spectra import spectra, write_spectra
-from inspector.engine.latent.declared import GAUSSIAN, Declared, DeclaredModels, write
+from inspector.engine.latent.declared import GAUSSIAN, Declared, DeclaredModels, few_calls, write
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, per_run
@@ -30,7 +30,7 @@ Array = npt.NDArray[Any]
 @QUANTITIES.register("latent/kalman")
 @per_run(
     summary="Kalman filter and smoother: hidden states with bands, innovations, gain, eigenvalues of A", order=56,
-    cost="about as long as a few runs of the model", work=lambda run: run.call * 3,
+    cost="about as long as a few runs of the model", work=few_calls(GAUSSIAN),
 )  # fmt: skip
 def kalman_filter(trace: Trace, emit: Emitter) -> None:
     """Write, of every module with `linear_gaussian`, `latent/z/filtered`, `/predicted`, `/smoothed` (step, unit,

@@ -16,6 +16,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+LISTS = (QAbstractItemView, QPlainTextEdit)
+"""What nothing shows the focus of in a dialog: the chosen row looks the same without it."""
 WIDTH = 2
 """Pixels of the frame."""
 
@@ -74,7 +76,8 @@ class FocusFollower(QObject):
             return
         if not self._holds(new.window()):
             _show_in_dialog(new)
-            return
+            if not (isinstance(new, LISTS) and self._asks_by(new.window())):
+                return  # Qt draws that of fields and buttons in a dialog
         let_tab_leave(new)
         if QGuiApplication.mouseButtons() == Qt.MouseButton.NoButton and not isinstance(new, QLineEdit):
             self.ring = FocusRing(new, new.palette().highlight().color())
@@ -82,6 +85,14 @@ class FocusFollower(QObject):
     def _holds(self, top: QWidget) -> bool:
         """Whether a window is this one, or a dock of it that floats."""
         return top is self.window or (isinstance(top, QDockWidget) and top.parentWidget() is self.window)
+
+    def _asks_by(self, top: QWidget) -> bool:
+        """Whether a window is a dialog of this one, or of such a dialog."""
+        above: QWidget | None = top
+        while isinstance(above, QDialog):
+            parent = above.parentWidget()
+            above = parent.window() if parent is not None else None
+        return above is self.window and top is not above
 
     def _take_away(self) -> None:
         ring, self.ring = self.ring, None
