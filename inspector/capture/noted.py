@@ -38,9 +38,14 @@ def add_note(capture: Any, where: Noted, text: str) -> Note:
     Raises CaptureError where that cannot be: the text is empty or too long, the capture is packed, read-only, of an
     older format, being written, or no capture at all (a log of another tool). Then nothing has changed.
     """
-    if not text.strip():
+    return _append(capture, Note(where, checked(text), time.time()))
+
+
+def checked(text: str) -> str:
+    """What is kept of a note that somebody wrote. Raises CaptureError where it is empty or too long."""
+    if not (kept := text.strip()):
         raise CaptureError("A note has at least one character.")
-    return _append(capture, Note(where, text.strip(), time.time()))
+    return _not_too_long(kept)
 
 
 def change_note(capture: Any, note: Note, text: str) -> Note:
@@ -54,13 +59,18 @@ def change_note(capture: Any, note: Note, text: str) -> Note:
 
 
 def _append(capture: Any, note: Note) -> Note:
-    if len(note.text) > MOST_CHARACTERS:
-        raise CaptureError(f"A note has {len(note.text):,} characters; at most {MOST_CHARACTERS:,} are kept.")
+    _not_too_long(note.text)
     if why := why_no_notes(capture):
         raise CaptureError(why)
     with Writer(capture.path, capture.start, again=True) as writer:
         writer.write(note)
     return note
+
+
+def _not_too_long(text: str) -> str:
+    if len(text) > MOST_CHARACTERS:
+        raise CaptureError(f"A note has {len(text):,} characters; at most {MOST_CHARACTERS:,} are kept.")
+    return text
 
 
 def why_no_notes(capture: Any) -> str:
