@@ -16,8 +16,9 @@ from typing import Any
 from inspector.capture.control import FOLDER
 from inspector.capture.identity import identity
 from inspector.capture.owner import is_alive, own_lease
-from inspector.capture.private import folder_for, replace_private
+from inspector.capture.private import folder_for
 from inspector.capture.regular import open_regular
+from inspector.capture.whole_file import replace_whole
 from inspector.records.json_text import read_json
 
 NAME = "listener.json"
@@ -41,7 +42,7 @@ class Awaiting:
             return
         own = {"pid": pid, "started": mark, "device": place[0], "inode": place[1]}
         with suppress(OSError):
-            replace_private(folder_for(self._path / FOLDER) / NAME, json.dumps(own).encode())
+            replace_whole(folder_for(self._path / FOLDER) / NAME, json.dumps(own).encode())
             self._own = own
 
     def end(self) -> None:

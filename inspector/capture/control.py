@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from inspector.capture.private import folder_for, replace_private
+from inspector.capture.private import folder_for
 from inspector.capture.regular import open_regular
+from inspector.capture.whole_file import replace_whole
 from inspector.records.break_condition import MOST_CHARACTERS, parse_condition
 from inspector.records.json_text import read_json
 
@@ -147,5 +148,5 @@ class Controller:
                 (self._folder / f"{self.command.window}.json").unlink(missing_ok=True)
 
     def _put(self, command: Command) -> None:
-        replace_private(folder_for(self._folder) / f"{command.window}.json", command.encoded())
+        replace_whole(folder_for(self._folder) / f"{command.window}.json", command.encoded())
         self.command = command

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,24 +20,6 @@ def private_file(path: Path, *, fresh: bool = False) -> BinaryIO:
 def private_index(path: Path) -> None:
     """Make sure that an index exists, private to its user: SQLite gives its other files the mode of this one."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o600))
-
-
-def replace_private(path: Path, content: bytes, *, synchronised: bool = False) -> None:
-    """Put a file that only its user can read in the place of what is there, whole or not at all: where that fails,
-    what was there stays and nothing is left beside it. `synchronised`: it outlives a loss of power too, which what only
-    living processes tell each other need not. Raises OSError."""
-    number, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}-", suffix=".part")
-    try:
-        with os.fdopen(number, "wb") as file:
-            file.write(content)
-            if synchronised:
-                file.flush()
-                os.fsync(number)
-        Path(partial).replace(path)
-    except BaseException:
-        with suppress(OSError):
-            Path(partial).unlink(missing_ok=True)
-        raise
 
 
 def folder_for(path: Path) -> Path:

@@ -20,7 +20,7 @@ from typing import Any
 
 import platformdirs
 
-from inspector.capture.private import replace_private
+from inspector.capture.whole_file import replace_whole
 from inspector.records.json_text import read_json
 
 LARGEST_LIST = 16 << 20
@@ -98,7 +98,7 @@ def agree(files: Mapping[str, str]) -> None:
     with _alone(folder):
         known = {path: sha for path, sha in agreed_files()[0].items() if path not in files}
         listed = list({**known, **files}.items())[-MOST_FILES:]
-        replace_private(store(), json.dumps(dict(listed), indent=1).encode("ascii"), synchronised=True)
+        replace_whole(store(), json.dumps(dict(listed), indent=1).encode("ascii"), synchronised=True)
 
 
 @contextlib.contextmanager
