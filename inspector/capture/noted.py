@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from inspector.capture.in_turn import in_turn
 from inspector.capture.layout import INDEX, MAJOR, CaptureError
 from inspector.capture.reader import Capture
 from inspector.capture.target import in_use
@@ -111,3 +112,12 @@ def is_being_written(capture: Any) -> bool:
 def is_written_at(path: Path) -> bool:
     """Whether a process that is alive writes the capture in a folder, which is not opened for that."""
     return path.is_dir() and in_use(path / INDEX)
+
+
+def would_wait(path: Path) -> bool:
+    """Whether a note in the capture in a folder would have to wait: it is being written, or a writer begins or ends,
+    which one that was stopped may do for long."""
+    if not path.is_dir():
+        return False
+    with in_turn(path, 0.0) as alone:
+        return not alone or is_written_at(path)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,9 @@ import pytest
 from opened import opened
 
 from inspector.capture import Writer, notes, open_capture
+from inspector.capture.in_turn import in_turn
 from inspector.capture.noted import MOST_CHARACTERS
+from inspector.capture.store import LOCK_SECONDS
 from inspector.gui.window import holding
 from inspector.gui.window.main_window import Window
 from inspector.gui.window.waiting_notes import KEY
@@ -52,7 +56,7 @@ def told(path: Path) -> list[tuple[Noted, str]]:
 
 def test_a_bookmark_waits_for_the_end_of_the_run(window: Window, path: Path, qtbot: Any) -> None:
     before, failed = told(path), list[str]()
-    window.fail = failed.append  # type: ignore[method-assign]
+    window.fail = failed.append  # type: ignore[method-assign, assignment]
     with going_on(path):
         window.holding.bookmark()
         assert window.session.sentence == f"Noted: {UNIT.words}; it will be kept when the run has ended."
@@ -62,6 +66,22 @@ def test_a_bookmark_waits_for_the_end_of_the_run(window: Window, path: Path, qtb
     window.looking.move(step=0, unit=0)
     window.holding.next_note(1)
     assert window.looking.position.step == 11 and not failed
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="turns are SQLite's own locks there")
+def test_a_writer_that_was_stopped_as_it_began_holds_no_window(window: Window, path: Path, qtbot: Any) -> None:
+    """It has the turn and no lease yet, or none any more: the bookmark waits, and not the window."""
+    before, failed = told(path), list[str]()
+    window.fail = failed.append  # type: ignore[method-assign, assignment]
+    with in_turn(path, 5.0) as alone:
+        assert alone
+        began = time.monotonic()
+        window.holding.bookmark()
+        assert time.monotonic() - began < 0.8 * LOCK_SECONDS
+        assert window.session.sentence.endswith("it will be kept when the run has ended.")
+        qtbot.wait(200)
+    qtbot.waitUntil(lambda: told(path) == [*before, (UNIT, "Bookmark")])
+    assert not failed
 
 
 def test_one_that_waits_as_the_window_closes_is_remembered(window: Window, path: Path, qtbot: Any) -> None:
@@ -96,7 +116,7 @@ def test_what_cannot_be_kept_is_asked_for_again_with_its_words(
         return ["x" * (MOST_CHARACTERS + 1), "short", ""][len(asked) - 1]
 
     monkeypatch.setattr(holding, "ask_for_text", written)
-    window.fail = failed.append  # type: ignore[method-assign]
+    window.fail = failed.append  # type: ignore[method-assign, assignment]
     with going_on(path):  # one that waited would never be written
         window.holding.note()
     assert [len(one) for one in asked] == [0, MOST_CHARACTERS + 1] and len(failed) == 1
@@ -107,7 +127,7 @@ def test_of_a_capture_that_is_only_read_nothing_waits(
     window: Window, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed = list[str]()
-    window.fail = failed.append  # type: ignore[method-assign]
+    window.fail = failed.append  # type: ignore[method-assign, assignment]
     window.panels.make("overview")
     monkeypatch.setattr(os, "access", lambda *_: False)
     with going_on(path):

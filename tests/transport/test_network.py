@@ -280,6 +280,28 @@ def test_the_command_listens_at_this_machine_alone(tmp_path: Path) -> None:
     assert (done.code, len(done.stderr.splitlines())) == (2, 1) and "203.0.113.7" in done.stderr
 
 
+def test_of_two_listeners_that_make_a_secret_the_first_keeps_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link, first = os.link, b"f" * 64
+
+    def late(*names: Any) -> None:
+        (tmp_path / "secret").write_bytes(first)
+        link(*names)
+
+    monkeypatch.setattr(os, "link", late)
+    assert secret_in(tmp_path / "secret") == first and len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_secret_is_made_where_there_are_no_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_names: Any) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    secret = secret_in(tmp_path / "secret")
+    assert len(secret) == 64 and secret_in(tmp_path / "secret") == secret and len(list(tmp_path.iterdir())) == 1
+
+
 def test_half_a_secret_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = os.fdopen
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from inspector.capture import CaptureError, add_note, open_capture
-from inspector.capture.noted import checked, is_being_written, is_written_at, why_read_only
+from inspector.capture import Capture, CaptureError, add_note, open_capture
+from inspector.capture.noted import checked, is_being_written, why_read_only, would_wait
 from inspector.records import Noted, counted
 
 Pending = tuple[Path, Noted, str]
@@ -37,7 +37,7 @@ class PendingNotes:
     def keep(self, view: Any, where: Noted, text: str) -> bool:
         """Write a note into an open capture, or let it wait for the end of the run that writes it; whether it is there
         now. Raises CaptureError where neither can be."""
-        if not is_being_written(view):
+        if not isinstance(view, Capture) or not would_wait(view.path):
             add_note(view, where, text)
             self._on_written(view.path)
             return True
@@ -80,7 +80,7 @@ class PendingNotes:
     def _settled(self, path: Path, where: Noted, text: str) -> bool:
         """Whether a note does not wait any more: it was written, or its capture is gone."""
         try:
-            if is_written_at(path):  # asked many times: opening the capture for that would hold the window
+            if would_wait(path):  # asked many times: opening the capture for that would hold the window
                 return False
             with open_capture(path) as view:
                 if is_being_written(view):
