@@ -82,7 +82,9 @@ def attempt(case: dict[str, Any], programs: Programs, scratch: Path) -> Outcome:
     wrong += [f"nothing failed, and it ended with {told['code']}: {last}"] * (not done and not told["hits"])
     if not done:
         wrong += [f"no plain sentence: {one!r}" for one in said.splitlines() if not is_one_sentence(one)]
-        wrong += [f"it does not say why: {last!r}"] * (not last.endswith((".", ".)")) or not any(w in last for w in SUGGESTED))
+        wrong += [f"it does not say why: {last!r}"] * (
+            not last.endswith((".", ".)")) or not any(w in last for w in SUGGESTED)
+        )
     wrong += [f"left behind: {told['left']}"] * (bool(told["left"]) and told["first"] not in HARMLESS)
     wrong += [f"the next try: {told['again_code']}, {told['again']}, {told['again_said']}"] * (
         told["again_code"] != 0 or set(told["again"]) != {"new"}
