@@ -237,9 +237,15 @@ def _copy(capture: Path, folder: Path) -> Path:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that has no space")
-def test_output_that_finds_no_space_is_told_in_one_sentence() -> None:
+@pytest.mark.parametrize("command", [["rules"], ["docs", "install"], ["mute", "IN101"], ["mute", "IN101", "--off"]])
+def test_output_that_finds_no_space_is_told_in_one_sentence(command: list[str], tmp_path: Path) -> None:
+    """And blames no file: the page can be read, and the project's file has been changed."""
+    (tmp_path / "inspector.toml").write_text('[diagnosis]\nmute = ["IN101"]\n' * ("--off" in command))
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "inspector", "rules"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
-        )
+            [sys.executable, "-m", "inspector", *command], stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+            cwd=tmp_path,
+        )  # fmt: skip
     assert (done.returncode, done.stderr) == (2, "What this prints cannot be written: No space left on device.\n")
+    if command[0] == "mute":
+        assert ("IN101" in (tmp_path / "inspector.toml").read_text()) == ("--off" not in command)

@@ -13,14 +13,13 @@ from inspector.cli.whole_file import write_whole
 
 
 def test_what_was_there_stays_where_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    target, written = tmp_path / "a.py", Path.write_text
+    target = tmp_path / "a.py"
 
-    def half(self: Path, text: str, **more: str) -> int:
-        written(self, text[:3], "utf-8")
+    def full(_descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
     target.write_text("before")
-    monkeypatch.setattr(Path, "write_text", half)
+    monkeypatch.setattr(os, "fsync", full)  # so it is synchronised before it has its name
     with pytest.raises(Fault, match=r"a\.py cannot be written \(No space left on device\); it is as it was\.$"):
         write_whole(target, "something else")
     monkeypatch.undo()

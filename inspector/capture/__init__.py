@@ -23,7 +23,7 @@ imported or executed.
     curves                      the curves over training that a view has, and their points
     together                    the curves of several captures and logs as one view
     over_frames                 one number of a channel for each frame, along the iterations
-    tables, pack                numbers for other programs; one file to mail
+    tables, pack                numbers for other programs; one file to mail; `whole_file`: as a whole or not at all
     control                     what windows ask of a training that writes a capture; `spike_files`: what it kept
     awaited                     that a listener waits for a training whose connection broke
     noted                       what a person notes; added to the index of a finished run

@@ -1,8 +1,8 @@
 """That a capture has no writer now because its training is elsewhere and its connection broke: a listener waits.
 
 The listener leaves a small file in the folder `control` with its process, so that one that ended counts for nothing,
-and takes it away once the training is back or has ended. Without it the run would be said to have ended, which nobody
-knows.
+and with the capture's folder, so that a copy of it is not said to be waited for. It takes its own word away once the
+training is back or has ended, and nobody else's. Without it the run would be said to have ended, which nobody knows.
 """
 
 from __future__ import annotations
@@ -11,47 +11,67 @@ import json
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from inspector.capture.control import FOLDER
+from inspector.capture.identity import identity
 from inspector.capture.owner import is_alive, own_lease
-from inspector.capture.private import private_file
+from inspector.capture.private import folder_for
 from inspector.capture.regular import open_regular
+from inspector.capture.whole_file import replace_whole
 from inspector.records.json_text import read_json
 
 NAME = "listener.json"
 MOST_BYTES = 1024
+_FIELDS = {"pid", "started", "device", "inode"}
 
 
-def await_training(path: Path) -> None:
-    """This process waits for the training that writes the capture in a folder. Where the file cannot be written (a full
-    disk) the run is said to be unfinished, as if nobody waited."""
-    pid, mark, _ = own_lease()
-    folder = path / FOLDER
-    with suppress(OSError):
-        folder.mkdir(mode=0o700, exist_ok=True)
-        if folder.is_symlink():  # somebody's capture must not choose where this writes
+class Awaiting:
+    """Of one listener, and one capture. Nothing is raised: where the file cannot be written (a full disk) the run is
+    said to be unfinished, as if nobody waited."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._own: dict[str, Any] | None = None
+
+    def begin(self) -> None:
+        """This process waits for the training that writes the capture. Of several that wait the last one is told."""
+        pid, mark, _ = own_lease()
+        place = identity(self._path)
+        if place is None:
             return
-        partial = folder / f".{NAME}.part"
-        with private_file(partial) as file:
-            file.write(json.dumps({"pid": pid, "started": mark}).encode())
-        partial.replace(folder / NAME)
+        own = {"pid": pid, "started": mark, "device": place[0], "inode": place[1]}
+        with suppress(OSError):
+            replace_whole(folder_for(self._path / FOLDER) / NAME, json.dumps(own).encode())
+            self._own = own
 
-
-def await_no_more(path: Path) -> None:
-    """The training is back, has ended, or is not waited for any more."""
-    with suppress(OSError):
-        (path / FOLDER / NAME).unlink(missing_ok=True)
+    def end(self) -> None:
+        """The training is back, has ended, or is not waited for any more."""
+        own, self._own = self._own, None
+        if own is not None and _told(self._path)[0] == own:
+            with suppress(OSError):
+                (self._path / FOLDER / NAME).unlink(missing_ok=True)
 
 
 def awaited_since(path: Path) -> float | None:
     """Since when a listener that is alive waits for the training of a capture, in seconds since 1970; None where none
     does. Never raises: the file may be anybody's."""
+    told, since = _told(path)
+    if set(told) != _FIELDS:
+        return None
+    pid, mark = told["pid"], told["started"]
+    if type(pid) is not int or not isinstance(mark, str) or (told["device"], told["inode"]) != identity(path):
+        return None
+    return since if is_alive(pid, mark) else None
+
+
+def _told(path: Path) -> tuple[dict[str, Any], float]:
+    """(what the file says, since when); ({}, 0.0) where it is none, or not in a folder of the capture's own."""
     try:
+        if (path / FOLDER).is_symlink():
+            return {}, 0.0
         with open_regular(path / FOLDER / NAME) as file:
             told, since = read_json(file.read(MOST_BYTES + 1)[:MOST_BYTES]), os.fstat(file.fileno()).st_mtime
     except (OSError, ValueError):
-        return None
-    if not isinstance(told, dict) or set(told) != {"pid", "started"}:
-        return None
-    pid, mark = told["pid"], told["started"]
-    return since if type(pid) is int and isinstance(mark, str) and is_alive(pid, mark) else None
+        return {}, 0.0
+    return (told, since) if isinstance(told, dict) else ({}, 0.0)

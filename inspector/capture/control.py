@@ -7,7 +7,6 @@ with each command, so that none is obeyed twice; `beat` changes while the window
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
@@ -17,8 +16,9 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from inspector.capture.private import private_file
+from inspector.capture.private import folder_for
 from inspector.capture.regular import open_regular
+from inspector.capture.whole_file import replace_whole
 from inspector.records.break_condition import MOST_CHARACTERS, parse_condition
 from inspector.records.json_text import read_json
 
@@ -144,14 +144,9 @@ class Controller:
     def close(self) -> None:
         """The window looks no more: its file goes."""
         with suppress(OSError):
-            (self._folder / f"{self.command.window}.json").unlink(missing_ok=True)
+            if not self._folder.is_symlink():
+                (self._folder / f"{self.command.window}.json").unlink(missing_ok=True)
 
     def _put(self, command: Command) -> None:
-        self._folder.mkdir(mode=0o700, exist_ok=True)
-        if self._folder.is_symlink():  # somebody's capture must not choose where this writes
-            raise OSError(errno.ELOOP, f"{self._folder} is a link")
-        partial = self._folder / f".{command.window}.part"
-        with private_file(partial) as file:
-            file.write(command.encoded())
-        partial.replace(self._folder / f"{command.window}.json")
+        replace_whole(folder_for(self._folder) / f"{command.window}.json", command.encoded())
         self.command = command

@@ -19,6 +19,7 @@ from inspector.capture.layout import INDEX, SUFFIX, CaptureError
 from inspector.capture.owner import is_alive, own_lease
 from inspector.capture.regular import open_regular
 from inspector.capture.target import in_use, index_files, is_ours, page_files
+from inspector.capture.whole_file import replace_whole
 from inspector.records.json_text import read_json
 
 HELD = ".held"
@@ -52,14 +53,10 @@ class KeptRuns:
         if not names:
             self.release()
             return
-        partial = self._word.with_suffix(".part")
-        try:
+        told = json.dumps({"pid": self._pid, "started": self._mark, "names": names}).encode()
+        with suppress(OSError):  # a full disk: then no run is written that could be removed, either
             self._word.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            partial.write_text(json.dumps({"pid": self._pid, "started": self._mark, "names": names}), encoding="utf-8")
-            partial.replace(self._word)
-        except OSError:  # a full disk: then no run is written that could be removed, either
-            with suppress(OSError):
-                partial.unlink(missing_ok=True)
+            replace_whole(self._word, told)
 
     def _is_here(self, path: Path) -> bool:
         try:

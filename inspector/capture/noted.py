@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from inspector.capture.in_turn import in_turn
 from inspector.capture.layout import INDEX, MAJOR, CaptureError
 from inspector.capture.reader import Capture
 from inspector.capture.target import in_use
@@ -38,9 +39,14 @@ def add_note(capture: Any, where: Noted, text: str) -> Note:
     Raises CaptureError where that cannot be: the text is empty or too long, the capture is packed, read-only, of an
     older format, being written, or no capture at all (a log of another tool). Then nothing has changed.
     """
-    if not text.strip():
+    return _append(capture, Note(where, checked(text), time.time()))
+
+
+def checked(text: str) -> str:
+    """What is kept of a note that somebody wrote. Raises CaptureError where it is empty or too long."""
+    if not (kept := text.strip()):
         raise CaptureError("A note has at least one character.")
-    return _append(capture, Note(where, text.strip(), time.time()))
+    return _not_too_long(kept)
 
 
 def change_note(capture: Any, note: Note, text: str) -> Note:
@@ -54,13 +60,18 @@ def change_note(capture: Any, note: Note, text: str) -> Note:
 
 
 def _append(capture: Any, note: Note) -> Note:
-    if len(note.text) > MOST_CHARACTERS:
-        raise CaptureError(f"A note has {len(note.text):,} characters; at most {MOST_CHARACTERS:,} are kept.")
+    _not_too_long(note.text)
     if why := why_no_notes(capture):
         raise CaptureError(why)
     with Writer(capture.path, capture.start, again=True) as writer:
         writer.write(note)
     return note
+
+
+def _not_too_long(text: str) -> str:
+    if len(text) > MOST_CHARACTERS:
+        raise CaptureError(f"A note has {len(text):,} characters; at most {MOST_CHARACTERS:,} are kept.")
+    return text
 
 
 def why_no_notes(capture: Any) -> str:
@@ -101,3 +112,12 @@ def is_being_written(capture: Any) -> bool:
 def is_written_at(path: Path) -> bool:
     """Whether a process that is alive writes the capture in a folder, which is not opened for that."""
     return path.is_dir() and in_use(path / INDEX)
+
+
+def would_wait(path: Path) -> bool:
+    """Whether a note in the capture in a folder would have to wait: it is being written, or a writer begins or ends,
+    which one that was stopped may do for long."""
+    if not path.is_dir():
+        return False
+    with in_turn(path, 0.0) as alone:
+        return not alone or is_written_at(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import BinaryIO
@@ -19,3 +20,12 @@ def private_file(path: Path, *, fresh: bool = False) -> BinaryIO:
 def private_index(path: Path) -> None:
     """Make sure that an index exists, private to its user: SQLite gives its other files the mode of this one."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o600))
+
+
+def folder_for(path: Path) -> Path:
+    """Make a folder that is private to its user, where it is not there yet. Raises OSError where a link is in its
+    place: somebody's capture must not choose where this program writes or removes."""
+    path.mkdir(mode=0o700, exist_ok=True)
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, f"{path} is a link")
+    return path

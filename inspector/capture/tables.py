@@ -12,7 +12,6 @@ import io
 import json
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ from inspector.capture.layout import CaptureError
 from inspector.capture.pyramid import with_nan
 from inspector.capture.regular import regular_stat
 from inspector.capture.view import View
+from inspector.capture.whole_file import replace_whole
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]
@@ -123,25 +123,9 @@ def write_atomically(target: Path, data: bytes) -> None:
         into = Path(os.path.realpath(target))
         if into.exists() and not into.is_dir():
             regular_stat(into)
-        number, partial = tempfile.mkstemp(dir=into.parent, prefix=f".{into.name[:40]}-")
-        try:
-            with os.fdopen(number, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(partial).chmod(0o666 & ~_umask())
-            Path(partial).replace(into)
-        except BaseException:
-            Path(partial).unlink(missing_ok=True)
-            raise
+        replace_whole(into, data, shared=True, synchronised=True)
     except OSError as problem:
         raise CaptureError(f"Cannot write {target}: {problem.strerror or problem}.") from None
-
-
-def _umask() -> int:
-    present = os.umask(0)
-    os.umask(present)
-    return present
 
 
 def _names(capture: View, channel: Channel, dim: str, frame: int) -> tuple[str, ...]:

@@ -28,8 +28,11 @@ COMMIT_SECONDS = 0.1
 FIRST_SECONDS = 0.02
 """Seconds until the first pages are committed: somebody waits for the first picture. Each time twice as long."""
 COMMIT_BYTES = 4 << 20
-ROOM_SECONDS, ROOM_BYTES = 60.0, 256 << 10
+ROOM_SECONDS, LOOK_SECONDS, ROOM_BYTES = 60.0, 0.1, 256 << 10
 """How long a run that waits for the disk waits for room on it, and what the rows of its index need beside its pages."""
+SAID_SECONDS = 5.0
+"""So often it says so while it waits: what else the run tells goes on meanwhile, and one that says nothing for long is
+taken for one that hangs."""
 PLENTY_BYTES, PLENTY_SECONDS = 2 << 30, 0.05
 """With so much room it is not asked for again so soon: the question gives up Python's lock, and a run that computes in
 Python gives it back after 5 ms. No disk takes 2 GiB in that time."""
@@ -208,17 +211,16 @@ class Writer:
     def _wait_for_room(self, size: int) -> None:
         """Where the disk has none for so many bytes the run pauses, so that nothing of it is lost: somebody may make
         some. Where nobody does it ends as at any other failed write."""
-        end, paused = time.monotonic() + ROOM_SECONDS, False
+        looks, paused = round(ROOM_SECONDS / LOOK_SECONDS), False  # a process that is stopped waits no less
         while size and self.patient and self.error is None and not self._has_room(size):
-            if time.monotonic() >= end:
+            if not looks:
                 self.patient = False
                 return
-            if not paused:
-                self._say(
-                    f"The disk is full ({self.path}): the run pauses for up to {ROOM_SECONDS:.0f} s; free some space."
-                )
-            paused = True
-            time.sleep(0.1)
+            if not paused or looks % round(SAID_SECONDS / LOOK_SECONDS) == 0:
+                left = f"{looks * LOOK_SECONDS:.0f} s"
+                self._say(f"The disk is full ({self.path}): the run pauses for up to {left}; free some space.")
+            paused, looks = True, looks - 1
+            time.sleep(LOOK_SECONDS)
         if paused and self.patient and self.error is None:
             self._say("There is room on the disk again; the run goes on.")
 

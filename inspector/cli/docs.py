@@ -34,6 +34,7 @@ def docs(page: str | None, where: bool) -> None:
         say(str(found.path))
         return
     try:
-        click.echo(found.text(), nl=False)
+        text = found.text()
     except OSError as problem:
         raise Fault(f"{found.path} cannot be read: {problem.strerror or problem}.") from None
+    click.echo(text, nl=False)

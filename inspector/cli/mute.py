@@ -30,12 +30,13 @@ def mute_(rule: str | None, place: str, reason: str, off: bool, project: str | N
     """Mute the findings of a RULE (IN402 or its key) in the project's file, at all places or at some; without RULE list
     what is muted."""
     file = None if project is None else Path(project)
+    done = ""
     try:
         if rule is not None:
             mute = Mute(rule_of(rule)[1].id, place, reason)
             path = _off(mute, file) if off else change_mutes(mute, Path.cwd(), file=file)
             where = "" if place == "*" else f" at {place}"
-            say(f"{path}: {mute.rule}{where} is {'no longer muted' if off else 'muted'}.", err=as_json)
+            done = f"{path}: {mute.rule}{where} is {'no longer muted' if off else 'muted'}."
         elif off or place != "*" or reason:
             raise Fault("--place, --reason and --off are about a RULE; expected its number or key.")
         path_ = file or project_file(Path.cwd())
@@ -44,6 +45,8 @@ def mute_(rule: str | None, place: str, reason: str, off: bool, project: str | N
         raise Fault(str(problem)) from None
     except OSError as problem:
         raise Fault(f"{file or 'inspector.toml'} cannot be used: {in_words(problem)}.") from None
+    if done:
+        say(done, err=as_json)
     if as_json:
         told = {"schema": SCHEMA, "file": settings.file, "muted": [asdict(one) for one in settings.muted]}
         click.echo(json.dumps(told, indent=1))

@@ -13,7 +13,6 @@ import os
 import re
 import stat
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 
 import platformdirs
 
+from inspector.capture.whole_file import replace_whole
 from inspector.records.json_text import read_json
 
 LARGEST_LIST = 16 << 20
@@ -98,21 +98,7 @@ def agree(files: Mapping[str, str]) -> None:
     with _alone(folder):
         known = {path: sha for path, sha in agreed_files()[0].items() if path not in files}
         listed = list({**known, **files}.items())[-MOST_FILES:]
-        _replace(store(), json.dumps(dict(listed), indent=1).encode("ascii"))
-
-
-def _replace(target: Path, content: bytes) -> None:
-    """Replace a file by one of mode 0600, completely or not at all."""
-    descriptor, partial = tempfile.mkstemp(prefix=target.name, suffix=".part", dir=target.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(descriptor)
-        Path(partial).replace(target)
-    except BaseException:
-        Path(partial).unlink(missing_ok=True)
-        raise
+        replace_whole(store(), json.dumps(dict(listed), indent=1).encode("ascii"), synchronised=True)
 
 
 @contextlib.contextmanager

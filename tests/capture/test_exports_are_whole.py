@@ -69,6 +69,17 @@ def test_what_was_there_stays_where_a_step_fails(
     assert target.read_bytes() == b"before" and [one.name for one in tmp_path.iterdir()] == ["a.csv"]
 
 
+def test_a_file_system_without_modes_takes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As that of a stick, which refuses a mode that it cannot keep."""
+
+    def refused(self: Path, _mode: int) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "chmod", refused)
+    write_atomically(tmp_path / "a.csv", DATA)
+    assert (tmp_path / "a.csv").read_bytes() == DATA and len(list(tmp_path.iterdir())) == 1
+
+
 def test_what_a_link_leads_to_is_written_and_the_link_stays(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "a.csv").symlink_to(tmp_path / "there" / "b.csv")

@@ -74,6 +74,35 @@ def test_it_pauses_says_so_and_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
         np.testing.assert_array_equal(capture.array("a:h"), np.concatenate([PAGE, 2 * PAGE, 3 * PAGE]))
 
 
+def test_it_says_again_that_it_pauses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Something else is computed, and told, while the last pages wait: the window shows what was told last."""
+    monkeypatch.setattr(module, "SAID_SECONDS", 0.2)
+    disk, said = Disk(monkeypatch), list[str]()
+    with begin(tmp_path / "a.inspect", said) as writer:
+        disk.full = True
+        writer.write(Page("a:h", 0, (8, 0), 2 * PAGE))
+        until(lambda: len(said) > 2)
+        disk.full = False
+        writer.write(RunStop("done"))
+    times = [float(one.partition("for up to ")[2].partition(" s")[0]) for one in said[:-1]]
+    assert times[0] == module.ROOM_SECONDS >= times[-1] and "goes on" in said[-1]
+
+
+def test_a_process_that_was_stopped_while_it_paused_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time in which it was stopped (Ctrl+Z, SIGSTOP) is none in which somebody could have made room."""
+    disk, said = Disk(monkeypatch), list[str]()
+    clock, stopped = time.monotonic, [0.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: clock() + stopped[0])
+    with begin(tmp_path / "a.inspect", said) as writer:
+        disk.full = True
+        writer.write(Page("a:h", 0, (8, 0), 2 * PAGE))
+        until(lambda: said)
+        stopped[0] = 100 * module.ROOM_SECONDS
+        threading.Timer(0.5, lambda: setattr(disk, "full", False)).start()
+        writer.write(RunStop("done"))
+    assert len(said) == 2 and "goes on" in said[1] and not disk.refused
+
+
 def test_where_nobody_makes_room_it_ends_and_keeps_what_was_acknowledged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

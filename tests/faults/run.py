@@ -21,7 +21,8 @@ from campaign import Outcome, Section, Tally, campaign, sections  # noqa: E402
 
 MODULES = (
     "harmed_captures", "killed_writers", "failing_writes", "hostile_checkpoints", "hostile_texts", "faulty_models",
-    "closed_windows", "failing_savings", "soaks", "flooded_windows", "worker_faults",
+    "closed_windows", "failing_savings", "failing_exports", "soaks", "flooded_windows", "worker_faults",
+    "stopped_processes",
 )  # fmt: skip
 
 

@@ -207,21 +207,6 @@ def test_a_choice_in_the_preferences_that_is_not_kept_is_said(folder: Path, qtbo
         out_of_the_way(folder)
 
 
-def test_a_lock_that_the_disk_did_not_remove_is_not_waited_for(folder: Path) -> None:
-    """Qt waits for half a minute for a lock of a process that lives, which is this one."""
-    one = Settings()
-    one.set_text("marker", "kept")
-    lock = folder / "window.ini.lock"
-    lock.write_text(f"{os.getpid()}\npython\nhere\n")
-    assert one.not_written() == "" and "kept" in (folder / "window.ini").read_text()
-    assert not lock.exists()
-    for left in ("1\nsystemd\nhere\n", "", "x\n", f"{os.getpid()}0\n"):
-        lock.write_text(left)
-        one._free()
-        assert lock.read_text() == left, "another's"
-    lock.unlink()
-
-
 def test_half_a_file_of_an_error_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def half(self: Path, text: str, **more: object) -> int:
         self.write_bytes(text.encode()[:20])

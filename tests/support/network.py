@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -35,3 +40,18 @@ def page(n: int, length: int = 1) -> Page:
 def kept(folder: Path) -> Path:
     (found,) = folder.glob("*.inspect")
     return found
+
+
+def until(condition: Callable[[], Any], seconds: float = 20.0) -> None:
+    """Wait for something that another thread does."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.01)
+
+
+def cut(one: Listener) -> None:
+    """Every connection of a listener breaks."""
+    for connection in list(one._open):
+        with suppress(OSError):  # the other side may have closed it
+            connection.shutdown(socket.SHUT_RDWR)

@@ -245,6 +245,7 @@ def workers(number: int, folder: Path) -> None:
         shown.run_again()
         until(lambda before=before: session.capture is not before and not session.busy)
         assert session.capture.status == "done", session.sentence
+        gc.collect()  # what waits for a collection, 0.1 MB a worker, is not kept
     closed(shown)
 
 

@@ -216,7 +216,7 @@ def noted(window: Any, folder: Path) -> None:
 def bookmarked(window: Any, folder: Path) -> None:
     """The place under the cursor is marked."""
     window.looking.move(steps={"step": 3})
-    window.holding._write(mine("mark"))
+    window.holding._write(window.holding.about(), mine("mark"))
 
 
 def choices() -> dict[str, Saving]:

@@ -7,18 +7,15 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from commands import CHECKOUT, called
-from network import LOSS, RUN, SECRET, begin, kept, page, sender
+from network import LOSS, RUN, SECRET, begin, cut, kept, page, sender, until
 
 from inspector.capture import CaptureError, open_capture
-from inspector.capture.awaited import await_no_more, await_training, awaited_since
 from inspector.records import Event, Page, RunStart, RunStop
 from inspector.transport.network import sender as sending
 from inspector.transport.network import wire as wires
@@ -26,22 +23,6 @@ from inspector.transport.network.address import Address, address_of, secret_in, 
 from inspector.transport.network.content import packed, unpacked
 from inspector.transport.network.listener import Limits, Listener
 from inspector.transport.network.sender import Sender
-
-
-def until(condition: Callable[[], Any], seconds: float = 20.0) -> None:
-    """Wait for something that another thread does."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.01)
-
-
-def cut(one: Listener) -> None:
-    """Every connection of a listener breaks."""
-    for connection in list(one._open):
-        with suppress(OSError):  # the other side may have closed it
-            connection.shutdown(socket.SHUT_RDWR)
-
 
 # -- what arrives
 
@@ -299,6 +280,28 @@ def test_the_command_listens_at_this_machine_alone(tmp_path: Path) -> None:
     assert (done.code, len(done.stderr.splitlines())) == (2, 1) and "203.0.113.7" in done.stderr
 
 
+def test_of_two_listeners_that_make_a_secret_the_first_keeps_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link, first = os.link, b"f" * 64
+
+    def late(*names: Any) -> None:
+        (tmp_path / "secret").write_bytes(first)
+        link(*names)
+
+    monkeypatch.setattr(os, "link", late)
+    assert secret_in(tmp_path / "secret") == first and len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_secret_is_made_where_there_are_no_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_names: Any) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    secret = secret_in(tmp_path / "secret")
+    assert len(secret) == 64 and secret_in(tmp_path / "secret") == secret and len(list(tmp_path.iterdir())) == 1
+
+
 def test_half_a_secret_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = os.fdopen
 
@@ -311,90 +314,3 @@ def test_half_a_secret_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         secret_in(tmp_path / "secret")
     monkeypatch.undo()
     assert not (tmp_path / "secret").exists() and len(secret_in(tmp_path / "secret")) == 64
-
-
-# -- what is said of a training whose connection broke
-
-
-def test_a_training_whose_connection_broke_is_waited_for_and_never_said_to_have_ended(
-    listener: Listener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sending, "AGAIN_SECONDS", (1.0, 1.0))
-    one = sender(listener)
-    begin(one)
-    one.write(page(0))
-    one.flush()
-    with open_capture(kept(tmp_path / "kept")) as capture:
-        assert (capture.status, capture.awaited) == ("running", None)
-        seen: list[tuple[str, bool]] = []
-
-        def looked(state: tuple[str, bool]) -> bool:
-            capture.refresh()
-            seen.append((capture.status, capture.awaited is not None))
-            return seen[-1] == state
-
-        cut(listener)
-        until(lambda: looked(("unfinished", True)))
-        assert capture.awaited is not None and abs(time.time() - capture.awaited) < 60
-        until(lambda: looked(("running", False)))
-        assert ("unfinished", False) not in seen, "it was said to have ended"
-        one.write(RunStop("done"))
-        one.close()
-        until(lambda: looked(("done", False)))
-        assert ("unfinished", False) not in seen
-    assert not list((kept(tmp_path / "kept") / "control").glob("*"))
-
-
-def test_between_two_looks_a_training_that_comes_back_is_still_waited_for(tmp_path: Path) -> None:
-    """Its writer takes the place of the word that it is waited for; a listener that was killed counts for nothing."""
-    with Listener(tmp_path / "kept", SECRET) as first:
-        one = sender(first)
-        begin(one)
-        one.write(page(0))
-        one.flush()
-        one._fail("the test begins")
-        one._thread.join(10)
-    path = kept(tmp_path / "kept")
-    with open_capture(path) as capture:
-        await_training(path)
-        capture.refresh()
-        await_no_more(path)  # the training is back, which the next refresh finds
-        assert capture.status == "unfinished" and capture.awaited is not None
-        capture.refresh()
-        assert capture.awaited is None
-
-
-def test_a_listener_that_ends_waits_no_more(tmp_path: Path) -> None:
-    with Listener(tmp_path / "kept", SECRET) as first:
-        one = sender(first)
-        begin(one)
-        one.write(page(0))
-        one.flush()
-        cut(first)
-        until(lambda: awaited_since(kept(tmp_path / "kept")) is not None or one._connected)
-    with open_capture(kept(tmp_path / "kept")) as capture:
-        assert (capture.status, capture.awaited) == ("unfinished", None)
-    one._fail("the test is over")
-    one._thread.join(10)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"[]", b"{}", b"\xff", b'{"pid": true, "started": ""}', b'{"pid": 1' + b"0" * 400 + b', "started": ""}',
-     b'{"pid": "1", "started": ""}', b'{"pid": 999999999, "started": "x"}', b"[" * 5000, b'{"pid": 1, "started": []}'],
-)  # fmt: skip
-def test_a_forged_word_of_a_listener_is_no_listener(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / "control").mkdir()
-    (tmp_path / "control" / "listener.json").write_bytes(content)
-    assert awaited_since(tmp_path) is None
-
-
-def test_the_word_of_a_listener_that_was_killed_is_no_listener(tmp_path: Path) -> None:
-    code = f"from inspector.capture.awaited import *; from pathlib import Path; p = Path({str(tmp_path)!r}); "
-    code += "await_training(p); assert awaited_since(p)"
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=CHECKOUT)
-    assert (tmp_path / "control" / "listener.json").exists() and awaited_since(tmp_path) is None
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "control" / "listener.json").unlink()
-    (tmp_path / "control" / "listener.json").symlink_to(tmp_path / "pipe")
-    assert awaited_since(tmp_path) is None

@@ -171,3 +171,20 @@ def test_a_sender_that_falls_silent_or_is_slow_ends(listener: Listener, monkeypa
             assert wire.receive(5.0)
             connection.sendall(part)
             assert closed(connection)
+
+
+@pytest.mark.parametrize(
+    "fault", [OSError(28, "No space left on device"), BrokenPipeError(), ValueError("closed file")]
+)
+def test_a_listener_whose_terminal_has_gone_takes_trainings(fault: Exception, tmp_path: Path) -> None:
+    def nowhere(_line: str) -> None:
+        raise fault
+
+    with Listener(tmp_path / "kept", SECRET, say=nowhere) as listener:
+        one = sender(listener)
+        begin(one)
+        one.write(page(0))
+        one.write(RunStop("done"))
+        one.close()
+    with open_capture(kept(tmp_path / "kept")) as capture:
+        assert capture.status == "done" and capture.array(LOSS.name).shape == (1,)

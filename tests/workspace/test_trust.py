@@ -52,7 +52,7 @@ def test_a_write_that_fails_leaves_the_list_as_it_was(monkeypatch: pytest.Monkey
     def full(_descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(trust.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
         agree({"/n.py": B})
     assert agreed_files() == ({"/m.py": A}, "") and not list(store().parent.glob("*.part"))

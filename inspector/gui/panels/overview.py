@@ -16,9 +16,9 @@ from PySide6.QtWidgets import QWidget
 
 from inspector.analysis.about import model_lines, run_lines
 from inspector.analysis.cures import KIND, Tried, tried
-from inspector.capture import Capture, CaptureError, Pair, Side, add_note, change_note, notes
+from inspector.capture import Capture, CaptureError, Pair, Side, change_note, notes
 from inspector.capture.added import forget_trials
-from inspector.capture.noted import is_being_written, why_read_only
+from inspector.capture.noted import why_read_only
 from inspector.diagnosis import RULES
 from inspector.diagnosis.scarce import scarce
 from inspector.diagnosis.words import by_reason, in_a_sentence, not_looked, told_once
@@ -234,13 +234,21 @@ class Overview(Panel):
 
     def write_note(self, where: Noted, text: str) -> None:
         """Keep a note; while a run writes the capture it waits for the end of that."""
-        if self.capture is not None and is_being_written(self.capture):
-            self.wait_for([(self.capture.path, where, text)])
-        elif not self._write(where, text):
+        try:
+            self.keep_note(self.capture, where, text)
+        except CaptureError as problem:
+            self.page.notes.say(str(problem))
             return
-        self.pending.forget_lost()
         self.page.notes.written_down()
         self.redraw()
+
+    def keep_note(self, view: Any, where: Noted, text: str) -> bool:
+        """The same for a capture that is open in the window; whether the note is there now. Raises CaptureError."""
+        there = self.pending.keep(view, where, text)
+        self.pending.forget_lost()
+        if not there:
+            self._poll.start()
+        return there
 
     def change_note(self, note: Note, text: str) -> None:
         """Give a note other words, or remove it where there are none; the page says why where that cannot be."""
@@ -260,16 +268,6 @@ class Overview(Panel):
         self.pending.add(pending)
         if self.pending.all:
             self._poll.start()
-
-    def _write(self, where: Noted, text: str) -> bool:
-        view: Any = self.capture
-        try:
-            add_note(view, where, text)
-        except CaptureError as problem:
-            self.page.notes.say(str(problem))
-            return False
-        self._show_written(view.path)
-        return True
 
     def _show_written(self, path: Path) -> None:
         """A note was written into a capture, which may be the one that is shown."""

@@ -10,6 +10,8 @@ from pathlib import Path
 import platformdirs
 from PySide6.QtCore import QByteArray, QSettings
 
+from inspector.gui.state.unlocked_store import UnlockedStore
+
 RECENT = 10
 LAYOUT_VERSION = 2
 LARGEST = 8 << 20
@@ -27,7 +29,7 @@ class Settings:
             folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         file = next((folder / name for name in FILES if _can_be_read(folder / name)), folder / FILES[-1])
-        self._store = QSettings(str(file), QSettings.Format.IniFormat)
+        self._store = UnlockedStore(str(file))
         self._chosen = self._lost = False
         """Whether something was chosen since it was last written; whether that could not be."""
 
@@ -55,10 +57,10 @@ class Settings:
 
         An object of Qt's says for ever that something failed once, so another one of the same file is asked.
         """
-        self._free()
-        asked = QSettings(self._store.fileName(), QSettings.Format.IniFormat)
+        self._store.free()
+        asked = UnlockedStore(self._store.fileName())
         asked.sync()
-        self._free()
+        asked.free()
         return "" if asked.status() == QSettings.Status.NoError else f"{self._store.fileName()} cannot be written to."
 
     def recent(self) -> list[str]:
@@ -81,14 +83,6 @@ class Settings:
         self._store.setValue(f"choice/{name}", value)
         self._chosen = True
 
-    def _free(self) -> None:
-        """Remove the lock of this process that Qt could not remove (an error of the disk): it waits for that, and the
-        window with it, for half a minute. Nothing is written now: Qt does so in this thread alone."""
-        lock = Path(f"{self._store.fileName()}.lock")
-        with contextlib.suppress(OSError, ValueError):
-            if lock.is_file() and int(lock.read_bytes()[:20].split(b"\n")[0]) == os.getpid():
-                lock.unlink()
-
     def layout(self) -> tuple[QByteArray, QByteArray] | None:
         """(geometry, state of docks), or None at the first start."""
         geometry, state = self._store.value("geometry"), self._store.value("state")
@@ -100,7 +94,6 @@ class Settings:
         """Remember the window."""
         self._store.setValue("geometry", geometry)
         self._store.setValue("state", state)
-        self._free()
         self._store.sync()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtGui import QAction, QKeySequence
@@ -18,6 +19,7 @@ BOOKMARK = "Bookmark"
 """The text of a note that only marks a place."""
 NO_CAPTURE = "There is nothing to note yet: run a model or open a capture first."
 NO_STEP = "There is no step under the cursor: move it over a plot or the sequence first."
+LATER = "it will be kept when the run has ended."
 ESCAPE = "Esc"
 
 
@@ -84,35 +86,46 @@ class Holding(QObject):
 
     def bookmark(self) -> None:
         """Mark the place under the cursor in the capture."""
-        self._write(BOOKMARK)
+        self._write(self.about(), BOOKMARK)
 
     def note(self) -> None:
         """Ask for a note on the place under the cursor, and keep it in the capture."""
-        about = self.about()
+        about, text = self.about(), ""
         if about is None or self.window.session.capture is None:
-            self._write("")
+            self._write(about, "")
             return
-        text = ask_for_text(self.window, "Note", f"About {about.words}:")
-        if text.strip():
-            self._write(text)
+        while text := ask_for_text(self.window, "Note", f"About {about.words}:", text).strip():
+            if self._write(about, text):  # what could not be kept is not lost: it can be copied, or kept later
+                return
 
-    def _write(self, text: str) -> None:
-        capture, about = self.window.session.capture, self.about()
+    def _write(self, about: Noted | None, text: str) -> bool:
+        """Whether it is kept, now or when the run that writes the capture has ended."""
+        capture = self.window.session.capture
         if capture is None or about is None:
             self.window.fail(NO_CAPTURE if capture is None else NO_STEP)
-            return
+            return False
         try:
-            add_note(capture, about, text)
+            there = self._kept(capture, about, text)
         except CaptureError as problem:
             self.window.fail(str(problem))
-            return
+            return False
         capture.refresh()
         self.noted()
         overview = self.window.panels.made.get("overview")
         if overview is not None:
             overview.draw_if_seen()
-        self.window.session.sentence = f"Noted in the capture: {about.words}."
+        words = f"Noted in the capture: {about.words}."
+        self.window.session.sentence = words if there else f"Noted: {about.words}; {LATER}"
         self.window.show_state()
+        return True
+
+    def _kept(self, capture: Any, about: Noted, text: str) -> bool:
+        """Whether it is in the capture now. The overview has the notes that wait. Raises CaptureError."""
+        if not self.window.panels.make("overview"):
+            add_note(capture, about, text)
+            return True
+        overview: Any = self.window.panels.made["overview"]
+        return bool(overview.keep_note(capture, about, text))
 
     def next_note(self, direction: int) -> None:
         """Go to the next note or bookmark on a step, or the one before; from the last to the first."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 
+from inspector.capture.whole_file import replace_whole
+
 SCHEME = "tcp://"
 DEFAULT_PORT = 7411
 VARIABLE = "INSPECTOR_SECRET"
@@ -75,15 +77,23 @@ def secret_in(path: Path) -> bytes:
     """The secret in a file, which is made, private to its user, where it does not exist. Raises ValueError, OSError."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(descriptor, "w", encoding="ascii") as file:
-                file.write(f"{secrets.token_hex(32)}\n")
-        except OSError:  # half a secret, or none, would be taken for the user's
-            with suppress(OSError):
-                path.unlink(missing_ok=True)
-            raise
+        made = path.with_name(f".{path.name[:40]}-{secrets.token_hex(4)}.part")
+        replace_whole(made, f"{secrets.token_hex(32)}\n".encode(), synchronised=True)
+        _take_name(made, path)
     return secret_of(path)
+
+
+def _take_name(made: Path, path: Path) -> None:
+    """Of two listeners that make one secret the first keeps it: half a secret, or none, is never at that name."""
+    try:
+        os.link(made, path)
+    except FileExistsError:
+        pass
+    except OSError:  # a file system without links
+        made.replace(path)
+    finally:
+        with suppress(OSError):
+            made.unlink(missing_ok=True)
 
 
 def is_loopback(host: str) -> bool:

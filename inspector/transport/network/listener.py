@@ -151,7 +151,7 @@ class Listener:
                 waits = False
             except CaptureError as problem:
                 waits = False
-                self._say(str(problem))
+                self._tell(str(problem))
                 wire.send(Kind.FAULT, str(problem).encode()[:400])
             finally:
                 run.close(waits=waits and not self._closed)
@@ -177,7 +177,7 @@ class Listener:
             raise WireError("a sender described no run")
         run.begin(start.record)
         wire.send(Kind.WELCOME, json.dumps({"next": run.next, "fresh": run.fresh, "files": True}).encode())
-        self._say(f"{run.path}: a training {'begins' if run.fresh else 'goes on'}.")
+        self._tell(f"{run.path}: a training {'begins' if run.fresh else 'goes on'}.")
         run.fresh = False
         commands = Commands(run.path)
         heard = flushed = looked = time.monotonic()
@@ -192,7 +192,7 @@ class Listener:
                 wire.send(Kind.KEPT, struct.pack("!Q", run.flush()))
                 flushed, waiting = time.monotonic(), 0
             if message is not None and message.kind is Kind.END:
-                self._say(f"{run.path}: the training has ended.")
+                self._tell(f"{run.path}: the training has ended.")
                 return
             if now - looked > LOOK_SECONDS:
                 looked = now
@@ -200,6 +200,11 @@ class Listener:
                     wire.send(Kind.CONTROL, command.encoded())
             if now - heard > SILENT_SECONDS:
                 raise WireError("the sender is silent")
+
+    def _tell(self, line: str) -> None:
+        """A terminal that was closed, or a disk that is full, ends no training."""
+        with suppress(OSError, ValueError):
+            self._say(line)
 
     def _take(self, message: Message, run: Receiving) -> int:
         if message.kind not in (Kind.RECORD, Kind.PAGE, Kind.FILE):

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 from inspector.capture import SUFFIX, CaptureError, Writer
-from inspector.capture.awaited import await_no_more, await_training
+from inspector.capture.awaited import Awaiting
 from inspector.records import RunStart, RunStop
 from inspector.transport.network.content import Arrived, Hello
 from inspector.transport.network.files import Arriving, FilePiece
@@ -29,6 +29,7 @@ class Receiving:
         self.ended = False
         self._writer: Writer | None = None
         self._files = Arriving(self.path)
+        self._awaiting = Awaiting(self.path)
 
     @property
     def open(self) -> bool:
@@ -43,7 +44,7 @@ class Receiving:
             return
         again = self.path.exists()
         self._writer = Writer(self.path, start, again=again)
-        await_no_more(self.path)
+        self._awaiting.end()
         self.fresh = not again
 
     def take(self, arrived: Arrived) -> None:
@@ -74,9 +75,9 @@ class Receiving:
         self._files.close()
         writer, self._writer = self._writer, None
         if not waits or self.ended:
-            await_no_more(self.path)
+            self._awaiting.end()
         elif writer is not None:  # before the writer says that it is gone
-            await_training(self.path)
+            self._awaiting.begin()
         if writer is not None:
             try:
                 writer.close()

@@ -6,9 +6,10 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-from inspector.capture import CaptureError, add_note, open_capture
-from inspector.capture.noted import is_being_written, is_written_at
+from inspector.capture import Capture, CaptureError, add_note, open_capture
+from inspector.capture.noted import checked, is_being_written, why_read_only, would_wait
 from inspector.records import Noted, counted
 
 Pending = tuple[Path, Noted, str]
@@ -32,6 +33,18 @@ class PendingNotes:
         """Let them wait too."""
         self.all += notes
         self.elsewhere = self.elsewhere and not notes
+
+    def keep(self, view: Any, where: Noted, text: str) -> bool:
+        """Write a note into an open capture, or let it wait for the end of the run that writes it; whether it is there
+        now. Raises CaptureError where neither can be."""
+        if not isinstance(view, Capture) or not would_wait(view.path):
+            add_note(view, where, text)
+            self._on_written(view.path)
+            return True
+        if why := why_read_only(view):
+            raise CaptureError(why)
+        self.add([(view.path, where, checked(text))])
+        return False
 
     def forget_lost(self) -> None:
         """What could not be kept has been read: another note was written since."""
@@ -67,7 +80,7 @@ class PendingNotes:
     def _settled(self, path: Path, where: Noted, text: str) -> bool:
         """Whether a note does not wait any more: it was written, or its capture is gone."""
         try:
-            if is_written_at(path):  # asked many times: opening the capture for that would hold the window
+            if would_wait(path):  # asked many times: opening the capture for that would hold the window
                 return False
             with open_capture(path) as view:
                 if is_being_written(view):
