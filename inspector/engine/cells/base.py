@@ -56,6 +56,8 @@ class Cell(ABC):
         idle: signal of a gate → (t,) True at the steps, in processing order, that do not compute it (a cell that runs
             at some steps only): its values there are NaN and not the model's. Without an entry every step computes it.
         tanh_parts: parts of the state that are a tanh, of which saturation is shown.
+        other_squashes: those of `gate_names` that are within ±1 by another function than tanh.
+        unbounded: other parts of a recorded step's state → why they are no tanh.
         method: how derivatives of a step are found, as a short text; "" where they are closed forms.
         diagonal: whether its blocks know the eigenvalues of every Jacobian (see `StepBlock.eigenvalues`).
         trained: {name of a parameter: the attribute that has it}.
@@ -74,6 +76,8 @@ class Cell(ABC):
     output_gates: tuple[str, ...] = ()
     idle: Mapping[str, Tensor] = {}
     tanh_parts: tuple[str, ...] = ()
+    other_squashes: tuple[str, ...] = ()
+    unbounded: Mapping[str, str] = {}
     trained: ClassVar[Mapping[str, str]] = {}
 
     @property

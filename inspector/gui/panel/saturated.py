@@ -10,7 +10,8 @@ from PySide6.QtWidgets import QCheckBox
 from inspector.analysis.clipping import percent
 from inspector.analysis.saturation import FLAT, bounds_of
 from inspector.gui.panel.labelled import rows_of
-from inspector.records import Channel, counted
+from inspector.gui.widgets.plain_text import tooltip
+from inspector.records import UNBOUNDED, Channel, counted
 
 TIP = (
     f"Dots on cells whose value is saturated: beyond ±{FLAT:g} where the state is a tanh, which passes less than 6 % "
@@ -33,6 +34,13 @@ def bounds_in(capture: Any, channel: Channel, frame: int) -> tuple[float, float]
     name = f"{channel.name}/saturation"
     there = name in capture.channels and capture.revision(name, frame)
     return bounds_of(channel.signal) if there else None
+
+
+def why_none(capture: Any, channel: Channel, frame: int) -> str:
+    """Why a state that is written by hand has no such bound, where that is known; else what the switch does."""
+    domain = UNBOUNDED + channel.name
+    told = capture.labels(domain, frame) if domain in capture.label_domains else ()
+    return tooltip(f"{channel.signal} has no bound by which it would be saturated: {told[0]}." if told else TIP)
 
 
 def some(capture: Any, channel: Channel, frame: int) -> bool:

@@ -14,7 +14,7 @@ from inspector.gui.panel.cells_of_map import CELLS, CELLS_TIP, DENSITY, show_cel
 from inspector.gui.panel.exact import exact_at
 from inspector.gui.panel.long_traces import LongTraces
 from inspector.gui.panel.registry import PANELS
-from inspector.gui.panel.saturated import bounds_in, share_in_words, some, step_in_words, switch
+from inspector.gui.panel.saturated import bounds_in, share_in_words, some, step_in_words, switch, why_none
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.pins import MOST, cells_of, pins_of
 from inspector.gui.widgets.banded_lines import CROWD, BandedLines
@@ -124,6 +124,7 @@ class States(Panel):
         else:
             bounds = self._bounds(channel)
             self.saturated.setEnabled(bounds is not None)
+            self.saturated.setToolTip(why_none(self.capture, channel, self.frame))
             if not self.saturated.isChecked() or (bounds and not some(self.capture, channel, self.frame)):
                 bounds = None
             how = self.cells.currentText()
