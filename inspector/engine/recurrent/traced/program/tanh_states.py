@@ -116,7 +116,7 @@ class _Following:
         name = op.name.strip("_")
         what = MIXED.get(op.traits.kind) if j is not None else "a value from before the step"
         told = f"{what} ({name})" if what and j is not None else what or f"a result of {name}"
-        return f"at step {i} {'it is' if whole else 'a part of it is'} {told}, not of a tanh alone"
+        return f"at step {i} {'it is' if whole else 'a part of it is'} {told}, not a tanh"
 
 
 def _all_tanh(marks: Marks, value: Tensor) -> bool:
