@@ -49,6 +49,7 @@ from inspector.records.labels import (
     STATE,
     STEP_DOMAIN,
     TRAINED,
+    UNBOUNDED,
     VOCABULARY_DOMAIN,
 )
 from inspector.records.naming import channel_name, place_name
@@ -118,6 +119,7 @@ __all__ = [
     "STATE",
     "STEP_DOMAIN",
     "TRAINED",
+    "UNBOUNDED",
     "VOCABULARY_DOMAIN",
     "WEIGHTS",
     "Analyse",

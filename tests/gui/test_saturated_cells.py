@@ -18,7 +18,7 @@ from inspector.gui.export.offscreen import Stage
 from inspector.gui.panels.states import States
 from inspector.gui.widgets.saturated_cells import dotted
 from inspector.gui.widgets.theme import DARK, DIVERGING, LIGHT, SEQUENTIAL, Theme, colour_table, luminance
-from inspector.records import Channel, Frame, Page, RunStart, RunStop
+from inspector.records import UNBOUNDED, Channel, Frame, Labels, Page, RunStart, RunStop
 
 STEPS, UNITS = 9, 4
 VALUES = np.tanh(np.random.default_rng(3).normal(size=(STEPS, UNITS)) * 2.5).astype(np.float32)
@@ -26,7 +26,7 @@ VALUES[4, 1], VALUES[5, 2] = np.nan, np.inf
 BEYOND = np.array([[np.isfinite(v) and abs(v) > 0.97 for v in row] for row in VALUES.tolist()])
 
 
-def captured(path: Path, *, counted: bool = True) -> Capture:
+def captured(path: Path, *, counted: bool = True, why: str = "") -> Capture:
     """A tanh state of which the saturation was counted, or one with no bound that is known."""
     with Writer(path, RunStart(run="r", title="t")) as writer:
         writer.write(Frame(index=0))
@@ -35,6 +35,8 @@ def captured(path: Path, *, counted: bool = True) -> Capture:
                     title="hidden state")
         )  # fmt: skip
         writer.write(Page("rnn.l0:h", 0, (0, 0), VALUES))
+        if why:
+            writer.write(Labels(f"{UNBOUNDED}rnn.l0:h", (why,), 0))
         if counted:
             left, right = (VALUES < -0.97).mean(0), (VALUES > 0.97).mean(0)
             table = np.stack((left, right, 1 - left - right)).astype(np.float64)
@@ -156,7 +158,7 @@ class PlainCell(OwnTanh):
         (lambda: nn.RNN(3, 4, nonlinearity="relu", batch_first=True), False),
         (lambda: nn.GRU(3, 4, batch_first=True), False),
         (lambda: nn.LSTM(3, 4, batch_first=True), False),
-        (OwnTanh, False),
+        (OwnTanh, True),
     ],
     ids=["rnn", "cell", "relu", "gru", "lstm", "by hand"],
 )
@@ -168,7 +170,8 @@ def test_the_tooltip_says_exactly_which_states_have_dots(
         stage, panel = shown(capture)
         states = panel.channels()
         assert states and {panel.saturated.bounds(state) is not None for state in states} == {have}
-        assert "nn.RNN and nn.RNNCell with tanh has them. No other state has" in panel.saturated.switch.toolTip()
+        told = panel.saturated.switch.toolTip()
+        assert "nn.RNN and nn.RNNCell with tanh has them; not h and c of an LSTM" in told and "written by hand" in told
         stage.close()
 
 
@@ -178,6 +181,18 @@ def test_density_has_no_dots_to_switch(tmp_path: Path) -> None:
         assert panel.saturated.switch.isEnabled()
         panel.cells.setCurrentText("density")
         assert not panel.saturated.switch.isEnabled() and "% saturated" in panel.row.plot.titleLabel.text
+        stage.close()
+
+
+def test_a_state_by_hand_without_a_bound_says_what_makes_it(tmp_path: Path) -> None:
+    why = "at step 0 it is a sum (add), not a tanh"
+    with captured(tmp_path / "a.inspect", counted=False, why=why) as capture:
+        stage, panel = shown(capture)
+        assert not panel.saturated.switch.isEnabled() and why in panel.saturated.switch.toolTip()
+        stage.close()
+    with captured(tmp_path / "b.inspect") as capture:
+        stage, panel = shown(capture)
+        assert panel.saturated.switch.isEnabled() and "0.97" in panel.saturated.switch.toolTip()
         stage.close()
 
 

@@ -17,8 +17,8 @@ FEW = 128
 
 def squashed(cell: Cell, block: StepBlock) -> list[tuple[str, Tensor]]:
     """(signal, values (t, b, h)) of gates, candidates and the parts of the state that are a tanh; not of what may be
-    above 1, as the decay of a scan that is no gate."""
-    beyond = {one.signal for one in cell.gate_info if one.limits[1] > 1}
+    above 1, as the decay of a scan that is no gate, nor of a candidate that softsign or hardtanh makes."""
+    beyond = {one.signal for one in cell.gate_info if one.limits[1] > 1}.union(cell.other_squashes)
     found: list[tuple[str, Tensor]] = [
         pair for pair in block.gates.items() if not pair[0].startswith(ACTIVATION) and pair[0] not in beyond
     ]

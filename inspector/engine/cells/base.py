@@ -55,7 +55,8 @@ class Cell(ABC):
         output_gates: those of `gate_names` that no state reads: they scale the state on its way to the output.
         idle: signal of a gate → (t,) True at the steps, in processing order, that do not compute it (a cell that runs
             at some steps only): its values there are NaN and not the model's. Without an entry every step computes it.
-        tanh_parts: parts of the state that are a tanh, of which saturation is shown.
+        tanh_parts, other_squashes: parts of the state that are a tanh; those of `gate_names` within ±1 that are none.
+        unbounded: other parts of a recorded state → why they are no tanh.
         method: how derivatives of a step are found, as a short text; "" where they are closed forms.
         diagonal: whether its blocks know the eigenvalues of every Jacobian (see `StepBlock.eigenvalues`).
         trained: {name of a parameter: the attribute that has it}.
@@ -63,7 +64,6 @@ class Cell(ABC):
 
     method: str = ""
     diagonal: bool = False
-
     family: str
     parts: Mapping[str, slice]
     gate_names: tuple[str, ...] = ()
@@ -74,6 +74,8 @@ class Cell(ABC):
     output_gates: tuple[str, ...] = ()
     idle: Mapping[str, Tensor] = {}
     tanh_parts: tuple[str, ...] = ()
+    other_squashes: tuple[str, ...] = ()
+    unbounded: Mapping[str, str] = {}
     trained: ClassVar[Mapping[str, str]] = {}
 
     @property
@@ -343,8 +345,7 @@ class StepBlock(ABC):
     def hold_fixed_(self, delta: Tensor) -> None:
         """Total gradients (t, b, s) of autograd become in place those of each part with the others held fixed.
 
-        Where `Cell.feeds_parts`: in an LSTM's step h is computed from the new c, so c's gradient includes the path
-        through h as well.
+        Where `Cell.feeds_parts`: an LSTM's h is computed from the new c, so c's gradient has that path, too.
         """
         return
 
@@ -367,8 +368,7 @@ class StepBlock(ABC):
         return {}
 
     def back_(self, rows: Tensor, at: int) -> None:
-        """Many gradients back through step `at` of sample 0, in place:
-        `pull_` without the gradients that reach the parameters."""
+        """Many gradients back through step `at` of sample 0, in place: `pull_` without those of the parameters."""
         rows.copy_(self.vjp(rows.T[None, None], slice(at, at + 1))[0, 0].T)
 
     def pushed(self, rows: Tensor, at: int) -> Tensor | None:

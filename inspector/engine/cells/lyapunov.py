@@ -106,7 +106,11 @@ def kaplan_yorke(exponents: Tensor, complete: bool) -> float:
 
 
 def entropy_rate(exponents: Tensor, complete: bool) -> float:
-    """Σ of the positive exponents (Pesin 1977), nats per step; NaN when all known are positive and others exist."""
+    """Σ of the positive exponents (Pesin 1977), nats per step; NaN when all known are positive and others exist.
+
+    Those that are NaN lie far below the largest, hidden by rounding.
+    """
+    exponents = exponents.nan_to_num(nan=-math.inf, neginf=-math.inf)
     if not complete and bool((exponents > 0).all()):
         return math.nan
     return float(exponents.clamp(min=0).sum())

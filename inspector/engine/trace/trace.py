@@ -144,6 +144,10 @@ class Recurrence:
                 self._blocks[key] = found
         return found
 
+    def in_float64(self) -> Recurrence | None:
+        """The same steps at the same states, computed in float64; None where they cannot be, or are already."""
+        return None
+
     def blocks(self, sample: int, size: int) -> Iterator[tuple[int, StepBlock]]:
         """The real steps of one sample in blocks of `size`: (first processing step, block of one sample).
 

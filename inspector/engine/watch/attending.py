@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from inspector.engine.hooks.module_stack import CalledModules, in_backward
 from inspector.engine.model.uncompiled import CALL, original
 from inspector.engine.watch.compiled_attention import CompiledAttention
+from inspector.engine.watch.hidden_keys import HiddenKeys
 from inspector.engine.watch.measure import Measure, Moment
 from inspector.engine.watch.parameters import Parameters, plain_name
 from inspector.engine.watch.tables import About
@@ -53,8 +54,9 @@ class Attending(Measure):
         ),
     )  # fmt: skip
 
-    def __init__(self, parameters: Parameters, model: nn.Module, turns: Turns) -> None:
+    def __init__(self, parameters: Parameters, model: nn.Module, turns: Turns, hidden: HiddenKeys) -> None:
         super().__init__(parameters)
+        self._hidden = hidden
         self._turns = turns
         self._names = {id(part): plain_name(name) or "model" for name, part in model.named_modules()}
         self._called = CalledModules(model)
@@ -109,6 +111,8 @@ class Attending(Measure):
             return
         first = (0,) * (query.dim() - 3)
         if mask is not None:
+            if mask.dim() > 2 and len(mask) == len(query):
+                self._hidden.masked(mask.detach())
             mask = mask.detach().expand(*query.shape[:-1], key.shape[-2])[first]
         place = self._called.place()[0]
         self._measure(place, query[first], key[first], mask, given.get("scale"), bool(given.get("is_causal")))

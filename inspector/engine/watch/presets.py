@@ -21,6 +21,7 @@ from inspector.engine.watch.fresh_states import FreshStates
 from inspector.engine.watch.gate_saturation import Gates
 from inspector.engine.watch.gradients import ClippedNorms, GradientNorms
 from inspector.engine.watch.headroom import Headroom
+from inspector.engine.watch.hidden_keys import HiddenKeys
 from inspector.engine.watch.kept_gradients import KeptGradients
 from inspector.engine.watch.loss_targets import BEGINNING, LossTargets
 from inspector.engine.watch.measure import Measure
@@ -95,11 +96,12 @@ def _preset(settings: Settings, parameters: Parameters, model: nn.Module) -> lis
     if settings.cost == "light":
         return light
     turns = Turns(1 if settings.cost == "full" else APART)
-    attending = Attending(parameters, model, turns)
+    hidden = HiddenKeys(parameters, model)
+    attending = Attending(parameters, model, turns, hidden)
     headroom = Headroom(parameters)
     readers = [
         Activations(parameters), EffectiveRank(parameters), States(parameters), CarriedSteps(parameters), headroom,
-        Gates(parameters), FreshStates(parameters), attending,
+        Gates(parameters), FreshStates(parameters), hidden, attending,
     ]  # fmt: skip
     calls = ModuleCalls(parameters, model, settings.modules, readers, turns)
     updates = Updates(parameters)

@@ -6,6 +6,8 @@ ids of its second half exchanged between sequences: outputs of the first half mu
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -91,7 +93,7 @@ def changes(model: nn.Module, args: Any, kwargs: Any, ids: Tensor) -> tuple[floa
     answers = []
     for given in (ids, ids, other):
         exchanged = [_with(one, ids, given) for one in (args, kwargs)]
-        with unchanged(model, 0), attributes_kept(model), uncompiled(model), torch.no_grad():
+        with unchanged(model, 0), attributes_kept(model), uncompiled(model), as_in_training(), torch.no_grad():
             model.eval()
             answers.append(_answer(model(*exchanged[0], **exchanged[1]), ids))
     one, again, changed = answers
@@ -100,6 +102,18 @@ def changes(model: nn.Module, args: Any, kwargs: Any, ids: Tensor) -> tuple[floa
     moved = (one - changed)[:, :first].abs().flatten(2).amax((0, 2)) / one.abs().max().clamp(min=1e-30)
     reached = torch.nonzero(moved > 1e-4).flatten().tolist()
     return float(moved.max()), first - int(reached[0]) if reached else 0
+
+
+@contextmanager
+def as_in_training() -> Iterator[None]:
+    """torch's attention computed as it is in training. Its fast path of evaluation gives NaN for a row without keys,
+    and of that, a layer later, for all rows: under an inverted mask nothing would be seen."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
 
 
 def _with(value: Any, ids: Tensor, given: Tensor) -> Any:

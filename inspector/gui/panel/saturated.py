@@ -12,15 +12,16 @@ from PySide6.QtWidgets import QCheckBox
 from inspector.analysis.clipping import percent
 from inspector.analysis.saturation import FLAT, GATE_HIGH, GATE_LOW, bounds_of
 from inspector.gui.panel.labelled import rows_of
-from inspector.records import Channel, counted
+from inspector.gui.widgets.plain_text import tooltip
+from inspector.records import UNBOUNDED, Channel, counted
 
 BEYOND = f"beyond ±{FLAT:g}"
 Bounds = tuple[float, float]
 OF_STATES = (
     f"Dots on cells that are saturated: below −{FLAT:g} or above {FLAT:g}, where tanh passes less than 6 % of a "
-    "gradient.\nThe hidden state of nn.RNN and nn.RNNCell with tanh has them. No other state has: not h and c of an "
-    "LSTM or GRU, which are products and sums, not a state of ReLU, and not that of a cell written by hand, also where "
-    "it ends in a tanh. The difference of two runs has none"
+    "gradient.\nThe hidden state of nn.RNN and nn.RNNCell with tanh has them; not h and c of an LSTM or GRU, which are "
+    "products and sums, and not a state of ReLU. A state of a cell written by hand has them where each entry is "
+    "the result of a tanh at every step. The difference of two runs has none"
 )
 OF_GATES = (
     f"Dots on cells that are saturated: a gate below {GATE_LOW:g} or above {GATE_HIGH:g}, where a sigmoid passes less "
@@ -33,16 +34,21 @@ class SaturatedMarks:
     """The dots of one panel: the switch, what it marks, and what is said of it."""
 
     def __init__(self, panel: Any, tip: str, changed: Callable[[], None]) -> None:
-        self._panel = panel
+        self._panel, self._tip = panel, tip
         self.switch = QCheckBox("Saturated")
         self.switch.setAccessibleName("Mark what is saturated")
-        self.switch.setToolTip(tip)
+        self.switch.setToolTip(tooltip(tip))
         self.switch.setChecked(True)
         self.switch.toggled.connect(changed)
 
     def offer(self, channels: Iterable[Channel]) -> None:
-        """The switch can be used where one of what is drawn has a bound."""
-        self.switch.setEnabled(any(self.bounds(channel) is not None for channel in channels))
+        """The switch can be used where one of what is drawn has a bound; else it says why none has, where that is
+        known."""
+        drawn, panel = list(channels), self._panel
+        some = any(self.bounds(channel) is not None for channel in drawn)
+        reasons = () if some else (_why_none(panel.capture, channel, panel.frame) for channel in drawn)
+        self.switch.setEnabled(some)
+        self.switch.setToolTip(tooltip(next(filter(None, reasons), self._tip)))
 
     def bounds(self, channel: Channel) -> Bounds | None:
         """(low, high) beyond which values are saturated. None where they have no such bound, which is where no
@@ -84,3 +90,10 @@ class SaturatedMarks:
 def _is_counted(capture: Any, channel: Channel, frame: int) -> bool:
     name = f"{channel.name}/saturation"
     return name in capture.channels and bool(capture.revision(name, frame))
+
+
+def _why_none(capture: Any, channel: Channel, frame: int) -> str:
+    """Why a state that is written by hand has no such bound; "" where that is not known."""
+    domain = UNBOUNDED + channel.name
+    told = capture.labels(domain, frame) if domain in capture.label_domains else ()
+    return f"{channel.signal} has no bound by which it would be saturated: {told[0]}." if told else ""

@@ -25,6 +25,12 @@ rejected."""
 FEWEST, SHOWN = 8, 33
 MOST_WARM_UP = 500
 BLOCK_BYTES = 64 << 20
+AGAIN = 5e-3
+"""Error by rounding, in nats a step, beyond which the steps are run again in float64 where they can be."""
+KNOWN = 0.05
+"""Error by rounding, of an exponent or of 1 nat a step, beyond which it is not known. Rounding of float32 reaches that
+of directions that shrink 15 nats a step more than the largest: those of a Jacobian without full rank."""
+UNKNOWN = "; exponents that are NaN lie below the rounding of the Jacobians"
 SOURCE = "Benettin et al. 1980; Engelken, Wolf & Abbott 2023; Vogt et al. 2022"
 FORMULA = (
     "λ_i = mean over steps of ln |R_t[i, i]|, Q_t R_t = J_t Q_{t−1}; λ₁ > 0: chaos, λ₁ < 0: forgets over 1/|λ₁| steps"
@@ -47,6 +53,12 @@ def lyapunov(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """
     plan = ExponentBudget(recurrence.length(sample), recurrence.cell.state_size)
     estimate = _running(recurrence, plan, emit, sample)
+    exact = recurrence.in_float64() if bool((estimate.rounding > AGAIN).any()) else None
+    if exact is not None:
+        plan.method += "; Jacobians in float64, at the states that the model had"
+        estimate = _running(exact, plan, emit, sample)
+    if bool(estimate.unknown().any()):
+        plan.method += UNKNOWN
     for scalar, value in _numbers(plan, estimate).items():
         emit.scalar(f"{recurrence.place}:lyapunov/{scalar}", value)
     about = Describe(
@@ -55,6 +67,7 @@ def lyapunov(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     )  # fmt: skip
     name = f"{recurrence.place}:lyapunov/exponents"
     channel = about.channel(name, ("exponent",), (plan.count,), "float64", module=recurrence.module)
+    emit.describe(channel)  # in a run of a sweep the frame before may have had another method
     emit.array(channel, estimate.exponents())
     _write_errors(recurrence, plan, estimate.errors(), emit)
 
@@ -111,7 +124,8 @@ def _numbers(plan: ExponentBudget, estimate: Estimate) -> dict[str, float]:
     }
     errors = estimate.errors()
     numbers["largest_error"] = float(errors[-1, 0])
-    spread = estimate.spread.dimensions(exponents, errors[-1], complete)
+    spread = estimate.spread.dimensions(exponents.nan_to_num(nan=-math.inf, neginf=-math.inf), errors[-1], complete)
+    spread = spread if numbers["kaplan_yorke"] == numbers["kaplan_yorke"] else (math.nan, math.nan)
     numbers["kaplan_yorke_low"], numbers["kaplan_yorke_high"] = map(float, spread)
     error = abs(float(exponents.sum()) - estimate.log_determinant)
     if complete and math.isfinite(error):
@@ -166,6 +180,7 @@ class Estimate:
         self.last = torch.full((plan.count,), math.nan, dtype=torch.float64)
         self.spread = Spread(plan.size, plan.count, plan.length - plan.warm_up)
         self.steps = 0
+        self._rounding = torch.zeros(plan.count, dtype=torch.float64)
         self._determinants = 0.0
 
     def add(self, start: int, maps: LinearMaps) -> Tensor:
@@ -183,8 +198,11 @@ class Estimate:
         every = [self.directions, *self.spread.others]
         advance(every, maps[:cold])
         (logs, booked), *others = advance(every, maps[cold:])
+        before = -1
         for number in torch.nonzero(booked)[:, 0].tolist():
             self.total += logs[number]
+            self._round(logs[number], number - before, maps.dense.dtype)
+            before = number
             self.steps = start + cold + number + 1 - self.plan.warm_up
             self.last = self.total / self.steps
             rows[cold + number :] = self.last
@@ -193,14 +211,30 @@ class Estimate:
             self._determinants += float(torch.linalg.slogdet(maps[cold:].whole().double()).logabsdet.sum())
         return rows
 
+    def _round(self, grown: Tensor, steps: int, dtype: torch.dtype) -> None:
+        """ε ‖J‖ / |R_ii| a step: what an error of rounding in J moves ln |R_ii| by."""
+        apart = ((grown.max() - grown) / steps).nan_to_num(0.0, posinf=math.inf)
+        self._rounding += steps * torch.finfo(dtype).eps * apart.exp()
+
+    @property
+    def rounding(self) -> Tensor:
+        """(count,) the mean error of each exponent, in nats a step, by the rounding of the Jacobians."""
+        return self._rounding / max(1, self.steps)
+
+    def unknown(self) -> Tensor:
+        """(count,) True for exponents that are numbers and no more than rounding; −∞ is an exact zero."""
+        large = self.rounding > KNOWN * self.last.abs().clamp(min=1.0)
+        return large & torch.isfinite(self.last)
+
     @property
     def log_determinant(self) -> float:
         """Mean of ln |det J_t| over the steps after the warm-up; −∞ where a Jacobian is singular."""
         return self._determinants / max(1, self.steps)
 
     def exponents(self) -> Tensor:
-        """The exponents over all steps after the warm-up, descending."""
-        return self.last.sort(descending=True).values
+        """The exponents over all steps after the warm-up, descending; NaN where rounding hides them."""
+        ordered = self.last.sort(descending=True)
+        return ordered.values.masked_fill(self.unknown()[ordered.indices], math.nan)
 
     def errors(self) -> Tensor:
         """(3, exponent) their standard errors, in the same order: over segments, over bases, both together."""

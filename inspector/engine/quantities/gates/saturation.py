@@ -14,6 +14,7 @@ from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
 from inspector.engine.trace.quantity import Describe, all_samples, per_recurrence
 from inspector.engine.trace.trace import Recurrence
+from inspector.records import UNBOUNDED
 
 GATE = Describe(
     kind="unit", title="saturation (gate < 0.1, gate > 0.9)", limits=(0, 1),
@@ -32,7 +33,10 @@ SQUASHED = Describe(
     signal="gate/saturation", summary="saturated fractions and graded score of every gate and unit", order=20
 )
 def saturation(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
-    """Write `place:gate/NAME/saturation`, (statistic, unit); also of the candidate, and of h of a tanh RNN."""
+    """Write `place:gate/NAME/saturation`, (statistic, unit); also of the candidate, and of h of a tanh RNN; of other
+    states that are written by hand why there is none."""
+    for name, why in recurrence.cell.unbounded.items():
+        emit.labels(f"{UNBOUNDED}{recurrence.place}:{name}", (why,))
     totals: dict[str, Tensor] = {}
     counts: Counter[str] = Counter()
     start = 0

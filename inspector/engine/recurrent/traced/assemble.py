@@ -28,6 +28,7 @@ from inspector.engine.recurrent.traced.program.sequence_functions import fused_a
 from inspector.engine.recurrent.traced.program.state_layout import Layout, Part, Steps
 from inspector.engine.recurrent.traced.program.state_matrices import fed_back, squashed_by
 from inspector.engine.recurrent.traced.program.step_groups import Parameters, programs_of
+from inspector.engine.recurrent.traced.program.tanh_states import other_squashes, tanh_parts
 from inspector.engine.recurrent.traced.record.operator_traits import Kind
 from inspector.engine.recurrent.traced.record.source_names import assigned, variable, without_containers
 from inspector.engine.recurrent.traced.state_checks import check_memory, check_shapes
@@ -335,6 +336,8 @@ class _Recorded:
         step.bounded = {gate.signal: gate.bound for gate in self.gates if gate.bound}
         step.output_gates = tuple(gate.signal for gate in self.gates if gate.outward)
         step.idle = idle_steps(self.gates)
+        step.other_squashes = other_squashes(self.flow, self.gates)
+        step.tanh_parts, step.unbounded = tanh_parts(self.flow, self.state, self.parts, self.lengths)
         return step
 
 

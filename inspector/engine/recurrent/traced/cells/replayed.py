@@ -7,10 +7,11 @@ another branch has a program of its own.
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -21,6 +22,7 @@ from inspector.engine.cells.gate_info import RecurrentWeight
 from inspector.engine.cells.matrix_block import MatrixBlock
 from inspector.engine.errors import Unsupported
 from inspector.engine.recurrent.traced.cells.base import RecordedStep
+from inspector.engine.recurrent.traced.cells.in_float64 import in_float64, runs_in_float64
 from inspector.engine.recurrent.traced.program.instructions import Program
 from inspector.engine.recurrent.traced.program.parameter_use import ParameterUse
 from inspector.engine.recurrent.traced.program.state_layout import Layout, Part, Steps, grouped
@@ -153,6 +155,13 @@ class ReplayStep(RecordedStep):
         rows = torch.cat((whole[:column], state[None], whole[column + 1 :]))
         return self._advance(program, rows, outside)[column]
 
+    def in_float64(self) -> ReplayStep:
+        """The same recording with all numbers from outside in float64."""
+        twin = copy.copy(self)
+        twin.groups = in_float64(self.groups)
+        twin.decays = None if self.decays is None else self.decays.double()
+        return twin
+
     def _advance(self, program: Program, rows: Tensor, outside: Sequence[Tensor], *, direct: bool = False) -> Tensor:
         """(b, s) from (b, s), the whole batch at once; `direct`: see `Program.run`."""
         return self.states.advance(program, rows, outside, direct=direct)
@@ -169,6 +178,15 @@ class ReplayRecurrence(Recurrence):
         known = tuple(values[start:stop, samples] for values in self.known)
         kind = ReplayBlock if self.cell.decays is None else EntrywiseBlock
         return kind(self.cell, start, columns, self.states[start : stop + 1], known, self.x[start:stop, samples])
+
+    def in_float64(self) -> Recurrence | None:
+        """Run again from the recorded states, where that gives the recorded ones to the precision that they have."""
+        assert isinstance(self.cell, ReplayStep)
+        twin = self.cell.in_float64()
+        if not runs_in_float64(twin.again, self.cell.groups, twin.groups, self.states):
+            return None
+        x, states, known = self.x.double(), self.states.double(), tuple(values.double() for values in self.known)
+        return dataclasses.replace(self, cell=twin, x=x, states=states, known=known, _blocks={})
 
     def weight_gradients(self, delta: Tensor) -> dict[str, Tensor]:
         """Over all recorded steps; {} where the parameters are not known."""
@@ -302,8 +320,7 @@ class ReplayBlock(MatrixBlock):
                     return self.cell._advance(group.program, value, given, direct=True)
 
                 back: Any = vjp(step, state)[1]
-                moved: Tensor = back(along)[0]
-                return moved
+                return cast(Tensor, back(along)[0])
 
             moved = vmap(one, in_dims=(0, *axes), chunk_size=16 * CHUNK)(whole, *outside)
             carried[..., entries] = moved[..., entries]
@@ -375,11 +392,9 @@ def chunk(s: int) -> int:
 
 
 def _jacobian(step: Callable[[Tensor], Tensor], state: Tensor) -> Tensor:
-    found: Tensor = jacrev(step)(state)
-    return found
+    return cast(Tensor, jacrev(step)(state))
 
 
 def _pull(step: Callable[[Tensor], Tensor], state: Tensor, u: Tensor) -> Tensor:
     back: Any = vjp(step, state)[1]
-    found: Tensor = back(u)[0]
-    return found
+    return cast(Tensor, back(u)[0])

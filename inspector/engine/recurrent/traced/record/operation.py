@@ -8,6 +8,7 @@ from types import FrameType
 from typing import Any
 
 from torch import Tensor
+from torch._ops import OpOverload
 
 from inspector.engine.recurrent.traced.record.operator_traits import Kind, Operator, Traits, operator_of
 
@@ -117,7 +118,10 @@ def _writes(operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 
 def name_of(func: Any) -> str:
-    """A function's bare name; for a property's getter (`x.T`) the property's."""
+    """A function's bare name; for a property's getter (`x.T`) the property's, for an overload the operator's (`tanh` of
+    `aten.tanh.default`)."""
+    if isinstance(func, OpOverload):
+        return str(func._opname)
     name = str(getattr(func, "__name__", func))
     return str(getattr(getattr(func, "__self__", None), "__name__", name)) if name == "__get__" else name
 
