@@ -91,6 +91,18 @@ def test_how_far_ahead_targets_lie(tmp_path: Path, shares: list[float], severity
         assert [one.severity for one in found] == [severity] * (bool(severity) and some)
 
 
+@pytest.mark.parametrize(
+    ("shares", "rows", "fires"),
+    [([1.0, 1.0], 4, True), ([1.0, np.nan], 2, True), ([1.0, 0.9], 4, False), ([np.nan, np.nan], 4, False),
+     ([1.0, np.nan], 0.5, False), ([0.0, 0.0], 4, False)],
+)  # fmt: skip
+def test_a_mask_that_shows_padding_alone(tmp_path: Path, shares: list[float], rows: float, fires: bool) -> None:
+    series = {
+        "training:padding/keys_shown": np.array(shares), "training:padding/sequences_masked": np.full(2, float(rows)),
+    }  # fmt: skip
+    assert bool(of(judged(tmp_path / "a.inspect", falling(), series), "padding-read")) is fires
+
+
 @pytest.mark.parametrize(("change", "fires"), [(0.5, True), (1e-6, False), (np.nan, False)])
 def test_an_input_that_is_read_before_it_is_predicted(tmp_path: Path, change: float, fires: bool) -> None:
     series = {

@@ -28,6 +28,7 @@ def test_a_healthy_training_is_left_alone_and_it_is_said_who_looked(tmp_path: Pa
         "training:batch_hash": RNG.permutation(N).astype(float),
         "parameters:weight/norm": ones(1.0, 2.0, 0.5), "training:padding/gradient": np.zeros(N),
         "training:padding/steps": np.full(N, 0.3), "training:carried/rows": np.ones(N),
+        "training:padding/keys_shown": np.zeros(N), "training:padding/sequences_masked": np.full(N, 4.0),
         "training:gradient_kept": np.zeros(N), "modules:carried/steps": np.full((N, 1), 9.0),
         "training:carried/others": ones(0.0, 0.0, 0.0), "training:carried/within": ones(1.0, 0.5, 0.2),
         "training:carried/follows": ones(1.0, 0.4, 0.1) + 0.1 * RNG.normal(size=(N, 3)),
