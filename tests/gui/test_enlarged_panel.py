@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from opened import opened
+from PySide6.QtCore import QEvent, QObject
 from PySide6.QtWidgets import QApplication
 
 from inspector.gui.window.main_window import Window
@@ -49,3 +50,35 @@ def test_one_that_floats_comes_back_to_fill_the_window(window: Window, qtbot: An
     qtbot.wait(50)
     docking.enlarge("lags")
     assert not docking.docks["lags"].isFloating() and docking.enlarged == "lags"
+
+
+class Painted(QObject):
+    """Counts the paintings of what it is installed on."""
+
+    count = 0
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """One more."""
+        self.count += event.type() == QEvent.Type.Paint
+        return False
+
+
+def test_a_window_that_was_to_be_painted_as_its_rows_come_back_is_painted_from_then_on(
+    window: Window, qtbot: Any, a_capture: Path
+) -> None:
+    """Qt forgets a painting that comes while a window takes none, and asks for no other: it stood still."""
+    window.open_path(str(a_capture))
+    window.docking.show_panel("lags")
+    qtbot.waitUntil(lambda: "lags" in window.docking.seen and not window.docking.enlarged)
+    window.docking.enlarge("lags")
+    qtbot.wait(100)
+    said, painted = window.status.sentence, Painted()
+    said.installEventFilter(painted)
+    window.update()
+    window.docking.restore()
+    qtbot.wait(100)
+    painted.count = 0
+    window.session.sentence = "Something else."
+    window.show_state()
+    qtbot.waitUntil(lambda: painted.count > 0, timeout=2_000)
+    said.removeEventFilter(painted)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, cast
 
-from PySide6.QtCore import QByteArray, QSize, Qt, QTimer
+from PySide6.QtCore import QByteArray, QEvent, QSize, Qt, QTimer
 from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QTabWidget, QWidget
 
 from inspector.gui.state.settings import LAYOUT_VERSION, Settings
@@ -228,7 +228,9 @@ class Docking:
             self.window.resizeDocks(docks, heights, Qt.Orientation.Vertical)
         finally:
             self.window.setUpdatesEnabled(True)
-            self.window.repaint()  # a request to paint that came meanwhile is lost, and Qt would wait for it for ever
+            # Of a painting that was asked for before and came meanwhile Qt does nothing and asks for no other: the
+            # window would not be painted any more until somebody changes its size.
+            QApplication.postEvent(self.window, QEvent(QEvent.Type.UpdateRequest))
         self._hidden, self._heights = [], []
         self._update_bars()
         self._hide_ghosts()
