@@ -116,17 +116,8 @@ def _run(case: dict[str, Any], window: BeatingWindow, small: Path) -> tuple[list
     session.open_subject(Load(subject=f"{model}:Model", trusted=True), spec)
     window.until((small.parent / "running").exists, PATIENCE, "the run")
     worker = session.worker.pid
-    wrong: list[str] = []
     try:
-        if case["stopped"] == "before the disk is full":
-            os.kill(worker, signal.SIGSTOP)
-            fill(small)
-        else:
-            fill(small)
-            window.until(lambda: _pauses(session), PATIENCE, "the pause")
-            window.rest(6.0)
-            wrong += ["it does not show that it pauses"] * (not _pauses(session))
-            os.kill(worker, signal.SIGSTOP)
+        wrong = _stopped(case["stopped"], window, worker, small)
         window.rest(1.5)
         wrong += _went_on(case["then"], window, worker, small)
     finally:
@@ -139,15 +130,35 @@ def _run(case: dict[str, Any], window: BeatingWindow, small: Path) -> tuple[list
     for path in (small / "runs").glob("*.inspect"):
         wrong += _capture(path, whole=whole)
     wrong += ["there is no capture"] * (not list((small / "runs").glob("*.inspect")))
-    before = session.capture
+    wrong += _next_runs(window, small, usual)
+    return wrong, "" if whole else said
+
+
+def _stopped(when: str, window: BeatingWindow, worker: int, small: Path) -> list[str]:
+    """Fill the disk and stop the worker; what was wrong."""
+    if when == "before the disk is full":
+        os.kill(worker, signal.SIGSTOP)
+        fill(small)
+        return []
+    fill(small)
+    window.until(lambda: _pauses(window.session), PATIENCE, "the pause")
+    window.rest(6.0)
+    shown = _pauses(window.session)
+    os.kill(worker, signal.SIGSTOP)
+    return ["it does not show that it pauses"] * (not shown)
+
+
+def _next_runs(window: BeatingWindow, small: Path, usual: KeptRuns) -> list[str]:
+    """What was wrong with another model's run there; then one on another disk, so that this one can be given back."""
+    session, before = window.session, window.session.capture
     window.window.open_sample("char-elman")
     window.until(lambda: session.capture is not before and not session.busy, PATIENCE, "the next run")
     done = session.capture is not None and session.capture.status == "done"
-    wrong += [f"the next run is not done: {session.sentence}"] * (not done)
+    wrong = [f"the next run is not done: {session.sentence}"] * (not done)
     session.shown._kept = usual
-    window.window.open_sample("char-elman")  # its capture is on another disk: this one can be given back
+    window.window.open_sample("char-elman")
     window.until(lambda: not session.busy and str(small) not in str(session.capture.path), PATIENCE, "the last run")
-    return wrong, "" if whole else said
+    return wrong
 
 
 def _pauses(session: Any) -> bool:
