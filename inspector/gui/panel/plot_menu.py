@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QMenu
 
 from inspector.gui.panel.colours import colours_of
 from inspector.gui.state.pins import pins_of
-from inspector.gui.widgets.colour_choice import AS_USUAL, OWN, RANGES, ColourChoice, maps_for
+from inspector.gui.widgets.colour_choice import AS_USUAL, IN_VIEW, OWN, RANGES, ColourChoice, maps_for
 from inspector.gui.widgets.colourbar import ColourBar
 from inspector.gui.widgets.legend import Legend, legends_in
 from inspector.gui.widgets.plain_text import clean
@@ -154,6 +154,7 @@ class PlotMenu(QMenu):
         for span, words in RANGES.items():
             known = span != "robust" or bar.given.robust is not None
             known &= span != "full" or bar.given.full is not None
+            known &= span != IN_VIEW or any(one.map is not None for one in bars)
             if known:
                 self._checked(menu, words, now.span == span, partial(choose, replace(now, span=span)), spans)
         whole = full_of_all([one.given for one in bars if one.unit == bar.unit])
