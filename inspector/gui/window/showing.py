@@ -14,6 +14,7 @@ from inspector.gui.panel.colours import colours_of
 from inspector.gui.panel.drawn_when_seen import drawn_once
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.followed_log import as_log
+from inspector.gui.state.in_sight import in_sight_of
 from inspector.gui.state.needed import needed_for
 from inspector.gui.state.pins import pins_of
 from inspector.gui.state.player import Player
@@ -373,12 +374,13 @@ class Showing(Parts):
 
     @Slot()
     def _read_out(self) -> None:
-        from inspector.gui.window.cursor_readout import rows_of
+        from inspector.gui.window.cursor_readout import drawn_names, rows_of
 
         capture = self.session.capture
         shown = None if capture is None else self.comparing.seen(capture)
         pins = pins_of(self.looking).all
         rows = rows_of(shown, self.panels.made, self.docking.seen, self.sequences, pins)
+        in_sight_of(self.looking).show(drawn_names(self.panels.made, self.docking.seen))
         self.readout.show_pins(pins, fixed=self.looking.fixed)
         self.readout.show_rows([*rows, *self.comparing.beside.readouts(self.docking.seen)])
         self.docking.sides.make_room_for_pins(self.readout.needs)

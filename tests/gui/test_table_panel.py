@@ -1,0 +1,157 @@
+"""The table of a range of steps: which steps, of which quantities, and what is copied and saved."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from opened import opened
+from panel_captures import channel, shown, write_frames
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+
+from inspector.analysis.step_statistics import COLUMNS
+from inspector.gui.export.figure_files import save_data
+from inspector.gui.state.asked import asked_of
+from inspector.gui.state.in_sight import in_sight_of
+
+RANDOM = np.random.default_rng(0)
+STATES = RANDOM.normal(size=(300, 4)).astype(np.float32)
+NORMS = RANDOM.exponential(size=300)
+PARTS = (
+    channel("l:h", "state", ("step", "unit"), STATES, title="h"),
+    channel("l:n", "jacobian", ("step",), NORMS, title="norm"),
+    channel("l:w", "output", ("step", "rank"), np.zeros((300, 3), np.int32), value_domain="class"),
+)
+
+
+@pytest.fixture
+def panel(tmp_path: Path) -> Iterator[Any]:
+    with shown(tmp_path, "table", *PARTS) as (_, found):
+        read(found)
+        yield found
+
+
+def read(panel: Any) -> None:
+    """Until it has read what is asked for."""
+    QTest.qWait(10)
+    for _ in range(200):
+        panel.complete()
+        if panel._task.done and not panel._wait.isActive():
+            break
+        QTest.qWait(10)
+
+
+def cells(panel: Any) -> dict[str, tuple[float, ...]]:
+    return {line.name: line.numbers for line in panel.lines}
+
+
+def expected(values: Any) -> list[float]:
+    cut = values.astype(np.float64)
+    return [cut[0], cut[-1], cut[-1] - cut[0], cut.min(), cut.max(), cut.mean(), cut.std(), 0, 0, 0]
+
+
+def test_it_is_of_the_steps_in_view_then_of_what_ask_found_then_of_what_is_typed(panel: Any) -> None:
+    assert set(cells(panel)) == {"h 0", "h 1", "h 2", "h 3", "norm"}, "words have no mean"
+    np.testing.assert_allclose(cells(panel)["h 2"], expected(STATES[:, 2]), rtol=1e-12)
+    panel.steps.set(9.5, 49.5)
+    read(panel)
+    assert panel.line.text() == "step 10–49 (40 steps, in view): 5 curves of all quantities"
+    np.testing.assert_allclose(cells(panel)["norm"], expected(NORMS[10:50]), rtol=1e-12)
+    asked_of(panel.looking).show(((100, 110), (200, 202)), panel.looking.axis)
+    read(panel)
+    both = np.concatenate((STATES[100:111, 1], STATES[200:203, 1]))
+    np.testing.assert_allclose(cells(panel)["h 1"], expected(both), rtol=1e-12)
+    assert "100–110, 200–202 (14 steps, found by Ask)" in panel.line.text()
+    panel.field.setText("12-57")
+    read(panel)
+    np.testing.assert_allclose(cells(panel)["h 0"], expected(STATES[12:58, 0]), rtol=1e-12)
+    assert panel.line.text().startswith("step 12–57 (46 steps): ")
+    panel.field.setText("12-570")
+    QTest.keyClick(panel.field, Qt.Key.Key_Return)
+    assert panel.line.text() == "12-570 is no range of steps of this sequence: they are numbered 0 to 299."
+
+
+def test_it_is_sorted_by_any_column_and_copied_in_that_order(panel: Any) -> None:
+    change = panel.table.rows.headings.index("change")
+    panel.table.sort_by(change, descending=True)
+    panel.table.setFocus()
+    QTest.keyClick(panel.table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    lines = [line.split("\t") for line in QGuiApplication.clipboard().text().split("\n")]
+    assert lines[0] == ["curve", "in", *COLUMNS[:-3]], "without NaN nothing is said of it"
+    changes = [float(line[4]) for line in lines[1:]]
+    assert changes == sorted(changes, reverse=True) and len(changes) == 5
+    told = {line[0]: line[2:] for line in lines[1:]}
+    assert [float(one) for one in told["h 3"]] == list(cells(panel)["h 3"])[:-3], "with all digits"
+    QGuiApplication.clipboard().setText("")
+    panel.copying.click()
+    assert QGuiApplication.clipboard().text().count("\n") == 5
+
+
+def test_only_what_the_panels_in_sight_draw(panel: Any) -> None:
+    in_sight_of(panel.looking).show(frozenset({"l:n", "l:w", "other:x"}))
+    read(panel)
+    assert set(cells(panel)) == {"norm"} and panel.line.text().endswith(": 1 curve")
+    in_sight_of(panel.looking).show(frozenset({"other:x"}))
+    read(panel)
+    assert panel.line.text() == "No panel in sight draws numbers step by step."
+
+
+def test_nan_infinities_and_what_is_not_there_are_counted(tmp_path: Path) -> None:
+    values = STATES.astype(np.float64)
+    values[3, 1], values[4, 2], values[299, 3] = np.nan, np.inf, np.nan
+    with shown(tmp_path, "table", channel("l:h", "state", ("step", "unit"), values, title="h")) as (_, panel):
+        read(panel)
+        headings = panel.table.rows.headings
+        assert headings[-2:] == ("NaN", "∞") and "not\nthere" not in headings
+        rows = {name: panel.table.rows.cells[n] for n, name in enumerate(panel.table.rows.names)}
+        assert rows["h 1"][-2:] == (1.0, 0.0) and rows["h 2"][-2:] == (0.0, 1.0)
+        assert np.isnan(rows["h 3"][2]), "the model made a NaN there"
+        assert panel.table.rows.marked == {(1, headings.index("NaN")), (2, headings.index("∞")), (3, headings.index("NaN"))}
+
+
+def test_numbers_are_saved_with_the_names_of_their_columns(panel: Any, tmp_path: Path) -> None:
+    panel.field.setText("12-57")
+    read(panel)
+    path = save_data(panel, tmp_path / "t.csv")
+    rows = [row for row in csv.reader(path.read_text(encoding="utf-8").splitlines()) if row]
+    text = path.read_text(encoding="utf-8")
+    assert "mean" in text and "change" in text
+    assert any(str(cells(panel)["norm"][5])[:12] in ",".join(row) for row in rows)
+
+
+def test_a_row_leads_to_its_unit_and_is_read_out(panel: Any) -> None:
+    panel.table.choose(None)
+    panel._chosen([line.name for line in panel.lines].index("h 2"))
+    assert (panel.looking.position.unit, panel.looking.position.place) == (2, "l")
+    told = dict(panel.readout(panel.looking.position))
+    assert float(told["mean of h 2"]) == pytest.approx(cells(panel)["h 2"][5], rel=1e-9)
+    assert panel.table.accessibleName() and panel.field.accessibleName() and panel.line.accessibleName()
+
+
+def test_the_difference_of_two_runs(tmp_path: Path) -> None:
+    other = channel("l:h", "state", ("step", "unit"), 3 * STATES, title="h")
+    first = channel("l:h", "state", ("step", "unit"), STATES, title="h")
+    with shown(tmp_path, "table", first, other, difference=True) as (_, panel):
+        read(panel)
+        difference = (3 * STATES).astype(np.float64) - STATES
+        np.testing.assert_allclose(cells(panel)["h 1"][5], difference[:, 1].mean(), rtol=1e-5)
+
+
+def test_in_a_window_it_has_what_is_seen_beside_it(tmp_path: Path, qtbot: Any) -> None:
+    path = write_frames(tmp_path, *PARTS)
+    with opened(qtbot, background=False) as window:
+        window.open_capture(str(path))
+        window.docking.show_panel("table")
+        window.docking.show_panel("states")
+        qtbot.waitUntil(lambda: in_sight_of(window.looking).names == {"l:h"}, timeout=5000)
+        panel: Any = window.panels["table"]
+        qtbot.waitUntil(lambda: {line.channel.name for line in panel.lines} == {"l:h"}, timeout=5000)
+        window.steps.set(49.5, 99.5)
+        qtbot.waitUntil(lambda: "50–99" in panel.line.text(), timeout=5000)
+        np.testing.assert_allclose(cells(panel)["h 0"], expected(STATES[50:100, 0]), rtol=1e-12)
