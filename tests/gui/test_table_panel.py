@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from opened import opened
 from panel_captures import channel, shown, write_frames
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 
 from inspector.analysis.step_statistics import COLUMNS
 from inspector.gui.export.figure_files import save_data
 from inspector.gui.state.asked import asked_of
+from inspector.gui.state.chosen_steps import chosen_of
 from inspector.gui.state.in_sight import in_sight_of
 
 RANDOM = np.random.default_rng(0)
@@ -112,7 +113,11 @@ def test_nan_infinities_and_what_is_not_there_are_counted(tmp_path: Path) -> Non
         rows = {name: panel.table.rows.cells[n] for n, name in enumerate(panel.table.rows.names)}
         assert rows["h 1"][-2:] == (1.0, 0.0) and rows["h 2"][-2:] == (0.0, 1.0)
         assert np.isnan(rows["h 3"][2]), "the model made a NaN there"
-        assert panel.table.rows.marked == {(1, headings.index("NaN")), (2, headings.index("∞")), (3, headings.index("NaN"))}
+        assert panel.table.rows.marked == {
+            (1, headings.index("NaN")),
+            (2, headings.index("∞")),
+            (3, headings.index("NaN")),
+        }
 
 
 def test_numbers_are_saved_with_the_names_of_their_columns(panel: Any, tmp_path: Path) -> None:
@@ -140,7 +145,7 @@ def test_the_difference_of_two_runs(tmp_path: Path) -> None:
     with shown(tmp_path, "table", first, other, difference=True) as (_, panel):
         read(panel)
         difference = (3 * STATES).astype(np.float64) - STATES
-        np.testing.assert_allclose(cells(panel)["h 1"][5], difference[:, 1].mean(), rtol=1e-5)
+        np.testing.assert_allclose(cells(panel)["Δ h 1"][5], difference[:, 1].mean(), rtol=1e-5)
 
 
 def test_in_a_window_it_has_what_is_seen_beside_it(tmp_path: Path, qtbot: Any) -> None:
@@ -155,3 +160,35 @@ def test_in_a_window_it_has_what_is_seen_beside_it(tmp_path: Path, qtbot: Any) -
         window.steps.set(49.5, 99.5)
         qtbot.waitUntil(lambda: "50–99" in panel.line.text(), timeout=5000)
         np.testing.assert_allclose(cells(panel)["h 0"], expected(STATES[50:100, 0]), rtol=1e-12)
+
+
+def test_a_range_is_drawn_on_the_strip(tmp_path: Path, qtbot: Any) -> None:
+    path = write_frames(tmp_path, *PARTS)
+    with opened(qtbot, background=False) as window:
+        window.open_capture(str(path))
+        strip = window.sequences.input.strip
+        qtbot.waitUntil(lambda: strip.step_at(200) is not None, timeout=5000)
+        window.looking.move(step=2)
+        points = [QPoint(x, strip.height() // 2) for x in (60, 120, 180)]
+        first, last = (strip.at(points[n]) for n in (0, 2))
+        control, left = Qt.KeyboardModifier.ControlModifier, Qt.MouseButton.LeftButton
+        QTest.mousePress(strip, left, control, points[0])
+        for point in points[1:]:
+            QTest.mouseMove(strip, point)
+        QTest.mouseRelease(strip, left, control, points[2])
+        chosen = chosen_of(window.looking)
+        assert chosen.ranges == ((first, last),) and last > first
+        assert window.looking.position.step == 2, "the cursor stays"
+        qtbot.waitUntil(lambda: "table" in window.docking.seen, timeout=5000)
+        panel: Any = window.panels["table"]
+        qtbot.waitUntil(lambda: panel.line.text().startswith(f"step {first}–{last} ("), timeout=5000)
+        assert panel.field.text() == f"{first}-{last}"
+        panel.field.setText("3, 7-9,")
+        qtbot.waitUntil(lambda: chosen.ranges == ((3, 3), (7, 9)), timeout=5000)
+        assert panel.field.text() == "3, 7-9,", "what is being typed stays"
+        image = strip.grab().toImage()
+        boxes = [(int(strip._edges[step]) + int(strip._edges[step + 1])) // 2 - strip._left for step in (3, 5, 8)]
+        marked = [image.pixelColor(x, 4).name() == strip.theme.accent for x in boxes]
+        assert marked == [True, False, True]
+        QTest.mouseClick(strip, left, control, points[0])
+        assert chosen.ranges == () and panel.field.text() == ""

@@ -128,6 +128,11 @@ def range_in_words(ranges: Ranges) -> str:
     return ", ".join(f"{first:,}–{last:,}" if last > first else f"{first:,}" for first, last in ranges)
 
 
+def as_typed(ranges: Ranges) -> str:
+    """As a person types them: "12-57, 80"."""
+    return ", ".join(f"{first}-{last}" if last > first else f"{first}" for first, last in ranges)
+
+
 def steps_in(ranges: Ranges) -> int:
     """How many steps."""
     return sum(last - first + 1 for first, last in ranges)

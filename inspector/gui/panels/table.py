@@ -21,15 +21,17 @@ from inspector.gui.panel.plot_menu import copy_text
 from inspector.gui.panel.range_rows import (
     Job,
     Line,
+    as_typed,
     columns_of,
     lines_of,
     range_in_words,
     rows_of,
     steps_in,
     text_of,
-)  # fmt: skip
+)
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.asked import asked_of
+from inspector.gui.state.chosen_steps import chosen_of
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.in_sight import in_sight_of
 from inspector.gui.state.side_reader import SideReader, Task
@@ -47,8 +49,8 @@ TURN_SECONDS = 0.015
 """CPU time for which a comparison, which no thread can read, is read between two events."""
 ASKED = "those in view; or 12-57, 80"
 HELP = (
-    "Which steps: typed here (12-57, 80); while nothing is typed those that Ask has found, and where it has found none "
-    "those in view"
+    "Which steps: typed here (12-57, 80), or drawn on the strip with Ctrl and a drag; without them those that Ask has "
+    "found, and where it has found none those in view"
 )
 
 
@@ -56,7 +58,7 @@ HELP = (
 class Table(Panel):
     """Numbers of curves over steps."""
 
-    tab_order, tab_row = 900, "lower"
+    tab_order, tab_row = 85, "lower"
     menu_group = "sequence"
     key, title = "table", "Table"
     hint = (
@@ -108,7 +110,10 @@ class Table(Panel):
         self.steps.changed.connect(lambda _low, _high: self._wait.start())
         for told in (asked_of(self.looking), in_sight_of(self.looking)):
             told.changed.connect(self._wait.start)
+        chosen_of(self.looking).changed.connect(self._take_chosen)
+        self._telling = False
         self._forget()
+        self._take_chosen()
 
     def _forget(self) -> None:
         self.job, self.problem = Job(), ""
@@ -148,6 +153,22 @@ class Table(Panel):
         first, last = max(0, int(np.ceil(low))), min(length - 1, int(np.floor(high)))
         return (((first, last),) if first <= last else ()), "in view"
 
+    @Slot()
+    def _take_chosen(self) -> None:
+        """What was drawn on a strip stands here as if it was typed."""
+        chosen = chosen_of(self.looking)
+        if self._telling:
+            return
+        if chosen.ranges:
+            self.axes.use(chosen.axis)
+        self.field.setText(as_typed(chosen.ranges))
+
+    def _tell_chosen(self, ranges: Ranges) -> None:
+        """What is typed is marked on the strip."""
+        self._telling = True
+        chosen_of(self.looking).show(ranges, self.looking.axis)
+        self._telling = False
+
     def listed(self) -> list[Channel]:
         """What the panels in sight draw step by step; of everything where none is beside this one."""
         names = in_sight_of(self.looking).names
@@ -160,6 +181,7 @@ class Table(Panel):
         capture = self.capture
         assert capture is not None
         ranges, whose = self.ranges()
+        self._tell_chosen(() if whose else ranges)
         own = self.listed()
         asked = (ranges, whose, self.frame, tuple(one.name for one in own))
         key = (asked, tuple(capture.revision(one.name, self.frame) for one in own))
