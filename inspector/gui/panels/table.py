@@ -45,8 +45,12 @@ Array = npt.NDArray[Any]
 WAIT_MS, POLL_MS, AGAIN_SECONDS = 200, 60, 1.0
 """Milliseconds after the last letter or move before it is read, between looks for results, and seconds after which what
 a run has added since is read."""
+AT_ONCE = 1 << 18
+"""Numbers that are read at once, in some milliseconds."""
 TURN_SECONDS = 0.015
 """CPU time for which a comparison, which no thread can read, is read between two events."""
+LINE = 1.5
+"""Lines of text above the table in a picture."""
 ASKED = "those in view; or 12-57, 80"
 HELP = (
     "Which steps: typed here (12-57, 80), or drawn on the strip with Ctrl and a drag; without them those that Ask has "
@@ -207,9 +211,12 @@ class Table(Panel):
                 yield
 
         self._task = Task(("table", key), steps, 1)
-        self._compared = None if type(capture) is Capture else capture
+        few = sum(steps_in(ranges) * curves_of(capture, one, frame) for one in own) <= AT_ONCE
+        self._compared = None if few or type(capture) is Capture else capture
         if self._compared is None:
-            self.reader.do(capture, self._task, at_once=False)
+            for one in () if few else own:  # a thread reads it that opens the file once more: damage is told here
+                capture.block(one.name, frame, (slice(0, 1),) * len(one.dims))
+            self.reader.do(capture, self._task, at_once=few)
         self._poll.start()
 
     @Slot()
@@ -317,7 +324,11 @@ class Table(Panel):
         }
 
     def paint(self, painter: QPainter, rect: QRectF) -> None:
-        """The first rows, as text."""
+        """Which steps, and the first rows, as text."""
         painter.fillRect(rect, QColor(self.theme.window))
-        if self.state == "figure":
-            self.table.paint_text(painter, rect, self.theme)
+        if self.state != "figure":
+            return
+        line = self.line.fontMetrics().lineSpacing() * LINE
+        painter.setPen(QColor(self.theme.text))
+        painter.drawText(QRectF(rect.left() + 8, rect.top(), rect.width() - 16, line), 0, self.line.text())
+        self.table.paint_text(painter, rect.adjusted(0, line, 0, 0), self.theme)
