@@ -188,7 +188,7 @@ def test_a_range_is_drawn_on_the_strip(tmp_path: Path, qtbot: Any) -> None:
         assert panel.field.text() == "3, 7-9,", "what is being typed stays"
         image = strip.grab().toImage()
         boxes = [(int(strip._edges[step]) + int(strip._edges[step + 1])) // 2 - strip._left for step in (3, 5, 8)]
-        marked = [image.pixelColor(x, 4).name() == strip.theme.accent for x in boxes]
+        marked = [image.pixelColor(x, 4).name() == strip.theme.cursor for x in boxes]
         assert marked == [True, False, True]
         QTest.mouseClick(strip, left, control, points[0])
         assert chosen.ranges == () and panel.field.text() == ""

@@ -29,7 +29,7 @@ from inspector.gui.widgets.type_scale import share_of_pixels
 WIDTH, BAR, TIP = 98.0, 12.0, 7.0
 LEAST = 20.0
 """Pixels of height of the shortest gradient."""
-MISSING, DAMAGED, SATURATED, IN_SIGHT = "not there", "damaged", "saturated", "of what is in view"
+MISSING, DAMAGED, SATURATED, IN_SIGHT = "not there", "damaged", "saturated", "range in view"
 
 APPLY_MS = 30
 """Milliseconds between two ranges that are drawn while an end is dragged."""

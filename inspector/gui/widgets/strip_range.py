@@ -63,4 +63,4 @@ class StripRange(QObject):
     def paint(self, painter: QPainter, step: int, box: QRect) -> None:
         """The mark above a step that is chosen."""
         if any(first <= step <= last for first, last in self._chosen.along(self.axis)):
-            painter.fillRect(QRect(box.left(), box.top(), box.width(), HIGH), QColor(self._strip.theme.accent))
+            painter.fillRect(QRect(box.left(), box.top(), box.width(), HIGH), QColor(self._strip.theme.cursor))
