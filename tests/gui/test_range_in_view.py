@@ -17,7 +17,7 @@ from inspector.gui.export.figure_files import picture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panel.colours import Colours, colours_of
 from inspector.gui.panel.plot_menu import PlotMenu
-from inspector.gui.widgets.colour_choice import AS_USUAL, IN_VIEW, ROBUST, ColourChoice
+from inspector.gui.widgets.colour_choice import AS_USUAL, IN_VIEW, OWN, ROBUST, ColourChoice
 from inspector.gui.widgets.colourbar import IN_SIGHT
 from inspector.records import ViewAt
 
@@ -161,6 +161,20 @@ def test_the_bar_says_so_and_keys_choose_it(tmp_path: Path) -> None:
         actions = {one.text(): one for one in PlotMenu(panel).findChildren(QAction)}
         next(one for text, one in actions.items() if text.startswith("In view")).trigger()
         assert panel.colour_of("sequential") == FOLLOWING
+
+
+def test_what_is_in_view_now_stays(tmp_path: Path) -> None:
+    values = np.abs(growing()) + np.float32(0.01)
+    with shown(tmp_path, "states", channel("l:h", "state", ("step", "unit"), values, scale="log")) as (_, panel):
+        panel.steps.set(199.5, 249.5)
+        still(panel)
+        actions = {one.text(): one for one in PlotMenu(panel).findChildren(QAction)}
+        actions["Own range: what is in view now"].trigger()
+        choice, (low, high) = panel.colour_of("log"), expected(values[200:250], "log")
+        assert (choice.span, choice.low, choice.high) == (OWN, pytest.approx(10**low), pytest.approx(10**high))
+        panel.steps.set(9.5, 29.5)
+        still(panel)
+        assert ends(panel.row.bar) == pytest.approx((low, high)) and not panel.row.bar.levels.of_view
 
 
 def test_a_bar_without_a_map_does_not_offer_it(tmp_path: Path) -> None:

@@ -155,6 +155,7 @@ def test_in_a_window_it_has_what_is_seen_beside_it(tmp_path: Path, qtbot: Any) -
         window.docking.show_panel("table")
         window.docking.show_panel("states")
         qtbot.waitUntil(lambda: in_sight_of(window.looking).names == {"l:h"}, timeout=5000)
+        assert window.panels.told("table").count("\n") == 0, "no formulas of all that there is"
         panel: Any = window.panels["table"]
         qtbot.waitUntil(lambda: {line.channel.name for line in panel.lines} == {"l:h"}, timeout=5000)
         window.steps.set(49.5, 99.5)

@@ -164,6 +164,9 @@ class PlotMenu(QMenu):
         self._checked(
             menu, "Own range…", now.span == OWN and now != every, partial(self._ask_range, bar, choose, now), spans
         )
+        if here := [one for one in bars if one.map is not None]:
+            own = next((one for one in here if one.map.getViewBox() is getattr(self.plot, "vb", None)), here[-1])
+            self._add("Own range: what is in view now", partial(own.keep_view, now), menu)
         menu.addSeparator()
         marked = replace(now, marked=not now.marked)
         self._checked(menu, "Mark what is beyond", now.marked, partial(choose, marked))

@@ -68,7 +68,8 @@ class Table(Panel):
     hint = (
         "First, last, least, largest, mean and change of every curve in a range of steps. Needs numbers step by step."
     )
-    asks_first = True
+    asks_first = of_everything = True
+    """What it has to show are the quantities of other panels."""
 
     @classmethod
     def accepts(cls, channel: Channel) -> bool:

@@ -204,6 +204,13 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
             self._wanted = None
             self._store(replace(self._chosen(), span=IN_VIEW, low=0.0, high=1.0))
 
+    def keep_view(self, now: ColourChoice) -> None:
+        """The range of what is in view at this moment, as two numbers that stay."""
+        self.map.in_view.settle()
+        if (limits := self.map.in_view.limits) is not None:
+            span = replace(self.span, low=limits[0], high=limits[1])
+            self._store(span.chosen(now, log=self.levels.log))
+
     def _want(self, span: Span, *, at_once: bool) -> None:
         self._wanted = span
         self.update()
