@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,14 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 
 from inspector.analysis.step_statistics import COLUMNS
+from inspector.capture import Writer, open_capture
 from inspector.gui.export.figure_files import save_data
+from inspector.gui.export.offscreen import Stage
+from inspector.gui.panels import table
 from inspector.gui.state.asked import asked_of
 from inspector.gui.state.chosen_steps import chosen_of
 from inspector.gui.state.in_sight import in_sight_of
+from inspector.records import Channel, Frame, Page, RunStart, RunStop
 
 RANDOM = np.random.default_rng(0)
 STATES = RANDOM.normal(size=(300, 4)).astype(np.float32)
@@ -161,6 +166,47 @@ def test_in_a_window_it_has_what_is_seen_beside_it(tmp_path: Path, qtbot: Any) -
         window.steps.set(49.5, 99.5)
         qtbot.waitUntil(lambda: "50–99" in panel.line.text(), timeout=5000)
         np.testing.assert_allclose(cells(panel)["h 0"], expected(STATES[50:100, 0]), rtol=1e-12)
+
+
+def test_what_a_run_adds_is_read_again(tmp_path: Path, qtbot: Any) -> None:
+    about = Channel(name="l:h", kind="state", dims=("step", "unit"), shape=(None, 4), title="h")
+    path = tmp_path / "g.inspect"
+    with Writer(path, RunStart(run="r", title="t")) as writer:
+        writer.write(Frame(index=0))
+        writer.write(about)
+        writer.write(Page("l:h", 0, (0, 0), STATES[:100]))
+        writer.flush()
+        with open_capture(path) as capture:
+            stage = Stage(capture, (900, 400))
+            panel: Any = stage.panel("table")
+            read(panel)
+            np.testing.assert_allclose(cells(panel)["h 1"], expected(STATES[:100, 1]), rtol=1e-12)
+            writer.write(Page("l:h", 0, (100, 0), STATES[100:]))
+            writer.write(RunStop("done"))
+            writer.flush()
+            changed = capture.refresh()
+            stage.steps.set_length(300)
+            panel.looking.cursor.set_length(300)
+            panel.refresh(changed)
+            qtbot.waitUntil(lambda: panel.lines and panel.lines[1].numbers[1] == STATES[299, 1], timeout=5000)
+            np.testing.assert_allclose(cells(panel)["h 1"], expected(STATES[:, 1]), rtol=1e-12)
+            stage.close()
+
+
+def test_long_ranges_are_read_beside_the_window(tmp_path: Path, qtbot: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "AT_ONCE", 10)
+    threads: list[str] = []
+    own = table.read
+
+    def noted(*given: Any) -> Iterator[None]:
+        threads.append(threading.current_thread().name)
+        yield from own(*given)
+
+    monkeypatch.setattr(table, "read", noted)
+    with shown(tmp_path, "table", *PARTS) as (_, panel):
+        qtbot.waitUntil(lambda: len(panel.lines) == 5, timeout=5000)
+        assert threads and threading.main_thread().name not in threads
+        np.testing.assert_allclose(cells(panel)["h 2"], expected(STATES[:, 2]), rtol=1e-12)
 
 
 def test_a_range_is_drawn_on_the_strip(tmp_path: Path, qtbot: Any) -> None:
