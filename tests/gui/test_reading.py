@@ -44,8 +44,9 @@ def test_every_panel_has_a_case() -> None:
         "overview",
         "ask",
         "lens",
+        "table",
         "weights",
-    }  # without a cursor of its own; test_ask, test_lens, test_weights_panel
+    }  # without a cursor of its own; test_ask, test_lens, test_table_panel, test_weights_panel
     assert own and {case.key for case in CASES} == own, "what is to be read stands in tests/support/cases_*.py"
 
 

@@ -24,7 +24,12 @@ OTHER_KEYS = (
     ("1 … 9", "hide or show the first to the ninth curve; with Alt show it alone"),
     ("W S, A D", "zoom the steps around the cursor, and move along them"),
     ("drag at a colour bar", "its ends, or both: the range of the colours; double click: as usual"),
-    ("C", "the colour bar by keys: ↑ ↓ its upper end, with Shift the lower one, Home as usual; C the next, Esc done"),
+    (
+        "C",
+        "the colour bar by keys: ↑ ↓ its upper end, with Shift the lower one, Home as usual, End what is in view; "
+        "C the next, Esc done",
+    ),
+    ("Ctrl and drag on the strip", "choose steps for the table of what every curve does in them"),
     ("right button, Menu, Shift+F10", "copy, save, pin, edit, curves, colours, and what is shown"),
     ("Enter in the text", "run it"),
 )

@@ -73,6 +73,9 @@ class Stage:
                 break
             panel.resize(panel.size() + lacking)
             QApplication.processEvents()
+        for item in panel.scene.items():
+            if (in_view := getattr(item, "in_view", None)) is not None:
+                in_view.told(item.given, at_once=True)  # before what is written into cells has its colours
         panel.redraw()
         QApplication.processEvents()
 

@@ -21,7 +21,8 @@ UP_AND_DOWN = {Qt.Key.Key_Up: 1, Qt.Key.Key_Down: -1}
 
 class MoreKeys(Holding):
     """W and S zoom the steps around the cursor, A and D move along them. C takes the colour bar in hand: up and down
-    move its upper end, with Shift the lower one, Home chooses the usual range; C again takes the next one, or none."""
+    move its upper end, with Shift the lower one, Home chooses the usual range, End that of what is in view; C again
+    takes the next one, or none."""
 
     steps: AxisRange
     scene: Any
@@ -66,6 +67,9 @@ class MoreKeys(Holding):
             value_changed(self)
         elif key == Qt.Key.Key_Home:
             bar.as_usual()
+            value_changed(self)
+        elif key == Qt.Key.Key_End:
+            bar.follow_view()
             value_changed(self)
         elif key == Qt.Key.Key_Escape:
             self.take_bar(None)

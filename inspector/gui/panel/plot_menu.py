@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QMenu
 
 from inspector.gui.panel.colours import colours_of
 from inspector.gui.state.pins import pins_of
-from inspector.gui.widgets.colour_choice import AS_USUAL, OWN, RANGES, ColourChoice, maps_for
+from inspector.gui.widgets.colour_choice import AS_USUAL, IN_VIEW, OWN, RANGES, ColourChoice, maps_for
 from inspector.gui.widgets.colourbar import ColourBar
 from inspector.gui.widgets.legend import Legend, legends_in
 from inspector.gui.widgets.plain_text import clean
@@ -154,6 +154,7 @@ class PlotMenu(QMenu):
         for span, words in RANGES.items():
             known = span != "robust" or bar.given.robust is not None
             known &= span != "full" or bar.given.full is not None
+            known &= span != IN_VIEW or any(one.map is not None for one in bars)
             if known:
                 self._checked(menu, words, now.span == span, partial(choose, replace(now, span=span)), spans)
         whole = full_of_all([one.given for one in bars if one.unit == bar.unit])
@@ -163,6 +164,9 @@ class PlotMenu(QMenu):
         self._checked(
             menu, "Own range…", now.span == OWN and now != every, partial(self._ask_range, bar, choose, now), spans
         )
+        if here := [one for one in bars if one.map is not None]:
+            own = next((one for one in here if one.map.getViewBox() is getattr(self.plot, "vb", None)), here[-1])
+            self._add("Own range: what is in view now", partial(own.keep_view, now), menu)
         menu.addSeparator()
         marked = replace(now, marked=not now.marked)
         self._checked(menu, "Mark what is beyond", now.marked, partial(choose, marked))

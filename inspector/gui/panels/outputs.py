@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from PySide6.QtCore import Qt
 
 from inspector.capture.pyramid import with_nan
 from inspector.gui.panel.base import Panel, measured, number
@@ -14,7 +15,6 @@ from inspector.gui.panel.exact import exact, exact_at
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.cell_texts import CellTexts
-from inspector.gui.widgets.colour_choice import chosen
 from inspector.gui.widgets.curves import Curves
 from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.maprow import MapRow
@@ -60,6 +60,7 @@ class Outputs(Panel):
         self.plots = [self.curves.plot, self.row.plot]
         self.words = CellTexts()
         self.row.plot.addItem(self.words, ignoreBounds=True)
+        self.row.map.in_view.changed.connect(self.draw_if_seen, Qt.ConnectionType.QueuedConnection)
         self.steps.changed.connect(self._in_view)
 
     def set_theme(self, theme: Theme) -> None:
@@ -149,9 +150,9 @@ class Outputs(Panel):
         self.row.plot.step_axis.set_names(self.step_names())
         ends = sorted({0, array.shape[1] - 1})
         self.row.plot.getAxis("left").setTicks([[(rank, str(rank + 1)) for rank in ends]])
-        self._draw_texts(array, tokens, levels)
+        self._draw_texts(array, tokens)
 
-    def _draw_texts(self, values: Array, tokens: Channel | None, levels: Levels) -> None:
+    def _draw_texts(self, values: Array, tokens: Channel | None) -> None:
         """The tokens, in the cells that have room for them."""
         low, high = self.steps.bounds
         first, stop = max(0, int(low)), min(len(values), int(high) + 2)
@@ -165,7 +166,7 @@ class Outputs(Panel):
             inside = 0 <= step - first < ids.shape[0] and rank < ids.shape[1]
             return named(names, ids[step - first, rank], "?") if inside else ""
 
-        drawn = chosen(self.row.map, levels)
+        drawn = self.row.map.levels
         self.words.set_texts(word, drawn.index(with_nan(values).T), drawn.table)
 
     def pointed(self, plot: Any, x: float, y: float) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
-from PySide6.QtCore import QRectF
+from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
@@ -22,7 +22,6 @@ from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.axes import StepAxis, style_axis
 from inspector.gui.widgets.cell_texts import CellTexts
-from inspector.gui.widgets.colour_choice import chosen
 from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.maprow import MapRow
@@ -94,6 +93,7 @@ class Residual(Panel):
         self.layer_axis.setWidth(58)
         self.words = CellTexts()
         self.row.plot.addItem(self.words, ignoreBounds=True)
+        self.row.map.in_view.changed.connect(self.draw_if_seen, Qt.ConnectionType.QueuedConnection)
         self.plot = StepPlot(None, self.theme, label="rank collapse", bottom="layer")
         self.lines = [curve(self.theme, number, width=1.8) for number in range(2)]
         for line in self.lines:
@@ -191,7 +191,7 @@ class Residual(Panel):
         self.words.setVisible(classes)
         if classes:
             numbers = self.values(channel)
-            drawn = chosen(self.row.map, levels)
+            drawn = self.row.map.levels
             self.words.set_texts(lambda i, j: self.word(channel, numbers[i, j]), drawn.index(values), drawn.table)
 
     def word(self, channel: Channel, number: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from inspector.gui.widgets.gaps import NONE, Gaps
 from inspector.gui.widgets.growing_image import coloured
 from inspector.gui.widgets.hatching import paint_gaps
 from inspector.gui.widgets.quantise import Levels
+from inspector.gui.widgets.range_in_view import Ends, RangeInView, touched, without_gaps
 from inspector.gui.widgets.theme import LIGHT, Theme
 
 Array = npt.NDArray[Any]
@@ -38,6 +39,7 @@ class CellMap(pg.GraphicsObject):  # type: ignore[misc]
         self._revision: Any = None
         self._cache: tuple[Any, QImage] | None = None
         self.theme: Theme = LIGHT
+        self.in_view = RangeInView(self, self._parts_in_view)
 
     def set_source(self, look: Look, size: tuple[int, int], levels: Levels, revision: Any, gaps: Gaps = NONE) -> None:
         """Show another map of (columns, rows), or the same one with more in it, which has another `revision`."""
@@ -46,12 +48,50 @@ class CellMap(pg.GraphicsObject):  # type: ignore[misc]
             self._size = size
         self._look, self._levels, self._revision, self._gaps = look, levels, revision, gaps
         self._cache = None
+        self.in_view.others()
         self.update()
+
+    @property
+    def given(self) -> Levels:
+        """The colours that the panel draws where nothing is chosen."""
+        return self._levels
 
     @property
     def levels(self) -> Levels:
         """The colours that are drawn: the given ones with what the user has chosen."""
-        return chosen(self, self._levels)
+        return chosen(self, self.in_view.told(self._levels))
+
+    def viewTransformChanged(self) -> None:
+        """Zoomed, moved, or of another size."""
+        super().viewTransformChanged()
+        self.in_view.moved()
+
+    def _seen(self) -> QRectF:
+        area = self.boundingRect()
+        return (self.viewRect() if self.getViewBox() is not None else area).intersected(area)
+
+    def _parts_in_view(self) -> Iterator[Ends]:
+        """The cells that are drawn, cut to those of which a part is in view, NaN where they are covered."""
+        seen, view = self._seen(), self.getViewBox()
+        if self._look is None or seen.isEmpty() or view is None:
+            return
+        pixels = tuple(
+            _pixels(size * part / max(1e-9, whole))
+            for size, part, whole in (
+                (view.width(), seen.width(), self.viewRect().width()),
+                (view.height(), seen.height(), self.viewRect().height()),
+            )
+        )
+        cells, (left, top, across, down) = self._look(
+            (seen.left() + 0.5, seen.top() + 0.5, seen.width(), seen.height()), (pixels[0], pixels[1])
+        )
+        rows, columns = cells.shape
+        wide, high = across / max(1, columns), down / max(1, rows)
+        found = without_gaps(cells, (*self._gaps.missing, *self._gaps.damaged), (left, top), (wide, high))
+        across_view = touched(seen.left() + 0.5, seen.right() + 0.5, left, wide, columns)
+        down_view = touched(seen.top() + 0.5, seen.bottom() + 0.5, top, high, rows)
+        part = found[slice(*down_view), slice(*across_view)]
+        yield part, part
 
     def boundingRect(self) -> QRectF:
         """All cells."""
@@ -63,8 +103,9 @@ class CellMap(pg.GraphicsObject):  # type: ignore[misc]
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """Colour the cells in view, no more of them than there are pixels, and draw them as one image."""
-        area = self.boundingRect()
-        seen = (self.viewRect() if self.getViewBox() is not None else area).intersected(area)
+        if widget is None:
+            self.in_view.told(self._levels, at_once=True)
+        area, seen = self.boundingRect(), self._seen()
         if self._look is None or seen.isEmpty():
             return
         device = painter.deviceTransform()

@@ -10,9 +10,10 @@ from typing import Any
 from inspector.gui.widgets.quantise import CENTRED, Levels
 from inspector.gui.widgets.theme import DIVERGING, SEQUENTIAL
 
-DRAWN, ROBUST, FULL, OWN = "", "robust", "full", "own"
+DRAWN, ROBUST, FULL, IN_VIEW, OWN = "", "robust", "full", "view", "own"
 RANGES = {
     DRAWN: "As usual", ROBUST: "Robust: without the most extreme 1 %", FULL: "Full: from the least to the largest",
+    IN_VIEW: "In view: what each map has in view, following zoom and pan",
 }  # fmt: skip
 
 
@@ -22,7 +23,7 @@ class ColourChoice:
 
     Attributes:
         colours: the name of a map, "" for that of the scale.
-        span: which range: DRAWN (what the panel chooses), ROBUST, FULL or OWN.
+        span: which range: DRAWN (what the panel chooses), ROBUST, FULL, IN_VIEW or OWN.
         low, high: the range OWN, as numbers and not as their logarithms.
         marked: whether what is beyond the range has a colour of its own.
     """
@@ -47,7 +48,7 @@ class ColourChoice:
             if not levels.log:
                 return self.low, self.high
             return (math.log10(self.low), math.log10(self.high)) if self.low > 0 else None
-        return {ROBUST: levels.robust, FULL: levels.full}.get(self.span)
+        return {ROBUST: levels.robust, FULL: levels.full, IN_VIEW: levels.view}.get(self.span)
 
 
 AS_USUAL = ColourChoice()
@@ -90,7 +91,7 @@ def from_data(scale: str, data: Any) -> ColourChoice:
         colours=colours if isinstance(colours, str) and colours in maps_for(scale) else "",
         marked=told.get("marked") is True,
     )
-    if span in (ROBUST, FULL):
+    if span in (ROBUST, FULL, IN_VIEW):
         return replace(choice, span=str(span))
     numbers = [float(one) for one in span if isinstance(one, int | float)] if isinstance(span, list) else []
     if len(numbers) == 2 and not why_no_range(numbers[0], numbers[1], log=False):

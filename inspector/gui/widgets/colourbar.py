@@ -14,7 +14,7 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSizeF, Qt, QTimer
 from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QStyleOptionGraphicsItem, QWidget
 
-from inspector.gui.widgets.colour_choice import DRAWN, ColourChoice, chosen
+from inspector.gui.widgets.colour_choice import DRAWN, IN_VIEW, ColourChoice, chosen
 from inspector.gui.widgets.colour_span import STEP, Overview, Span, counted
 from inspector.gui.widgets.colourbar_range import in_words, paint_range
 from inspector.gui.widgets.gaps import NONE, Gaps
@@ -29,7 +29,7 @@ from inspector.gui.widgets.type_scale import share_of_pixels
 WIDTH, BAR, TIP = 98.0, 12.0, 7.0
 LEAST = 20.0
 """Pixels of height of the shortest gradient."""
-MISSING, DAMAGED, SATURATED = "not there", "damaged", "saturated"
+MISSING, DAMAGED, SATURATED, IN_SIGHT = "not there", "damaged", "saturated", "range in view"
 
 APPLY_MS = 30
 """Milliseconds between two ranges that are drawn while an end is dragged."""
@@ -64,6 +64,8 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         self._counts: npt.NDArray[np.int64] | None = None
         self._apply = QTimer(self, interval=APPLY_MS, singleShot=True)
         self._apply.timeout.connect(self._choose)
+        self.map: Any = None
+        """The map whose part in view the colours can follow, if there is one."""
         self._plot: Any = None
         """Whose height its gradient has, where it does not have all of its own."""
         self.setToolTip(TIP_TEXT)
@@ -75,6 +77,11 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         """Make the gradient as high as what a plot of the same row draws, without its title and its axis."""
         self._plot = plot
         plot.vb.sigResized.connect(self._moved)
+
+    def lie_by_map(self, item: Any) -> None:
+        """Show the range of what a map has in view, where that is chosen."""
+        self.map, item.in_view.followed = item, True
+        item.in_view.changed.connect(self._moved)
 
     def _moved(self, *_: object) -> None:
         self.update()
@@ -90,7 +97,10 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
             self.update()
 
     def says_as(self, other: ColourBar) -> bool:
-        """Whether another bar shows the same colours for the same numbers, and the same below them."""
+        """Whether another bar shows the same colours for the same numbers, and the same below them. What maps have in
+        view differs, now or soon."""
+        if self.map is not None and self.map.in_view.wanted:
+            return False
         return (self.levels, self.unit, self._special, bool(self._gaps.missing), bool(self._gaps.damaged)) == (
             other.levels, other.unit, other._special, bool(other._gaps.missing), bool(other._gaps.damaged)
         )  # fmt: skip
@@ -103,7 +113,7 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
     @property
     def levels(self) -> Levels:
         """The colours that are drawn: the given ones with what the user has chosen."""
-        return chosen(self, self._levels)
+        return chosen(self, self._levels if self.map is None else self.map.in_view.told(self._levels))
 
     # -- the range in the hand
 
@@ -123,7 +133,8 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
 
     def in_words(self) -> str:
         """The range, for programs that read the screen."""
-        return in_words(self.span, log=self.levels.log, unit=self.unit)
+        of_view = f", {IN_SIGHT}" if self.levels.of_view else ""
+        return in_words(self.span, log=self.levels.log, unit=self.unit) + of_view
 
     def hoverEvent(self, event: Any) -> None:
         """The mouse comes over it, or leaves."""
@@ -187,6 +198,19 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         self._wanted = None
         self._store(replace(self._chosen(), span=DRAWN, low=0.0, high=1.0))
 
+    def follow_view(self) -> None:
+        """The range of what is in view, from now on."""
+        if self.map is not None:
+            self._wanted = None
+            self._store(replace(self._chosen(), span=IN_VIEW, low=0.0, high=1.0))
+
+    def keep_view(self, now: ColourChoice) -> None:
+        """The range of what is in view at this moment, as two numbers that stay."""
+        self.map.in_view.settle()
+        if (limits := self.map.in_view.limits) is not None:
+            span = replace(self.span, low=limits[0], high=limits[1])
+            self._store(span.chosen(now, log=self.levels.log))
+
     def _want(self, span: Span, *, at_once: bool) -> None:
         self._wanted = span
         self.update()
@@ -230,6 +254,8 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """Gradient from the bottom (low) to the top (high), then the texts."""
+        if widget is None and self.map is not None:
+            self.map.in_view.told(self._levels, at_once=True)
         notes, bar = self._notes(), self._bar()
         painter.setFont(self.font())
         if self.in_hand and widget is not None:
@@ -311,6 +337,8 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         levels = self.levels
         table = levels.table
         share = f"{100 * levels.clipped:.2g} % " if levels.clipped > 0 else ""
+        if levels.of_view:
+            notes.append((None, IN_SIGHT))
         known = levels.full is not None  # limits may have been widened since what is beyond was counted
         if any(levels.beyond) or (share and not known):
             notes.append((QColor.fromRgb(int(table[BEYOND])) if levels.marked else None, f"{share}beyond"))

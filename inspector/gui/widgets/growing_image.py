@@ -101,7 +101,7 @@ class GrowingImage:
             done = max(0, min(changed, self.stop, stop) - first) // width
         start, end = first + done * width, time.thread_time() + SLICE_SECONDS
         cells, reached = -(-(stop - first) // width), stop
-        for part in _parts(start, stop, width):
+        for part in parts_of(start, stop, width):
             if in_turns and part[0] > start and time.thread_time() > end:
                 reached = part[0]
                 break
@@ -137,7 +137,7 @@ class GrowingImage:
         return QRectF(0, 0, -(-(self.stop - self.first) // self.width), self._pixels.shape[0])
 
 
-def _parts(start: int, stop: int, width: int) -> list[tuple[int, int]]:
+def parts_of(start: int, stop: int, width: int) -> list[tuple[int, int]]:
     """The whole cells, some at a time, and the last one, which may be smaller: an overview divides what it is asked for
     evenly."""
     whole = start + (stop - start) // width * width

@@ -38,6 +38,7 @@ class HeadMap(pg.GraphicsWidget):  # type: ignore[misc]
         super().__init__()
         self.theme = theme
         self.plot, self.bar = MapPlot(theme), ColourBar(theme)
+        self.bar.lie_by_map(self.plot.map)
         self.below = StepPlot(None, theme, label="", bottom="")
         self.beside = StepPlot(None, theme, label="", bottom="")
         self.beside.invertY(True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,9 +16,18 @@ from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
 from inspector.gui.widgets.colour_choice import chosen
 from inspector.gui.widgets.gaps import NONE, Gaps, Rect, in_order
-from inspector.gui.widgets.growing_image import GrowingImage, Overview, arranged, cell_width, coloured, draw_part
+from inspector.gui.widgets.growing_image import (
+    GrowingImage,
+    Overview,
+    arranged,
+    cell_width,
+    coloured,
+    draw_part,
+    parts_of,
+)  # fmt: skip
 from inspector.gui.widgets.hatching import paint_gaps
 from inspector.gui.widgets.quantise import Levels
+from inspector.gui.widgets.range_in_view import Ends, RangeInView, without_gaps
 from inspector.gui.widgets.theme import LIGHT, Theme
 
 Array = npt.NDArray[Any]
@@ -50,6 +59,7 @@ class Heatmap(pg.GraphicsObject):  # type: ignore[misc]
         self._gaps = NONE
         self._covers: tuple[list[Rect], list[Rect]] = ([], [])
         self.theme: Theme = LIGHT
+        self.in_view = RangeInView(self, self._parts_in_view)
 
     def set_source(
         self,
@@ -71,27 +81,35 @@ class Heatmap(pg.GraphicsObject):  # type: ignore[misc]
         self._cache = None
         self._gaps = gaps
         self._arrange()
+        self.in_view.others()
         self.update()
 
     def forget(self) -> None:
         """Colour everything anew: the same array is to be shown in another way."""
         self._growing.forget()
         self._cache = None
+        self.in_view.others()
 
     def set_array(self, values: Array, levels: Levels) -> None:
         """Show a small array (column, row) that is wholly in memory."""
         self.set_source(lambda cut, _cells: (values[slice(*cut)],) * 2, values.shape[0], values.shape[1], levels, 0)
 
     @property
+    def given(self) -> Levels:
+        """The colours that the panel draws where nothing is chosen."""
+        return self._levels
+
+    @property
     def levels(self) -> Levels:
         """The colours that are drawn: the given ones with what the user has chosen."""
-        return chosen(self, self._levels)
+        return chosen(self, self.in_view.told(self._levels))
 
     def set_order(self, order: npt.NDArray[np.intp] | None) -> None:
         """Draw rows in this order: row i on screen is unit order[i]."""
         self._order = order
         self._cache = None
         self._arrange()
+        self.in_view.others()
         self.update()
 
     def _arrange(self) -> None:
@@ -116,9 +134,9 @@ class Heatmap(pg.GraphicsObject):  # type: ignore[misc]
         """Quantise what is in view to the pixels there are, and draw it as one image."""
         if self._overview is None or not self._columns or not self._rows:
             return
-        seen = self.viewRect() if self.getViewBox() is not None else self.boundingRect()
-        first = min(self._columns - 1, max(0, int(np.floor(seen.left() + 0.5))))
-        stop = max(first + 1, min(self._columns, int(np.ceil(seen.right() + 0.5))))
+        if widget is None:
+            self.in_view.told(self._levels, at_once=True)
+        first, stop = self._columns_in(self._seen_rect())
         device = painter.deviceTransform()
         cells = max(16, min(4096, int(abs(device.m11()) * (stop - first)) + 1))
         height = max(16, min(4096, int(abs(device.m22()) * self._rows) + 1))
@@ -135,6 +153,45 @@ class Heatmap(pg.GraphicsObject):  # type: ignore[misc]
         if self._gaps:
             cell = (right - left) / max(1.0, source.width())
             paint_gaps(painter, self.theme, *(self._seen(rects, left, right, cell) for rects in self._covers))
+
+    def viewTransformChanged(self) -> None:
+        """Zoomed, moved, or of another size."""
+        super().viewTransformChanged()
+        self.in_view.moved()
+
+    def _seen_rect(self) -> QRectF:
+        rect: QRectF = self.viewRect() if self.getViewBox() is not None else self.boundingRect()
+        return rect
+
+    def _columns_in(self, seen: QRectF) -> tuple[int, int]:
+        """(first, stop) of the columns in view."""
+        first = min(self._columns - 1, max(0, int(np.floor(seen.left() + 0.5))))
+        return first, max(first + 1, min(self._columns, int(np.ceil(seen.right() + 0.5))))
+
+    def _parts_in_view(self) -> Iterator[Ends]:
+        """The cells in view, as wide as they are drawn, a part of the steps after the other."""
+        if self._overview is None or not self._columns or not self._rows:
+            return
+        seen = self._seen_rect()
+        first, stop = self._columns_in(seen)
+        top = min(self._rows - 1, max(0, int(np.floor(seen.top() + 0.5))))
+        rows = slice(top, max(top + 1, min(self._rows, int(np.ceil(seen.bottom() + 0.5)))))
+        view = self.getViewBox()
+        width = cell_width(stop - first, max(16, int(view.width()))) if self._changes and view is not None else 1
+        for part in parts_of(first - first % width, stop, width):
+            yield self._known_cells(part, -(-(part[1] - part[0]) // width), rows)
+
+    def _known_cells(self, part: tuple[int, int], cells: int, rows: slice) -> Ends:
+        """Minima and maxima of some columns and rows on screen, NaN where they are covered."""
+        assert self._overview is not None
+        low, high = self._overview(part, cells)
+        ends = (low,) if low is high else (low, high)
+        order = self._order if self._order is not None and len(self._order) == self._rows else None
+        drawn = [one.reshape(len(one), -1)[:, rows if order is None else order[rows]] for one in ends]
+        size = ((part[1] - part[0]) / max(1, len(low)), 1.0)
+        rects = [rect for kind in self._covers for rect in kind]
+        found = [without_gaps(one.T, rects, (part[0], rows.start), size) for one in drawn]
+        return found[0], found[-1]
 
     def _draw(self, painter: QPainter, area: QRectF, image: QImage, source: QRectF) -> None:
         """The part of the image that is in view."""
@@ -156,7 +213,7 @@ class Heatmap(pg.GraphicsObject):  # type: ignore[misc]
         """The image of an array that grows: what is new is added to it, on screen a part after the other."""
         assert self._overview is not None and self._changes is not None
         changed, self._seen_last = self._changes(self._seen_last)
-        levels, order = replace(self.levels, clipped=0.0, robust=None, full=None), self._order
+        levels, order = replace(self.levels, clipped=0.0, robust=None, full=None, view=None), self._order
         key = (levels, None if order is None else order.tobytes(), min(height, self._rows), self._rows)
         self._growing.show(
             (first, stop), cell_width(stop - first, cells), key, changed, self._overview,

@@ -45,6 +45,7 @@ class MapRow:
         self.plot.addItem(self.level_line, ignoreBounds=True)
         self.bar = ColourBar(theme)
         self.bar.lie_beside(self.plot)
+        self.bar.lie_by_map(self.map)
         layout.addItem(self.plot, row=row, col=0)
         layout.addItem(self.bar, row=row, col=1)
         if isinstance(self.plot, SquarePlot):

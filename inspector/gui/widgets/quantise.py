@@ -30,7 +30,8 @@ class Levels:
     goes with the square root, so that faint attention is visible.
 
     `robust`, `full`: limits that leave out 1 % of the numbers, and those that leave out none; None where not known.
-    `colours`: another map than that of the scale. `marked`: what is beyond the limits has a colour of its own.
+    `view`: those of what is in view, where colours follow it. `colours`: another map than that of the scale. `marked`:
+    what is beyond the limits has a colour of its own.
     """
 
     low: float
@@ -42,6 +43,7 @@ class Levels:
     root: bool = False
     robust: tuple[float, float] | None = None
     full: tuple[float, float] | None = None
+    view: tuple[float, float] | None = None
     colours: str = ""
     marked: bool = False
 
@@ -56,6 +58,15 @@ class Levels:
         if self.full is None:
             return False, False
         return self.full[0] < self.low - self._slack, self.full[1] > self.high + self._slack
+
+    @property
+    def of_view(self) -> bool:
+        """Whether they are those of what is in view."""
+        return self.view == (self.low, self.high)
+
+    def with_view(self, view: tuple[float, float] | None) -> Levels:
+        """The same, and what the limits of what is in view are."""
+        return replace(self, view=view)
 
     @property
     def _slack(self) -> float:
@@ -138,6 +149,18 @@ def _ranges(values: Array, scale: str) -> tuple[tuple[float, float], tuple[float
     if low == high:
         low, high = float(data.min()), float(data.max())
     return _apart(low, high), _apart(least, most)
+
+
+def limits_of(ends: tuple[float, float], given: Levels) -> tuple[float, float]:
+    """Limits from the least to the largest of some numbers, of what goes on the axis of `given`. With a middle both are
+    as far from it; logarithms have no more decades than the given limits, since nothing is seen in many."""
+    least, most = (math.log10(end) for end in ends) if given.log else ends
+    if given.scale in CENTRED:
+        reach = max(-least, most, 0.0) or 1.0
+        return -reach, reach
+    if given.log:
+        least = max(least, most - (given.high - given.low))
+    return _apart(least, most)
 
 
 def _extremes(values: Array, *, log: bool) -> tuple[float, float]:

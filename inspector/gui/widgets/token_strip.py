@@ -20,6 +20,7 @@ from inspector.gui.widgets.hatching import paint_gaps
 from inspector.gui.widgets.numbers import number, with_fewer_digits
 from inspector.gui.widgets.plain_text import clean, token, tooltip
 from inspector.gui.widgets.quantise import levels_of
+from inspector.gui.widgets.strip_range import StripRange
 from inspector.gui.widgets.theme import INFINITE, Theme, colour_table, readable_on
 from inspector.records import STEP_DOMAIN
 
@@ -69,6 +70,7 @@ class TokenStrip(InWords, QWidget):
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("The sequence, step by step")
+        self.range = StripRange(self)
         cursor.moved.connect(self._follow)
         shared = cursor.cursor if isinstance(cursor, Looking) else cursor
         shared.fixing.connect(self._show_fixed)
@@ -210,6 +212,7 @@ class TokenStrip(InWords, QWidget):
             self._paint_note(painter, box)
         if step < len(self._matched) and self._matched[step]:
             painter.fillRect(QRect(box.left(), box.bottom() - 2, box.width(), 3), QColor(self.theme.series[1]))
+        self.range.paint(painter, step, box)
         if step in self._pins:
             self._paint_pin(painter, box, self._pins[step])
         if step == self.cursor_.position.step:
@@ -322,12 +325,12 @@ class TokenStrip(InWords, QWidget):
 
     def about_in_words(self) -> str:
         """How the cursor is moved."""
-        return "Left and right move the cursor, Home and End to the ends"
+        return "Left and right move the cursor, Home and End to the ends; Ctrl and a drag choose steps for the table"
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """A click moves the cursor and fixes it there; with Shift it pins the step."""
+        """A click moves the cursor and fixes it there; with Shift it pins the step; with Ctrl a range begins."""
         step = self.at(event.position().toPoint())
-        if step is None:
+        if step is None or self.range.pressed(event, step):
             return
         shared = self.cursor_.cursor if isinstance(self.cursor_, Looking) else self.cursor_
         self._go_to(step)
@@ -354,8 +357,13 @@ class TokenStrip(InWords, QWidget):
         if step is None:
             return
         self.setToolTip(tooltip(f"{self.named(step)} {self._caption}{DOUBLE if self.editable else ''}".strip()))
-        if event.buttons() & Qt.MouseButton.LeftButton:
+        if event.buttons() & Qt.MouseButton.LeftButton and not self.range.moved(step):
             self._go_to(step)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """The end of a range, if one was drawn."""
+        if not self.range.released():
+            super().mouseReleaseEvent(event)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         """Keys and the player move along this axis from now on."""

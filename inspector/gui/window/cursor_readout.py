@@ -53,6 +53,13 @@ def rows_of(
     return rows
 
 
+def drawn_names(panels: Mapping[str, Panel], seen: Container[str]) -> frozenset[str]:
+    """The channels from which the panels that can be seen are drawn, those left out that show what a person asks for:
+    they tell of the others."""
+    drawn = [one for key, one in panels.items() if key in seen and one.state == "figure" and not one.asks_first]
+    return frozenset(name for one in drawn for name, _ in one.read)
+
+
 def _step_of(capture: Capture | None, strip: SequenceRow, step: int | None) -> str:
     """A position along the axis of a strip, with its token and its place in a grid."""
     if step is None or step >= strip.looking.length:

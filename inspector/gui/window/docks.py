@@ -27,8 +27,9 @@ SIDE = Qt.DockWidgetArea
 PAGE = "overview"
 """The panel that has the room of all others while it is in front; at the first start it is behind them."""
 AT_FIRST_HIDDEN = ("log", "comparison")
-ON_OCCASION = ("weights",)
-"""Panels that have no tab until something is opened that they alone show."""
+ON_OCCASION = ("weights", "table")
+"""Panels that have no tab until something is opened that they alone show, or they are asked for: by a range of steps
+on the strip, or by their names."""
 """Docks that are shown when they are asked for, in tabs with the lower panels."""
 FIRST = QSize(900, 400)
 """Of a panel that is exported before it or one in tabs with it was visible."""

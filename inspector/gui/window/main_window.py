@@ -20,7 +20,7 @@ from inspector.gui.widgets.theme import Theme
 from inspector.gui.window.asking import Asking
 from inspector.gui.window.menus import add_panel_menus, make_menus
 from inspector.gui.window.muting import change_mute
-from inspector.gui.window.panel_asks import answer, remember_colours
+from inspector.gui.window.panel_asks import answer, remember_colours, show_chosen_steps
 from inspector.gui.window.saving import save_script
 from inspector.gui.window.tour import Tour
 from inspector.gui.window.trying import try_cure
@@ -80,6 +80,7 @@ class Window(Asking):
         from inspector.gui.panel.registry import PANELS, ordered
 
         remember_colours(self)
+        show_chosen_steps(self)
         self.panels.begin(dict(ordered()), self._made)
         for number, (key, kind) in enumerate(self.panels.kinds.items()):
             self.docking.prepare_panel(key, kind)

@@ -13,6 +13,7 @@ from inspector.capture import CaptureError
 from inspector.gui.dialogs.explain_dialog import ExplainDialog
 from inspector.gui.dialogs.range_dialog import RangeDialog
 from inspector.gui.panel.colours import colours_of
+from inspector.gui.state.chosen_steps import chosen_of
 from inspector.gui.window.saving import save_panel
 
 if TYPE_CHECKING:
@@ -38,6 +39,11 @@ def remember_colours(window: Asking) -> None:
     store = colours_of(window.looking)
     store.take_text(window.settings.text(COLOURS))
     store.changed.connect(lambda _key: window.settings.set_text(COLOURS, store.lasting))
+
+
+def show_chosen_steps(window: Asking) -> None:
+    """The table of a range of steps comes forward when one was drawn on a strip."""
+    chosen_of(window.looking).wanted.connect(lambda: window.docking.show_panel("table"))
 
 
 def export_of(window: Asking, what: str) -> Callable[[str, Panel], None]:

@@ -65,7 +65,8 @@ class Panels(Mapping[str, "Panel"]):
 
         kind, panel = self.kinds[key], self._made.get(key)
         known = getattr(self.source, "channels", None) or {}
-        formulas = of_panel(one for one in known.values() if kind.accepts(one))
+        everything = getattr(kind, "of_everything", False)  # whose formulas say nothing of it
+        formulas = "" if everything else of_panel(one for one in known.values() if kind.accepts(one))
         if not formulas and panel is not None:
             formulas = of_entries((*kind.shows, *kind.extra), panel.entries)
         return "\n".join(part for part in (kind.hint, formulas) if part)

@@ -15,7 +15,6 @@ from inspector.gui.panel.drawn_when_seen import drawn_once
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.followed_log import as_log
 from inspector.gui.state.needed import needed_for
-from inspector.gui.state.pins import pins_of
 from inspector.gui.state.player import Player
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
@@ -375,17 +374,9 @@ class Showing(Parts):
 
     @Slot()
     def _read_out(self) -> None:
-        from inspector.gui.window.cursor_readout import rows_of
-        from inspector.gui.window.pins_in_words import why_no_numbers
+        from inspector.gui.window.reading_out import read_out
 
-        capture = self.session.capture
-        shown = None if capture is None else self.comparing.seen(capture)
-        pins = pins_of(self.looking).all
-        rows = rows_of(shown, self.panels.made, self.docking.seen, self.sequences, pins)
-        self.readout.show_pins(pins, fixed=self.looking.fixed)
-        every = [*rows, *self.comparing.beside.readouts(self.docking.seen)]
-        self.readout.show_rows(every, why_no_numbers(pins, shown, self.looking))
-        self.docking.sides.make_room_for_pins(self.readout.needs)
+        read_out(self, self.comparing)
 
     def show_all_steps(self) -> None:
         """The whole of every axis."""

@@ -15,12 +15,12 @@ OVERVIEW = "overview"
 def panel_for(view: Any, lead: Lead, kinds: Mapping[str, type[Panel]]) -> str:
     """The first panel, from left to right, that shows the channel; the one of trainings for iterations; "" for none.
 
-    The overview shows everything, so it is never the answer.
+    The overview shows everything, so it is never the answer; nor is what shows nothing before one asks.
     """
     channel = view.channels.get(lead.channel)
     if channel is not None:
         for key, kind in kinds.items():
-            if key != OVERVIEW and kind.accepts(channel):
+            if key != OVERVIEW and not kind.asks_first and kind.accepts(channel):
                 return key
     if lead.iterations:
         return "training"

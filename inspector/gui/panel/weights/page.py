@@ -28,6 +28,7 @@ class WeightsPage:
         self.figure, self.theme = figure, theme
         self.map, self.bar = MapPlot(theme), ColourBar(theme)
         self.bar.lie_beside(self.map)
+        self.bar.lie_by_map(self.map.map)
         self.map.label("row", "column")
         self.line, self.beside, self.ranks = LinesPlot(theme), LinesPlot(theme), LinesPlot(theme, log=True)
         self.gates: list[pg.InfiniteLine] = []
