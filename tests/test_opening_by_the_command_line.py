@@ -16,11 +16,14 @@ from inspector.records import model_in_file
 def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], bool]]:
     """What the window was begun with, instead of beginning it."""
     found: list[tuple[list[str], bool]] = []
+
+    def begin(paths: list[str], *, new_window: bool, **_: object) -> int:
+        found.append((paths, new_window))
+        return 0
+
     monkeypatch.chdir(tmp_path)
     (tmp_path / "net.py").write_text("def make(): ...\n", encoding="utf-8")
-    monkeypatch.setattr(
-        "inspector.gui.app.run", lambda paths, *, new_window, **_: found.append((paths, new_window)) or 0
-    )
+    monkeypatch.setattr("inspector.gui.app.run", begin)
     return found
 
 
