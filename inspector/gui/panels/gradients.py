@@ -16,7 +16,7 @@ class Gradients(CurvePanel):
     key, title = "gradients", "Gradients"
     of_recurrences = True
     hint = (
-        "Norms of the gradient of the loss at every state, the sum over the steps, from one backward pass (Clipping and "
+        "Norms of the gradient at every state of the loss, its sum over the steps, by one backward pass (Clipping and "
         "Sequences have those of the mean). The model needs a loss for it."
     )
     shows = ("gradients", "gradients/embedding")
