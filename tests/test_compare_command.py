@@ -98,6 +98,11 @@ def test_python_takes_paths_frames_and_open_captures(captures: Path) -> None:
             with inspector.compare(first, second) as both:
                 np.testing.assert_array_equal(both.array(STATE.name), states(2) - states(1))
         assert capture.array(STATE.name, 0).shape == (12, 3)  # what was open already stays open
+    with inspector.compare(f"{path}#0", captures / "b.inspect") as both:
+        first, *refused = str(both).splitlines()
+        assert first.startswith("b.inspect compared with a.inspect") and " channel" in first and "0x" not in str(both)
+        assert [line.strip() for line in refused] == [f"{name}: {why}" for name, why in both.refused.items()]
+        assert repr(both).startswith("<Comparison: b.inspect compared with a.inspect")
     with pytest.raises(TypeError, match="A int cannot be compared"):
         inspector.compare(path, 3)
     with pytest.raises(CaptureError, match="There is no capture"):

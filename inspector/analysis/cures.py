@@ -20,8 +20,12 @@ WORDS: dict[Outcome, str] = {
     "helped": "it helped", "no difference": "no difference beyond the spread of the seeds", "did harm": "it did harm",
     "one seed": "one seed, which says nothing of the spread",
 }  # fmt: skip
-ALIKE = "nothing differs from seed to seed, so that it is one trial, which says nothing of the spread"
+ALIKE = "nothing differs from seed to seed: it is one trial, which says nothing of the spread"
 """What is said where seeds draw the same batch and nothing in the model is random: their agreement shows nothing."""
+JUDGED_TOO = ", which judge the copies too"
+"""The end of what a method says of the batches, where those of training are not drawn anew."""
+BY_HEART = "The copies were judged by what they learned from ({}), which they may know by heart: training.draw of the \
+subject gives new batches."
 ERRORS = 2.0
 """Standard errors that a difference has to exceed, besides having one sign in every seed. Counter-example: three seeds
 that agree by chance, one time in four."""
@@ -105,6 +109,8 @@ def _judged(channel: Channel, after: Numbers, run: Tested, frame: int) -> Tried:
     title = channel.title.partition(":")[0]
     word = ALIKE if outcome == "one seed" and seeds > 1 else WORDS[outcome]
     said = f"{title}: {word}. After {counted(steps, 'step', ',')}, {_body(after, spread, channel.unit)}"
+    seen = next((part for part in channel.method.split("; ") if part.endswith(JUDGED_TOO)), "")
+    said += f" {BY_HEART.format(seen.removesuffix(JUDGED_TOO))}" if seen else ""
     return Tried(
         losses.rpartition("/")[2], title, channel.method, losses, outcome, mean, spread, lower, seeds, said
     )  # fmt: skip
@@ -122,8 +128,8 @@ def _body(after: Numbers, spread: float, unit: str) -> str:
     errors = "" if math.isnan(spread) else f" ± {spread:.2g}"
     range_ = f"{before.mean():.3g} → {cured.mean():.3g}"
     sign, count = ("higher", (differences < 0).sum()) if mean < 0 else ("lower", (differences > 0).sum())
-    where = f"{sign} in {count} of {counted(seeds, 'seed')}"
-    return f"the cured loss is {abs(mean):.3g}{errors}{of_what} {sign} ({range_}; {where})."
+    where = "" if math.isnan(spread) and seeds > 1 else f"; {sign} in {count} of {counted(seeds, 'seed')}"
+    return f"the cured loss is {abs(mean):.3g}{errors}{of_what} {sign} ({range_}{where})."
 
 
 def _outcome(mean: float, spread: float, lower: int, seeds: int, ended: Numbers) -> Outcome:

@@ -35,6 +35,7 @@ from inspector.cli.view_options import colours_in, steps_of, view_options
 from inspector.cli.watch import watch
 from inspector.cli.weights import weights
 from inspector.records import ViewAt
+from inspector.records.naming import model_in_file
 from inspector.registry import close_to
 from inspector.transport.parent_link import end_with_window
 from inspector.transport.terminal import complain, say_details
@@ -112,11 +113,12 @@ def _window(paths: list[str], python: str | None, at: ViewAt | None = None, *, n
 @click.argument("paths", nargs=-1)
 @view_options
 @click.option("--run", default="", metavar="NAME", help="One of the runs of a log.")
+@click.option("--new-window", is_flag=True, help="Open them in a window of their own.")
 @click.pass_context
 def open_(
     ctx: click.Context, paths: tuple[str, ...], panel: str | None, frame: int, place: str, step: int | None,
     steps: str | None, iterations: str | None,
-    unit: int | None, head: int | None, curves_of: tuple[str, ...], map_colours: str, run: str,
+    unit: int | None, head: int | None, curves_of: tuple[str, ...], map_colours: str, run: str, new_window: bool,
 ) -> None:  # fmt: skip
     """Open the window on some files, or samples and recorded trainings by their names, at a position."""
     at = ViewAt(
@@ -134,9 +136,9 @@ def open_(
     )
     paths = tuple(map(_named, paths))
     for path in paths:
-        if not is_there(path):
+        if not is_there(model_in_file(path) or path):
             raise Fault(f"There is no file, command, sample or recorded training {path}{_close(path)}.")
-    new = bool(ctx.parent is not None and ctx.parent.params["new_window"])
+    new = new_window or bool(ctx.parent is not None and ctx.parent.params["new_window"])
     raise SystemExit(_window(list(paths), ctx.obj, at, new=new))
 
 

@@ -22,6 +22,8 @@ from inspector.cli.whole_file import write_whole
 from inspector.records import Load, Run, counted, requests_in
 from inspector.transport.terminal import say
 
+SCHEMA = "inspector-preflight-1"
+
 
 @click.command()
 @click.argument("subject")
@@ -70,7 +72,7 @@ def preflight(
 
 def _tell(found: list[Verdict], *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps([_plain(one) for one in found], indent=1))
+        click.echo(json.dumps({"schema": SCHEMA, "tests": [_plain(one) for one in found]}, indent=1))
         return
     for one in found:
         say(f"{MARKS[one.word]:>10}  {one.test}: {one.sentence}")

@@ -52,7 +52,7 @@ from inspector.records.labels import (
     UNBOUNDED,
     VOCABULARY_DOMAIN,
 )
-from inspector.records.naming import channel_name, place_name
+from inspector.records.naming import channel_name, model_in_file, place_name
 from inspector.records.note import Note, Noted
 from inspector.records.options import Option, requests_in, split_request
 from inspector.records.parameter_changes import CompareCheckpoints, ParameterChange, ParameterChanges
@@ -185,6 +185,7 @@ __all__ = [
     "encoded",
     "input_spec",
     "is_data_set",
+    "model_in_file",
     "parse_condition",
     "parse_edit",
     "place_name",

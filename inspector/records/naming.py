@@ -27,3 +27,9 @@ def _shortened(text: str, most: int) -> str:
         return text
     digest = hashlib.blake2s(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     return f"{text[: most - len(digest) - 1]}…{digest}"
+
+
+def model_in_file(text: str) -> str:
+    """The file of "file.py:callable", as a model is named; "" for anything else."""
+    file, colon, name = text.rpartition(":")
+    return file if colon and file.endswith(".py") and name.replace(".", "_").isidentifier() else ""

@@ -135,10 +135,9 @@ def test_the_panel_is_drawn_and_the_rule_is_asked(site: Path, shell: Shell) -> N
 def test_the_cure_is_tried_for_the_finding_of_the_rule(site: Path, shell: Shell) -> None:
     shell("run", "leaky", "--as", "ramp", "0 1e-3", "--with", "largest_state", "--out", "still.inspect")
     said = shell("try", "still.inspect", "--steps", "3", "--seeds", "2", "--rate", "0").stdout
-    assert said.startswith(
-        "double_weights  Double the weights: nothing differs from seed to seed, so that it is one trial"
-    )
-    assert "After 3 steps, the cured loss is " in said and "higher in 2 of 2 seeds" in said
+    assert said.startswith("double_weights  Double the weights: nothing differs from seed to seed: it is one trial")
+    assert "After 3 steps, the cured loss is " in said and "2 seeds" not in said
+    assert "judged by what they learned from (1 sequence in 1 call)" in said
     assert "learning rate 0; 3 weight matrices are doubled; 1 sequence in 1 call" in said
     with inspector.open_capture(site.parent / "still.inspect") as capture:
         (one,) = tried(capture)

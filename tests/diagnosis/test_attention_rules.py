@@ -213,3 +213,5 @@ def test_scores_that_have_grown(
     said = of_rule(judged(tmp_path / "a.inspect", frames), "large-scores")
     assert [one.severity for one in said] == found
     assert all(one.frame == len(frames) - 1 and "head 0" in one.message for one in said)
+    if found == ["warning"]:
+        assert said[0].message.endswith("; head 0 gives one key nearly all the weight")

@@ -288,6 +288,7 @@ def test_copies_learn_from_the_batches_of_the_subjects_own_training() -> None:
     with inspector.run(line(training=training), torch.randn(4, 3), only=[asked]) as capture:
         found, (one,) = capture.array("model:trial/cure/smaller_rate"), tried(capture)
     assert "learning rate 0.02, gradients clipped at 5; the learning rate is 0.002; batches of its own" in one.method
+    assert "learned from" not in one.sentence
     made = line()
     for seed in (0, 1):
         generator = torch.Generator().manual_seed(seed)
@@ -373,6 +374,8 @@ def test_seeds_that_do_not_differ_are_one_trial() -> None:
     assert losses.shape[1] == 3 and (losses == losses[:, :1]).all() and losses[0, 0, -1] != losses[1, 0, -1]
     assert one.outcome == "one seed" and math.isnan(one.spread) and "±" not in one.sentence
     assert "nothing differs from seed to seed" in one.sentence and "helped" not in one.sentence
+    assert "3 seeds" not in one.sentence, "one trial is not lower in 3 of 3"
+    assert "The copies were judged by what they learned from (1 sequence in 1 call), which they may" in one.sentence
     drawn = line(data=[torch.randn(8, 3) for _ in range(64)])
     with inspector.run(
         drawn, torch.randn(8, 3), only=["trial/cure@cure=smaller_rate@iterations=20@rate=0.05"]

@@ -94,3 +94,11 @@ def test_frames_with_gradient_norms_are_a_history_too(tmp_path: Path) -> None:
         assert panel.noted_norms().tolist() == [[0, 100, 200], [4.0, 2.0, 0.5]]
         assert "‖g‖ > 1 in 2 of 3 steps (66.7 %)" in panel.history.titleLabel.lines[0]
         stage.close()
+
+
+def test_gradients_say_that_they_are_of_the_sum(a_capture: Path) -> None:
+    with open_capture(a_capture) as capture:
+        stage = Stage(capture, (800, 500))
+        panel = stage.panel("gradients", place="rnn.l0")
+        assert "of the gradient of the sum of the losses" in panel.curves.plot.titleLabel.text
+        stage.close()

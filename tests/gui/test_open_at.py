@@ -144,3 +144,13 @@ def test_a_panel_asked_for_is_seen_whole_though_the_overview_opens_first(
         assert panel in window.docking.seen and not window.docking.enlarged
         beside = {key for key, dock in window.docks.items() if not dock.isHidden()}
         assert {"overview", "states", "gates", "jacobians", "lags", "gradients"} <= beside
+
+
+def test_a_place_that_is_not_there_is_said_and_the_rest_is_shown(
+    window: Window, qtbot: object, a_capture: Path
+) -> None:
+    window.open_at.ask(ViewAt(panel="Gates", place="typo", step=41, unit=999))
+    window.open_paths([str(a_capture)])
+    qtbot.waitUntil(lambda: window.looking.position.step == 41, timeout=20_000)
+    assert window.session.sentence.startswith("There is no place 'typo' in this capture: it has ")
+    assert window.looking.position.place != "typo" and window.looking.position.unit is None

@@ -53,6 +53,13 @@ def columns(panel: Any) -> list[str]:
     return [str(model.headerData(n, Qt.Orientation.Horizontal)).replace("\n", " ") for n in range(model.columnCount())]
 
 
+def test_whose_gradient_a_column_has_is_said(tmp_path: Path) -> None:
+    norms = channel("sequences:gradient_norm", "sequences", ("sequence",), LOSS, title="gradient norm")
+    for parts, said in ((PARTS, False), ((*PARTS, norms), True)):
+        with shown(tmp_path / str(said), "sequences", *parts) as (_, panel):
+            assert ("; gradients are of the mean loss of a sequence" in panel.summary(panel.shown)) is said
+
+
 def test_the_worst_come_first_and_what_failed_last(tmp_path: Path) -> None:
     with shown(tmp_path, "sequences", *PARTS) as (_, panel):
         assert columns(panel) == ["sequence", "loss", "length", "horizon rnn.l0"]

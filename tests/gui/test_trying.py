@@ -263,7 +263,16 @@ def test_a_cure_for_a_training_is_kept_in_its_capture(
     window.panels.get("overview").trying.emit(FOUND, "smaller_rate")
     assert window.trials.busy
     said = window.panels.get("cures")._empty.label.text()
-    assert "smaller_rate is being tried on " in said and "Esc cancels" in said and "nothing is added" not in said
+    title = next(one.title for one in window.session.catalog.cures if one.key == "smaller_rate")
+    assert f": {title} …" in said and "Being tried on " in said and "smaller_rate" not in said
+    assert "Esc cancels" in said and "nothing is added" not in said
+    monkeypatch.setattr("inspector.gui.window.training_trials.read_by", lambda _: "  12 s: it, 40 % of this run\n")
+    window.trials._read()
+    said = window.panels.get("cures")._empty.label.text()
+    assert f"{title} … 12 s: it, 40 % of this run. Esc cancels." in said
+    assert window.session.sentence.endswith("12 s: it, 40 % of this run")
+    monkeypatch.undo()
+    monkeypatch.setattr(few, lambda *given: [*words_of(*given), "--steps", "3", "--seeds", "1"])
     window.panels.get("overview").trying.emit(FOUND, "clip_gradient")
     assert failed.pop() == GOING
     qtbot.waitUntil(lambda: not window.trials.busy, timeout=120_000)

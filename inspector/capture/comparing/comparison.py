@@ -21,9 +21,11 @@ from inspector.capture.damage import Box, Damage
 from inspector.capture.holes import Holes
 from inspector.capture.layout import CaptureError
 from inspector.capture.rounding import counts_as_none, rounding_of
-from inspector.records import Axis, Channel, RunStart
+from inspector.records import Axis, Channel, RunStart, counted
 
 Array = npt.NDArray[Any]
+MOST_NAMED = 5
+"""Channels that are refused of which a text gives the reason."""
 
 
 class Comparison:
@@ -45,6 +47,19 @@ class Comparison:
         self._label_names = None if edited else Names(self.before, self.after)
         self._counts: dict[str, object] = {}
         self._verdicts: dict[str, tuple[object, Verdict]] = {}
+
+    def __str__(self) -> str:
+        """What is compared with what, and what cannot be and why, a line each."""
+        refused = [f"  {name}: {reason}" for name, reason in list(self.refused.items())[:MOST_NAMED]]
+        more = [f"  and {len(self.refused) - len(refused):,} more"] if len(self.refused) > len(refused) else []
+        told = [
+            f"{self.after.name} compared with {self.before.name}: {counted(len(self.channels), 'channel')} compared"
+            f", {len(self.separate):,} read one run at a time, {len(self.refused):,} refused" + (":" if refused else "")
+        ]
+        return "\n".join([*told, *refused, *more])
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.after.name} compared with {self.before.name}>"
 
     def __enter__(self) -> Self:
         return self

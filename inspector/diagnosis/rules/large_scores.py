@@ -57,7 +57,7 @@ class LargeScores:
             yield Finding(
                 rule="large-scores", severity="warning" if len(ill) else "info", place=table.channel.place,
                 message=f"scores of {listed(beyond)} reach {tops[worst]:.4g}{since}"
-                + (f"; {listed(ill)} give one key nearly all the weight" if len(ill) else ""),
+                + (f"; {listed(ill)} give{'s' * (len(ill) == 1)} one key nearly all the weight" if len(ill) else ""),
                 evidence=(name, spread), sure="exact for the sequence that is shown, one alone",
                 unless="all scores of a row share a large offset, which a softmax does not see",
                 remedy="Normalise queries and keys, clip by QK-clip, or take a smaller learning rate with warm-up; see "

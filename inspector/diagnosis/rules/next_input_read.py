@@ -44,12 +44,12 @@ class NextInputRead:
             return
         at = known[-1]
         ahead = steps.values[at, 0] if at < len(steps.values) else np.nan
-        far = "" if not ahead >= 1 else f", up to {counted(int(ahead), 'step')} before it"
+        far = "" if not ahead >= 1 else f", up to {counted(int(ahead), 'step')} ahead"
         told = "" if own is None else f"; the loss is {np.nanmin(own.values):.2g} nats"
         yield Finding(
             rule="next-input-read", severity="error", place="",
-            message="outputs change when an input is replaced that comes after them"
-            f"{far} (by {values[at]:.2g} of the largest), and the targets are the next inputs{told}",
+            message="the targets are the next inputs, and the model reads them: an output changes, by up to "
+            f"{values[at]:.2g} of the largest output, when inputs after its step are replaced{far}{told}",
             evidence=(READS, *((OWN,) if own is not None else ())), iterations=(int(table.iterations[at]),),
             sure="exact: the model itself was called again in evaluation mode, with later inputs of other sequences",
             unless="the model predicts something else than its targets say",

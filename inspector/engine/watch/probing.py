@@ -151,9 +151,8 @@ class Prober:
             return -1
         label = f"iteration {iteration:,}" + (f": {text}" if text else "")
         frame = Frame(index=self.frames, label=label, step=iteration)
-        every = self._asked.every
-        distance = every if every else math.ceil(iteration * self._growth) - iteration
-        self._next = iteration + self._limit.distance(iteration, max(1, distance))
+        if iteration >= self._next:  # what spikes and pauses add in between moves none of the others
+            self._next = self._due_after(iteration)
         began = time.monotonic()
         self.frames += 1
         try:
@@ -169,6 +168,14 @@ class Prober:
             self._spent += self._seconds
         self._last = iteration, frame.index
         return frame.index
+
+    def _due_after(self, iteration: int) -> int:
+        """When the next frame is due: at a multiple of the distance that was asked for, so that those of two trainings
+        are at the same iterations."""
+        if every := self._asked.every:
+            return -(-(iteration + self._limit.distance(iteration, 1)) // every) * every
+        distance = max(1, math.ceil(iteration * self._growth) - iteration)
+        return iteration + self._limit.distance(iteration, distance)
 
     def _perform(self, frame: Frame) -> None:
         model, copies = self._subject.model, Copies(self._sink, self._described)

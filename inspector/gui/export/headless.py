@@ -95,14 +95,21 @@ def drawing(path: Path | str, at: ViewAt, look: Look = PLAIN) -> Iterator[tuple[
 
 
 @contextmanager
-def staged(opened: Capture | LogView, at: ViewAt, look: Look = PLAIN) -> Iterator[tuple[Stage, Panel]]:
-    """The same of what is open already. Raises CaptureError."""
+def staged(
+    opened: Capture | LogView, at: ViewAt, look: Look = PLAIN, *, of_many: bool = False
+) -> Iterator[tuple[Stage, Panel]]:
+    """The same of what is open already. Raises CaptureError, also for a place, unit or head that the panel does not
+    have; of one of many panels, that none of them has."""
     from inspector.gui.export.offscreen import Stage
+    from inspector.gui.export.what_is_there import check_view
+    from inspector.gui.panel.registry import PANELS
 
     panel_key = key_of(at.panel)
     check_frame(opened.frames, at.frame)
+    shown = as_window(opened)
+    check_view(shown, at, None if of_many else PANELS[panel_key])
     with look.applied():
-        stage = Stage(as_window(opened), look.laid_out, look.theme)
+        stage = Stage(shown, look.laid_out, look.theme)
         try:
             panel = stage.panel(panel_key, at=at)
             if look.size is not None:

@@ -19,6 +19,7 @@ from inspector.gui.export.headless import (
     write_figure,
 )
 from inspector.gui.export.look import Look
+from inspector.gui.export.what_is_there import check_view
 from inspector.records import ViewAt
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ def export_many(path: Path | str, folder: Path | str, wanted: Wanted) -> Iterato
         keys = tuple(map(key_of, wanted.panels)) or _filled(opened, frames)
         if not keys:
             raise CaptureError(f"No panel has anything to show of {opened.path.name}.")
+        check_view(as_window(opened), replace(wanted.at, frame=frames[0]))
         _make(target)
         titles = [PANELS[key].title for key in keys]
         yield Drawn(0, len(keys) * len(frames), "", None, then=titles[0])
@@ -128,7 +130,7 @@ def _panel(
     total, title = many * len(frames), PANELS[key].title
     at = replace(wanted.at, panel=key, frame=frames[0])
     try:
-        with staged(opened, at, wanted.look) as (stage, panel):
+        with staged(opened, at, wanted.look, of_many=True) as (stage, panel):
             for index, frame in enumerate(frames):
                 done = number * len(frames) + index + 1
                 if index:

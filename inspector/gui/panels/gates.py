@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
+from inspector.analysis.saturation import GATE_HIGH, GATE_LOW, bounds_of
 from inspector.gui.panel.arranged import Arranged, Cell, is_wide
 from inspector.gui.panel.base import Panel, caption, chooser, measured, number, set_options
 from inspector.gui.panel.cells_of_map import CELLS_TIP, EXTREMES, MEAN, show_cells
@@ -32,6 +33,8 @@ Array = npt.NDArray[Any]
 SATURATION = ("left", "right", "graded")
 MOST_ROWS = 6
 SCATTER, LEAST_HEIGHT = 220, 220
+APART = 10
+"""Pixels between what is said below a colour bar and the scatter."""
 NARROW = SCATTER + 230
 """Pixels of width below which a map has too little room beside the scatter."""
 BESIDE = SCATTER + 2 * 250
@@ -84,6 +87,9 @@ class Gates(Panel):
         self.scatter.setXRange(0, 1, padding=0.04)
         self.scatter.setYRange(0, 1, padding=0.04)
         self.scatter.setAspectLocked(False)
+        self.scatter.setContentsMargins(APART, 0, 0, 0)
+        self.bounds: list[tuple[float, float]] = [(GATE_LOW, GATE_HIGH)]
+        """Beyond which values count, of what has dots: of gates first."""
         self.dots: list[pg.ScatterPlotItem] = []
         self.moves: list[pg.PlotDataItem] = []
         self.edge = pg.PlotDataItem([0, 1], [1, 0])
@@ -92,14 +98,20 @@ class Gates(Panel):
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
-        for axis, label in (("bottom", "share > 0.9 (right-saturated)"), ("left", "share < 0.1 (left-saturated)")):
-            style_axis(self.scatter.getAxis(axis), theme, label)
+        self._label_axes(theme)
         self.scatter.vb.setBackgroundColor(theme.base)
         self.edge.setPen(pg.mkPen(theme.grid))
         self.key_lines.set_theme(theme)
         for row in self.rows:
             row.set_theme(theme)
         super().set_theme(theme)
+
+    def _label_axes(self, theme: Theme) -> None:
+        """What was counted: of gates, and of what is a tanh where that has dots too."""
+        for n, (axis, side, sign) in enumerate((("left", "left", "<"), ("bottom", "right", ">"))):
+            limits = [f"{'' if pair[0] == GATE_LOW else 'tanh '}{sign} {pair[n]:g}" for pair in self.bounds]
+            saturated = f" ({side}-saturated)" * (len(limits) == 1)  # with both there is no room for the words
+            style_axis(self.scatter.getAxis(axis), theme, f"share {', '.join(limits)}{saturated}".replace(" -", " −"))
 
     def _chosen(self, place: str) -> None:
         self.looking.move(place=place)
@@ -205,7 +217,7 @@ class Gates(Panel):
         for item in (*self.dots, *self.moves):
             self.scatter.removeItem(item)
         self.key_lines.clear()
-        self.dots, self.moves = [], []
+        self.dots, self.moves, found = [], [], set[tuple[float, float]]()
         title = (
             ["saturation; line: from the original run"]
             if self.differs
@@ -225,6 +237,9 @@ class Gates(Panel):
             self.scatter.addItem(dots)
             self.key_lines.addItem(dots, channel.title.removeprefix("Δ "), *moves)
             self.dots.append(dots)
+            found.add(bounds_of(channel.signal))
+        self.bounds = sorted(found, reverse=True) or [(GATE_LOW, GATE_HIGH)]
+        self._label_axes(self.theme)
 
     def basis(self, gates: list[Channel]) -> str:
         """Of how many sequences and steps the shares are, below the title; "" where the capture does not say so."""

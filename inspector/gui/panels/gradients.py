@@ -15,9 +15,12 @@ class Gradients(CurvePanel):
     menu_group = "gradients"
     key, title = "gradients", "Gradients"
     of_recurrences = True
-    hint = "Norms of the gradient of the loss at every state, from one backward pass. The model needs a loss for it."
+    hint = (
+        "Norms of the gradient at every state of the loss, its sum over the steps, by one backward pass (Clipping and "
+        "Sequences have those of the mean). The model needs a loss for it."
+    )
     shows = ("gradients", "gradients/embedding")
-    drawn_as = "norms of the gradient of the loss by step"
+    drawn_as = "norms of the gradient of the sum of the losses, by step"
     axis = "gradient norm"
 
     @classmethod

@@ -34,6 +34,8 @@ Array = npt.NDArray[Any]
 FLOOR = -300.0
 LEAST_ROW = 200
 """Pixels of height that the plots need beside each other."""
+BESIDE_ONE, LEAST_DECADES = 0.05, 0.5
+"""Decades that are seen at least to both sides of the line 1, and in all."""
 MOST_STARTS = 8
 """Rows of a map that are named on its axis."""
 NORM = "norm of the product"
@@ -163,7 +165,7 @@ class Lags(Panel):
         self._name_curves(f"{what} over {over}", mean=rows[1] is not None, band=not self.differs and None not in edges)
         self._fit(values, middle, centred=is_centred([channel]))
         self.plot.label_left(label_of([channel], "|k|" if channel.signal == KERNEL else NORM))
-        self.plot.vb.setXRange(0, max(1, values.shape[1] - 1), padding=0)
+        self.plot.vb.setXRange(-0.5, max(1, values.shape[1] - 1) + 0.5, padding=0)  # as the columns of the map below
         horizon = self.horizon_of(channel)
         self.horizon.setVisible(math.isfinite(horizon))
         if math.isfinite(horizon):
@@ -187,7 +189,9 @@ class Lags(Panel):
         finite, mean = values[np.isfinite(values)], middle[np.isfinite(middle)]
         if len(finite):
             lowest = float(mean.min()) - 2 if len(mean) else -math.inf
-            bottom, top = min(max(float(finite.min()), lowest), -0.5), max(float(finite.max()), 0.5)
+            bottom, top = min(max(float(finite.min()), lowest), -BESIDE_ONE), max(float(finite.max()), BESIDE_ONE)
+            lacking = max(0.0, LEAST_DECADES - (top - bottom)) / 2
+            bottom, top = bottom - lacking, top + lacking
             self.plot.vb.setYRange(*(about_zero(bottom, top) if centred else (bottom, top)), padding=0.04)
 
     def horizon_of(self, channel: Channel) -> float:

@@ -40,6 +40,8 @@ SAID_LINES = 3.5
 TABLE_SHARE, PLOT_SHARE = 5, 2
 LONGEST_CELL = 44
 """Letters of a cell of the painted table."""
+OF_MEAN, OF_MEAN_LOSS = ("gradient_norm", "gradient_first"), "gradients are of the mean loss of a sequence"
+"""Columns to which that belongs: Gradients has those of the sum."""
 NONE = "none"
 """In place of a horizon that no lag reached."""
 
@@ -207,7 +209,9 @@ class Sequences(Panel):
         many, failed = len(table), len(table.failed)
         method = table.channels[0].method.partition("; ")[2]
         lost = f", {failed:,} could not be run" if failed else ""
-        return f"{many:,} sequence{'' if many == 1 else 's'}{lost}" + (f"; {method}" if method else "")
+        of_mean = any(signal_of(one.name) in OF_MEAN for one in table.channels)
+        told = [f"{many:,} sequence{'' if many == 1 else 's'}{lost}", method, OF_MEAN_LOSS if of_mean else ""]
+        return "; ".join(filter(None, told))
 
     # -- the cursor
 

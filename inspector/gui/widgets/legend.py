@@ -23,6 +23,8 @@ from inspector.gui.widgets.type_scale import share_of_pixels, small_points
 
 SAMPLE, BESIDE, GAP, ROW = 18.0, 3.0, 14.0, 17.0
 """Widths of a sample, of the space before a name and of that after it, and the height of a row, in pixels."""
+BAND = 8.0
+"""Pixels of height of the sample of a band."""
 MOST_ROWS, PER_ROW = 3, 45.0
 """Rows in a low plot, and the height in pixels of a plot for each row where it is high: a third of it."""
 LONGEST = 60
@@ -237,6 +239,8 @@ class Legend(pg.GraphicsObject):  # type: ignore[misc]
         for number, ((line, name), place) in enumerate(zip(self.entries, self._places, strict=True)):
             hidden = self.is_hidden(number)
             painter.setOpacity(PALE if hidden else 1.0)
+            for band in (item for item in self._also[number] if isinstance(item, pg.FillBetweenItem)):
+                painter.fillRect(QRectF(place.x() + 2, place.y() + high / 2 - BAND / 2, SAMPLE - 2, BAND), band.brush())
             self._sample(painter, line.opts, place + QPointF(0, high / 2))
             painter.setOpacity(1.0)
             painter.setFont(struck if hidden else self._font)

@@ -45,6 +45,8 @@ class QuietAxis(pg.AxisItem):  # type: ignore[misc]
         else:
             self._said = said
             super()._updateLabel()
+            super().resizeEvent(None)  # its place goes by its size, and the axis may keep its own
+            self._fit()
 
     def labelString(self) -> str:
         """The label as HTML, cut with an ellipsis where the axis has no room for it."""

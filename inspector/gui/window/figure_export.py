@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QFileDialog, QProgressDialog
 
 from inspector.capture import Capture, LogView
 from inspector.gui.dialogs.export_dialog import FIGURES, Chosen, ExportDialog
+from inspector.gui.export.what_is_there import known_part
 from inspector.gui.panel.colours import colours_of
 from inspector.gui.state.followed_log import as_log
 from inspector.gui.window.own_command import start_command, told_by
@@ -113,6 +114,7 @@ class FigureExport(QObject):
         named = ["--all-panels"] if chosen.everything else ["--panels", ",".join(chosen.panels)]
         panels = ["--panel", chosen.panels[0]] if animated else named
         frames = ["--all-frames"] if chosen.every_frame else []
+        at = known_part(capture, at, window.panels.kinds[chosen.panels[0]] if animated else None)
         return ["export", str(capture.path), *panels, *frames, *at.words, *chosen.words, "--damaged", "--progress",
                 "--to", to]  # fmt: skip
 

@@ -69,10 +69,18 @@ class OpenAt:
 
     def _show(self, at: ViewAt) -> None:
         from inspector.gui.export.headless import check_frame, key_of
+        from inspector.gui.export.what_is_there import check_view, known_part
 
+        capture = self._window.session.capture
+        assert capture is not None
+        check_frame(capture.frames, at.frame)
+        key, grows = key_of(at.panel) if at.panel else "", capture.stop is None
+        self._go_to(at if grows else known_part(capture, at), key)
+        if not grows:  # what is asked for may still come
+            check_view(capture, at)  # what is not there is said, and the rest is shown
+
+    def _go_to(self, at: ViewAt, key: str) -> None:
         window = self._window
-        assert window.session.capture is not None
-        check_frame(window.session.capture.frames, at.frame)
         if at.colours:
             colours_of(window.looking).take_text(at.colours)
         if at.frame >= 0 or at.frame in window.frames.places:
@@ -81,8 +89,7 @@ class OpenAt:
         window.looking.move(**({"place": at.place} if at.place else {}), **changes)
         if at.steps is not None:
             window.steps.set(at.steps[0] - 0.5, at.steps[1] + 0.5)
-        if at.panel:
-            key = key_of(at.panel)
+        if key:
             window.docking.show_panel(key)
             panel = window.panels.get(key)
             if at.curves and panel is not None and hasattr(panel, "prefer"):

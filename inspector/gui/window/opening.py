@@ -34,6 +34,7 @@ from inspector.records import (
     Log,
     data_spec,
 )
+from inspector.records.naming import model_in_file
 from inspector.workspace.samples import sample_at
 from inspector.workspace.session_files import is_session
 
@@ -141,7 +142,7 @@ class Opening(Showing):
         elif (sample := sample_at(Path(path))) is not None:
             self.open_at.wait()
             self.open_sample(sample.name)
-        elif suffix == ".py":
+        elif suffix == ".py" or model_in_file(path):
             self.models.ask(path)
         elif kind == "checkpoint":
             self._open_checkpoint(path)

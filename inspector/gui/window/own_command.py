@@ -27,5 +27,19 @@ def start_command(process: QProcess, words: Sequence[str]) -> None:
 
 def told_by(process: QProcess) -> str:
     """What it has written to stderr, without what it said of its progress meanwhile."""
-    text = bytes(process.readAllStandardError().data()).decode("utf-8", "replace")
+    return without_progress(read_by(process))
+
+
+def read_by(process: QProcess) -> str:
+    """What it has written to stderr since that was read last."""
+    return bytes(process.readAllStandardError().data()).decode("utf-8", "replace")
+
+
+def without_progress(text: str) -> str:
+    """The lines that say something else."""
     return "\n".join(line for line in text.splitlines() if not PROGRESS.match(line)).strip()
+
+
+def newest_progress(text: str) -> str:
+    """What the last line on its progress says; "" where there is none."""
+    return next((line.strip() for line in reversed(text.splitlines()) if PROGRESS.match(line)), "")

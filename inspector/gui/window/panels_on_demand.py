@@ -53,8 +53,8 @@ class Panels(Mapping[str, "Panel"]):
         """Whether a panel has anything to show; one that raises instead has, and shows its own error."""
         panel = self._made.get(key)
         try:
-            if panel is not None:
-                return bool(panel.channels())
+            if panel is not None and panel.channels():
+                return True  # until it is drawn it may be turned to an axis along which this source has nothing
             return has_data_for(self.kinds[key], self.source, self.cursor.position.frame)
         except Exception:  # noqa: BLE001 - a failure of one panel must not affect the window
             return True

@@ -12,7 +12,7 @@ from PySide6.QtCore import QObject, QProcess, Slot
 from inspector.capture import Capture
 from inspector.capture.noted import why_not_added
 from inspector.gui.panel.signals import Lead
-from inspector.gui.window.own_command import start_command, told_by
+from inspector.gui.window.own_command import newest_progress, read_by, start_command, without_progress
 from inspector.records import Finding, Load
 from inspector.records.plain_text import plain_sentence
 
@@ -43,6 +43,8 @@ class TrainingTrials(QObject):
         self._window = window
         self._process: QProcess | None = None
         self._path = Path()
+        self._sentence = self._written = ""
+        """What is being tried, and what the command has written."""
 
     @property
     def busy(self) -> bool:
@@ -58,14 +60,27 @@ class TrainingTrials(QObject):
             self._window.fail(why)
             return
         self._path, process = capture.path, QProcess(self)
-        self._process = process
+        self._process, self._written = process, ""
+        process.readyReadStandardError.connect(self._read)
         process.finished.connect(self._ended)
         process.errorOccurred.connect(self._failed)
         show_cure(self._window, finding, cure)
         start_command(process, words_of(capture.path, load, cure))
-        sentence = f"{cure} is being tried on {Path(load.subject).name} …"
+        titles = {one.key: one.title for one in session.catalog.cures} if session.catalog is not None else {}
+        self._sentence = f"Being tried on {Path(load.subject).name}: {titles.get(cure, cure)} …"
+        self._tell_going()
+
+    @Slot()
+    def _read(self) -> None:
+        """Every ten seconds it says how far it is."""
+        if self._process is not None:
+            self._written += read_by(self._process)
+            self._tell_going(newest_progress(self._written))
+
+    def _tell_going(self, so_far: str = "") -> None:
+        sentence = f"{self._sentence} {so_far}".strip()
         self._say(sentence)
-        self._tell_panel(f"{sentence} Esc cancels.")
+        self._tell_panel(f"{sentence.rstrip('.')}. Esc cancels." if so_far else f"{sentence} Esc cancels.")
 
     @Slot()
     def stop(self) -> None:
@@ -88,7 +103,7 @@ class TrainingTrials(QObject):
     def _ended(self, code: int, _how: QProcess.ExitStatus) -> None:
         if self._process is None:
             return
-        told, self._process = told_by(self._process), None
+        told, self._process = without_progress(self._written + read_by(self._process)), None
         self._tell_panel("")
         shown = self._window.session.capture
         if isinstance(shown, Capture) and shown.path == self._path:

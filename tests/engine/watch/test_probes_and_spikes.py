@@ -65,6 +65,32 @@ def test_frames_of_a_probe_are_further_and_further_apart(tmp_path: Path, monkeyp
         assert (np.diff(gaps) >= 0).all() and gaps[-1] >= 40
 
 
+@pytest.mark.parametrize("every", [10, None])
+def test_what_events_and_pauses_add_moves_no_other_frame(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int | None
+) -> None:
+    monkeypatch.setattr(probing, "SHARE", 1e9)
+
+    def steps(name: str, added: tuple[int, ...]) -> list[int | None]:
+        model = nn.RNN(2, 3, batch_first=True)
+        optimizer = torch.optim.SGD(model.parameters(), 0.01)
+        options = {"probe": torch.randn(1, 4, 2), "quantities": ("states",), "probe_every": every}
+        with inspector.watch(model, optimizer, tmp_path / name, every=5, cost="light", **options) as watcher:
+            for iteration in range(1, 61):
+                model(torch.randn(2, 4, 2))[0].square().mean().backward()
+                optimizer.step()
+                if iteration in added:
+                    (watcher._prober.at_event if iteration % 2 else watcher._prober.at_pause)(iteration, "spike")
+        with inspector.open_capture(tmp_path / name) as capture:
+            return [frame.step for frame in capture.frames]
+
+    alone = steps("alone.inspect", ())
+    assert every is None or alone == list(range(0, 61, every))
+    added = (13, 14, 27, 31, 42)
+    assert not set(added) & set(alone)
+    assert steps("added.inspect", added) == sorted([*alone, *added])
+
+
 @pytest.mark.parametrize(("every", "count"), [(None, 1), (10, 4)])
 def test_frames_take_a_tenth_of_the_time_unless_their_distance_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int | None, count: int

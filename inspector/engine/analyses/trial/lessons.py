@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from inspector.analysis.cures import JUDGED_TOO
 from inspector.engine.analyses.trial.trial_steps import Trial
 from inspector.engine.errors import InputError, Unsupported, model_error
 from inspector.engine.model.batch import Batch
@@ -56,7 +57,8 @@ def lessons(trial: Trial, alone: Callable[[], Sequence[Batch]]) -> Lessons:
     if training is None:
         batches = _together(trial, alone())
         size = counted(sum(batch.size for batch in batches), "sequence")
-        return Lessons(batches, partial(_shuffled, batches), f"{size} in {counted(len(batches), 'call')}")
+        words = f"{size} in {counted(len(batches), 'call')}{JUDGED_TOO}"
+        return Lessons(batches, partial(_shuffled, batches), words)
     draws = partial(_drawn, trial.subject, training)
     return Lessons(list(islice(draws(JUDGED_BY), JUDGING)), draws, "batches of its own training, drawn anew each step")
 

@@ -112,7 +112,8 @@ class _Trying:
             self.trial.batch = self.given.judging[0]
             copy = Copy(self.trial, replace(self.loop), seed=seed)
             told = CURES[key].apply(copy) if key is not None else self.loop.words
-            tell = partial(self._tell, key or VERSIONS[0], self.begun * self.iterations)
+            what = f"the model {VERSIONS[0]} is trained" if key is None else CURES[key].title
+            tell = partial(self._tell, what, self.begun * self.iterations)
             losses[seed], after[seed] = trained(copy, self.given, self.iterations, seed, tell)
             self.begun += 1
         return losses, after, told

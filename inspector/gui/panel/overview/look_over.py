@@ -7,7 +7,7 @@ beside what it takes; until then the last complete answers stay. Nothing is read
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from inspector.diagnosis.settings import Mute
 from inspector.gui.panel.overview.pictures import PICTURES, SmallPicture, pictures_in_order
 from inspector.gui.state.aside import Aside
 from inspector.gui.widgets.sketch import Sketch
+from inspector.records import Channel
 
 AGAIN_SECONDS = 1.0
 TIMES = 4.0
@@ -41,7 +42,8 @@ class Pictured:
 
     Attributes:
         key: of the picture. sketch: what is drawn, None where the capture has nothing for it; problem: what went wrong.
-        state: of its channels, as they were then. read: (channel, frame) of all from which it was made.
+        state: of its channels and of what was read, as they were then. read: (channel, frame) of all from which it was
+            made.
     """
 
     key: str
@@ -204,13 +206,22 @@ def _one(view: Any, frame: int, key: str, picture: SmallPicture, known: Pictured
     try:
         with view.noting() as read:
             found = picture.find(view, frame)
-            state = tuple((one.name, view.frame_of(one.name, frame), view.revision(one.name, frame)) for one in found)
             if not found:
                 return Pictured(key)
-            if known is not None and known.state == state:
+            if known is not None and known.state == _state(view, frame, found, known.read):
                 return known
-            return Pictured(key, picture.read(view, frame, found), state=state, read=frozenset(read))
+            sketch, used = picture.read(view, frame, found), frozenset(read)
+            return Pictured(key, sketch, state=_state(view, frame, found, used), read=used)
     except CaptureError as problem:
         return Pictured(key, problem=str(problem))
     except Exception as fault:  # noqa: BLE001 - one picture may not take the others along
         return Pictured(key, problem=f"{type(fault).__name__}: {fault}")
+
+
+def _state(view: Any, frame: int, found: Sequence[Channel], read: frozenset[tuple[str, int]]) -> Hashable:
+    """What differs once there is more of a picture's channels, or of anything that was read for it.
+
+    What goes over a training has its pages in a frame of its own, and none in the one that is shown.
+    """
+    own = [(one.name, frame if view.revision(one.name, frame) else view.frame_of(one.name)) for one in found]
+    return tuple((name, at, view.revision(name, at)) for name, at in (*own, *sorted(read)))
