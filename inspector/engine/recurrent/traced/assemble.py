@@ -333,6 +333,7 @@ class _Recorded:
         step.depth = self.flow.loop.depth
         step.inner_gates = tuple(gate.signal for gate in self.gates if id(gate.values) in own)
         step.bounded = {gate.signal: gate.bound for gate in self.gates if gate.bound}
+        step.spelt = {gate.signal: gate.text for gate in self.gates if gate.text}
         step.output_gates = tuple(gate.signal for gate in self.gates if gate.outward)
         step.idle = idle_steps(self.gates)
         return step
