@@ -41,9 +41,7 @@ def test_a_frame_before_the_first_step(tmp_path: Path, frames: Any, steps: list[
     assert [one.frame for one in of_rule(said, "uniform-attention")] == found
 
 
-def test_rules_that_do_more_than_describe_speak_of_every_frame(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rules_that_do_more_than_describe_speak_of_every_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RULES["uniform-attention"], "trust", "exact")
     said = judged(tmp_path / "a.inspect", [EVEN, SHARP], steps=[0, 100])
     assert [one.frame for one in of_rule(said, "uniform-attention")] == [0]

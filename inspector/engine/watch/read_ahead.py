@@ -98,12 +98,12 @@ class ReadAhead(Measure):
 
 
 class Changes(NamedTuple):
-    """The largest relative change of an output before the first input that is replaced, and at its step; how many steps
-    before it the first such output lies, 0 for none."""
+    """The largest relative change of an output before the first input that is replaced, how many steps before it the
+    first such output lies (0 for none), and the change at that input's own step."""
 
     before: float
-    here: float
     ahead: int
+    here: float
 
 
 def changes(model: nn.Module, args: Any, kwargs: Any, ids: Tensor) -> Changes | None:
@@ -122,7 +122,7 @@ def changes(model: nn.Module, args: Any, kwargs: Any, ids: Tensor) -> Changes | 
         return None
     moved = (one - changed).abs().flatten(2).amax((0, 2)) / one.abs().max().clamp(min=1e-30)
     reached = torch.nonzero(moved[:first] > MOVED).flatten().tolist()
-    return Changes(float(moved[:first].max()), float(moved[first]), first - int(reached[0]) if reached else 0)
+    return Changes(float(moved[:first].max()), first - int(reached[0]) if reached else 0, float(moved[first]))
 
 
 def _with(value: Any, ids: Tensor, given: Tensor) -> Any:
