@@ -50,6 +50,15 @@ def test_steps_too_small_or_too_large(tmp_path: Path) -> None:
     assert "less than 1e-05" in found[0].message and "more than 0.1" in found[1].message
 
 
+@pytest.mark.parametrize(("left", "places"), [(0.03, ["a.weight", "b.weight"]), (0.015, ["b.weight"])])
+def test_small_steps_at_a_loss_next_to_zero_are_the_end_of_learning(
+    tmp_path: Path, left: float, places: list[str]
+) -> None:
+    loss = np.concatenate([np.full(N // 4, 2.0), np.full(N - N // 4, 2.0 * left)]) * (1 + 0.001 * NOISE)
+    tables = {"parameters:update/ratio": ones(1e-7, 0.3, 0.5)}
+    assert [f.place for f in of(judged(tmp_path / "a.inspect", loss, tables=tables), "step-size")] == places
+
+
 @pytest.mark.parametrize(
     ("products", "loss", "clipped", "said"),
     [

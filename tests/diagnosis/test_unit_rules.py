@@ -95,6 +95,17 @@ def sides(left: float, right: float, steps: int = 60) -> Measured:
     return about(np.repeat([[left], [right], [1 - left - right]], 6, axis=1), SIDES, 1, steps)
 
 
+def test_gates_of_one_layer_are_one_finding(tmp_path: Path) -> None:
+    shut = {f"{place}:gate/{gate}/saturation": sides(0.6, 0.35) for place in ("a", "b") for gate in "io"}
+    found = of_rule(
+        judged(tmp_path / "a.inspect", [{**shut, "a:gate/u/saturation": sides(0.2, 0.2)}]), "saturated-gates"
+    )
+    assert [one.place for one in found] == ["a", "b"]
+    assert found[0].evidence == ("a:gate/i/saturation", "a:gate/o/saturation")
+    assert found[0].message.startswith("2 gates are nearly always open or shut: i is below 0.1 in 60 %")
+    assert "o is below 0.1" in found[0].message and " u " not in found[0].message
+
+
 @pytest.mark.parametrize(
     ("signal", "table", "found"),
     [

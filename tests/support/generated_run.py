@@ -35,11 +35,15 @@ def judged(
     *,
     finished: bool = True,
     more: Sequence[Any] = (),
+    steps: Sequence[int] = (),
 ) -> Diagnosis:
-    """The findings of a capture of these frames and `more` records; scalars belong to the last frame."""
+    """The findings of a capture of these frames and `more` records; scalars belong to the last frame.
+
+    steps: the training iteration of each frame.
+    """
     with Writer(path, RunStart(run="r", title="t")) as writer:
         for number, channels in enumerate(frames):
-            writer.write(Frame(index=number, label=str(number)))
+            writer.write(Frame(index=number, label=str(number), step=steps[number] if steps else None))
             for name, one in channels.items():
                 values = np.asarray(one.values)
                 about = {"shape": values.shape, "dtype": str(values.dtype), **one.about}

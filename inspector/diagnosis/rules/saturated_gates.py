@@ -39,7 +39,8 @@ class SaturatedGates:
     reference = "Karpathy, Johnson & Fei-Fei 2015, arXiv 1506.02078 (0.1 and 0.9)"
 
     def findings(self, run: Run, frame: int) -> Iterable[Finding]:
-        """One for each gate."""
+        """One for each layer, with its gates."""
+        found: dict[str, list[tuple[UnitTable, float, float]]] = {}
         for table in unit_tables(run, frame, "/saturation"):
             if not table.channel.signal.startswith("gate/") or run.too_few(table.steps, run.limit("steps")):
                 continue
@@ -49,21 +50,30 @@ class SaturatedGates:
             if gate.endswith(":gate/output") and right >= run.limit("share"):
                 continue
             if (left if keeps != 0 else 0) + (right if keeps != 1 else 0) >= run.limit("share"):
-                yield _finding(table, left, right)
+                found.setdefault(table.channel.place, []).append((table, left, right))
+        yield from map(_finding, found.values())
 
 
-def _finding(table: UnitTable, left: float, right: float) -> Finding:
-    gate = table.channel.signal.removeprefix("gate/").removesuffix("/saturation")
-    graded = float(np.mean(table.rows["graded"]))
+def _finding(gates: list[tuple[UnitTable, float, float]]) -> Finding:
+    first = gates[0][0]
+    said = [
+        f"{_name(table)} is below 0.1 in {percent(left)} and above 0.9 in {percent(right)} of all steps and "
+        f"units; the mean of 4g(1 − g) is {float(np.mean(table.rows['graded'])):.2g}"
+        for table, left, right in gates
+    ]
+    several = f"{len(gates)} gates are nearly always open or shut: {'. '.join(said)}"
     return Finding(
-        rule="saturated-gates", severity="info", place=table.channel.place,
-        message=f"the gate {gate} is below 0.1 in {percent(left)} and above 0.9 in {percent(right)} of all steps and "
-        f"units; the mean of 4g(1 − g) is {graded:.2g}",
-        evidence=(table.channel.name,), sure=table.sure,
+        rule="saturated-gates", severity="info", place=first.channel.place,
+        message=several if len(gates) > 1 else f"the gate {said[0]}",
+        evidence=tuple(table.channel.name for table, *_ in gates), sure=first.sure,
         unless="it is meant to be so: a memory does not write (input near 0) most of the time",
         remedy="A smaller initialisation or learning rate, or a layer norm before the gates.",
         code="rnn.reset_parameters()",
     )  # fmt: skip
+
+
+def _name(table: UnitTable) -> str:
+    return table.channel.signal.removeprefix("gate/").removesuffix("/saturation")
 
 
 RULES.register("saturated-gates")(SaturatedGates())

@@ -10,7 +10,7 @@ from inspector.diagnosis.rule import COUNT, PART, RULES, Limit, Run, Scope, Trus
 from inspector.diagnosis.series import table_of
 from inspector.records import Finding, counted
 
-AHEAD = "training:asked/ahead"
+AHEAD, COPIES, INPUT = (f"training:asked/{word}" for word in ("ahead", "reads_same", "ahead_input"))
 
 
 class ShiftedTargets:
@@ -19,6 +19,8 @@ class ShiftedTargets:
 
     Of several losses (heads that say several steps ahead) the nearest counts, and where nearer inputs fit nearly as
     well nothing is said. Targets that are the input of the very step are information: an autoencoder asks for them.
+    They are a warning where the loss is next to 0 and the watcher saw the model copy: an output changes with the input
+    of its own step, and none before it does.
     """
 
     id = "IN132"
@@ -34,6 +36,7 @@ class ShiftedTargets:
         Limit(
             "others", 0.9, "A share from which another shift fits as well, as in sequences of one symbol.", within=PART
         ),
+        Limit("change", 1e-3, "Of the largest output: an output that changes so far reads its own step.", within=PART),
     )
     reference = "huggingface/transformers: labels are shifted inside the model"
 
@@ -51,20 +54,45 @@ class ShiftedTargets:
         near = [n for n in range(shares.shape[1]) if np.nanmedian(shares[:, n]) >= run.limit("others")]
         name = table.names[fits[0]] if len(fits) == 1 and near == fits else ""
         if name.isdecimal() and name != "1":
-            yield _finding(int(name), int(known.sum()), int(table.iterations[known][0]))
+            copied = _copied(run, run.limit("change")) if name == "0" else None
+            yield _finding(run, int(name), int(known.sum()), int(table.iterations[known][0]), copied)
 
 
-def _finding(shift: int, batches: int, iteration: int) -> Finding:
-    batch = f"in all {batches} batches that were looked at"
-    if not shift:
-        message = f"{batch} the target of each step is the input of that very step: a model that reads it copies it"
+def _copied(run: Run, least: float) -> float | None:
+    """How far an output changes with the input of its own step, where the watcher asked and it does."""
+    table = table_of(run, COPIES)
+    values = np.zeros(0) if table is None else table.values[:, 0].astype(np.float64)
+    values = values[np.isfinite(values)]
+    return float(values[-1]) if len(values) and (values > least).all() else None
+
+
+def _input(run: Run) -> str:
+    """Which input, where the model is given several: "the input" of one."""
+    table = table_of(run, INPUT)
+    number = 0 if table is None else int(np.nan_to_num(table.values[-1, 0]))
+    return f"the input (number {number + 1} of the model's inputs of ids)" if number else "the input"
+
+
+def _finding(run: Run, shift: int, batches: int, iteration: int, copied: float | None) -> Finding:
+    batch, read = f"in all {batches} batches that were looked at", _input(run)
+    if copied is not None:
+        message = (
+            f"{batch} the target of each step is {read} of that very step, and the model copies it: its output changes "
+            f"with that input (by {copied:.2g} of the largest), and none before it does"
+        )
+        unless, remedy = "copying is what the model is to learn", (
+            "To predict what comes next, shift by one step, once: a decoder reads the answer so far, which begins with "
+            "a start symbol. Then train again: this loss says nothing."
+        )  # fmt: skip
+    elif not shift:
+        message = f"{batch} the target of each step is {read} of that very step: a model that reads it copies it"
         unless, remedy = "it is an autoencoder, or what it reads is masked", (
             "To predict what comes next, shift the targets by one step, once."
         )  # fmt: skip
     else:
         skipped = counted(shift - 1, "input")
         message = (
-            f"{batch} the target of each step is the input {shift} steps later: {skipped} in between "
+            f"{batch} the target of each step is {read} {shift} steps later: {skipped} in between "
             f"{'is' if shift == 2 else 'are'} never asked for"
         )
         unless = "the model is meant to say what comes so many steps later"
@@ -72,7 +100,8 @@ def _finding(shift: int, batches: int, iteration: int) -> Finding:
             "Shift once: in the data, or in the loss (a model that is given labels may shift them itself), not in both."
         )
     return Finding(
-        rule="shifted-targets", severity="warning" if shift else "info", place="", message=message, evidence=(AHEAD,),
+        rule="shifted-targets", severity="warning" if shift or copied else "info", place="", message=message,
+        evidence=(AHEAD,) if copied is None else (AHEAD, COPIES),
         iterations=(iteration,), sure="exact for these batches: ids and targets are compared", unless=unless,
         remedy=remedy, code="loss = F.cross_entropy(scores[:, :-1].flatten(0, 1), ids[:, 1:].flatten())",
     )  # fmt: skip

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from inspector.diagnosis.causes import ALIVE, dead_modules
-from inspector.diagnosis.rule import COUNT, RULES, Limit, Run, Scope, Trust
-from inspector.diagnosis.series import Table, listed, medians_of_weights, table_of, the_only
+from inspector.diagnosis.rule import COUNT, PART, RULES, Limit, Run, Scope, Trust
+from inspector.diagnosis.series import Table, listed, longest, medians_of_weights, table_of, the_only, trend_along
 from inspector.records import Finding
 
 RATIO = "parameters:update/ratio"
@@ -27,7 +27,8 @@ class StepSize:
     beside them. It is told where the first steps of more than half of the weights say so.
 
     Counter-example: weights that began at 0 (biases, an output layer) have a large ratio at first; biases are left out
-    by name, and the median over iterations is taken. The end of a schedule has small steps by design.
+    by name, and the median over iterations is taken. The end of a schedule has small steps by design, and so has a
+    loss that is next to 0.
     """
 
     id = "IN404"
@@ -41,6 +42,12 @@ class StepSize:
         Limit("small", 1e-5, "torchmortem's range; Karpathy takes about 1e-3 for healthy.", below="large"),
         Limit("large", 1e-1, "The same range."),
         Limit("first", 0.5, "A first step that is half of what is left after it has replaced the initial weights."),
+        Limit(
+            "learned",
+            0.02,
+            "Of the first loss: where so little is left, small steps are the end of learning.",
+            within=PART,
+        ),
         Limit("iterations", 20, "Warm-up and young moments are no steady state.", within=COUNT),
     )
     reference = "Karpathy 2022, makemore part 3 (update to data ratio)"
@@ -54,7 +61,8 @@ class StepSize:
         if run.too_few(len(table.values), 2 * run.limit("iterations")):
             return
         middle = medians_of_weights(table, int(run.limit("iterations")))
-        small = [name for name, one in middle.items() if 0 < one < run.limit("small")]
+        done = _learned(run, run.limit("learned"))
+        small = [name for name, one in middle.items() if 0 < one < run.limit("small") and not done]
         large = [name for name, one in middle.items() if one > run.limit("large")]
         dead = list(dead_modules(run)) if small else []
         for names, word, remedy in (
@@ -87,6 +95,12 @@ class StepSize:
             remedy="Lower the learning rate, by a factor of ten or more, or warm it up.",
             code=TIMES.format(0.1),
         )  # fmt: skip
+
+
+def _learned(run: Run, part: float) -> bool:
+    """Whether hardly anything of the loss is left. Counter-example: a loss below zero, of which no part can be said."""
+    trend = trend_along(longest(run, "loss"))
+    return trend is not None and 0 <= trend.last <= part * trend.first
 
 
 RULES.register("step-size")(StepSize())

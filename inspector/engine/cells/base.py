@@ -52,6 +52,7 @@ class Cell(ABC):
             states.
         inner_gates: those of `gate_names` that are of one of torch's own cells inside the step.
         bounded: signal of a hard gate → the function that keeps it between 0 and 1 (clamp, hardtanh, relu6).
+        spelt: signal of a gate → what it is in the user's code, where the signal's name does not say it.
         output_gates: those of `gate_names` that no state reads: they scale the state on its way to the output.
         idle: signal of a gate → (t,) True at the steps, in processing order, that do not compute it (a cell that runs
             at some steps only): its values there are NaN and not the model's. Without an entry every step computes it.
@@ -71,6 +72,7 @@ class Cell(ABC):
     memory_gate: ClassVar[MemoryGate | None] = None
     inner_gates: tuple[str, ...] = ()
     bounded: Mapping[str, str] = {}
+    spelt: Mapping[str, str] = {}
     output_gates: tuple[str, ...] = ()
     idle: Mapping[str, Tensor] = {}
     tanh_parts: tuple[str, ...] = ()

@@ -112,13 +112,15 @@ FEWEST = 4
 
 def steps_ahead(asked: Asked, ids: Tensor, shifts: Sequence[int]) -> Tensor | None:
     """(s,) the share of targets that are the input so many steps later, of (b, t) ids; NaN where too few lie so far
-    ahead. None where the targets do not lie along steps: as many as the steps, or one less, where the loop shifts.
+    ahead. None where the targets do not lie along steps: as many as the steps, or fewer by no more than the largest
+    shift, where the loop shifts (`out[:, :-2]` beside `ids[:, 2:]`).
 
     Which step the first target belongs to is read off the slices of what the loss was given. Counter-example: outputs
     of a loop that begins at its second step.
     """
     count, (rows, steps) = len(asked.targets), ids.shape
-    if asked.kind != "classes" or count not in (rows * steps, rows * (steps - 1)) or steps < FEWEST:
+    cut = steps - count // max(1, rows)
+    if asked.kind != "classes" or count % max(1, rows) or not 0 <= cut <= max(shifts) or steps - cut < FEWEST:
         return None
     targets = asked.targets.reshape(rows, -1)
     known = (targets >= 0) & (targets != asked.ignored)

@@ -21,13 +21,17 @@ from inspector.engine.watch.turns import APART, FURTHER, Turns
 from inspector.engine.wording import error_text
 
 OWN, OTHERS, APART_BY, DIFFER = (f"{PLACE}:asked/{word}" for word in ("own", "others", "outputs", "differ"))
-WRONG_INPUT, NUMBERS, AHEAD = (f"{PLACE}:asked/{word}" for word in ("given", "numbers", "ahead"))
+WRONG_INPUT, NUMBERS, AHEAD, OF_INPUT = (
+    f"{PLACE}:asked/{word}" for word in ("given", "numbers", "ahead", "ahead_input")
+)
 STATISTICS = (
     "mean of targets", "deviation of targets", "mean of predictions", "deviation of predictions", "correlation",
 )  # fmt: skip
 SHIFTS = (0, 1, 2, 3)
 BEGINNING = 64
 """Looks after which they are made less often: twice what the rules need that compare the end with the beginning."""
+MOST_INPUTS = 4
+"""Inputs of ids that are compared with the targets. Counter-example: a fifth one."""
 SETTLED = 8
 """Looks after which what does not change while code stays as it is (what a loss is given, how targets lie beside
 inputs) is looked for at every SETTLED / 2 th one only."""
@@ -41,9 +45,10 @@ _EXCHANGED = "the targets of the batch are handed round, each sequence's to anot
 
 @dataclass(slots=True)
 class Call:
-    """The first call of the model in an iteration: ids that it read (b, t), how many sequences, and what it gave."""
+    """The first call of the model in an iteration: all ids that it was given (b, t), how many sequences, and what it
+    gave."""
 
-    ids: Tensor | None
+    ids: list[Tensor]
     sequences: int
     calls: int = 1
     outputs: list[Tensor] = field(default_factory=list)
@@ -80,8 +85,10 @@ class LossTargets(Measure):
         ),
         About(
             name=AHEAD, title="targets that are the input so many steps later", limits=(0, 1), method=_METHOD,
-            column=("statistic", "steps ahead"), formula="share of targets with y_t = x_{t+s}",
+            column=("statistic", "steps ahead"), formula="share of targets with y_t = x_{t+s}, x the ids that the "
+            "model is given; of several inputs the one that says most",
         ),
+        About(name=OF_INPUT, title="which input of ids that is", method=_METHOD, formula="its number, from 0 on"),
     )  # fmt: skip
 
     def __init__(self, parameters: Parameters, turns: Turns) -> None:
@@ -98,9 +105,9 @@ class LossTargets(Measure):
         if self._call is not None:
             self._call.calls += 1
             return
-        given = [one for one in tensors_within((*args, *kwargs.values())) if one.dim()]
-        ids = next((one for one in given if one.dim() == 2 and one.dtype in (torch.int64, torch.int32)), None)
-        first = ids if ids is not None else next((one for one in given if one.dim() > 1), None)
+        ids = ids_of(args, kwargs)
+        given = [one for one in tensors_within((*args, *kwargs.values())) if one.dim() > 1]
+        first = next(iter((*ids, *given)), None)
         self._call = Call(ids, 0 if first is None else len(first))
 
     def forward_ended(self, moment: Moment, model: nn.Module, output: Any) -> None:
@@ -131,7 +138,7 @@ class LossTargets(Measure):
         wrong = CROSSED if crosses_all(loss) else wrong
         if wrong is not None:
             moment.put(WRONG_INPUT, 0, float(wrong))
-        if call is not None and call.calls == 1 and call.ids is not None:
+        if call is not None and call.calls == 1:
             self._ahead(moment, asked, call.ids)
 
     def _compare(self, moment: Moment, asked: Sequence[Asked], sequences: int) -> None:
@@ -147,12 +154,17 @@ class LossTargets(Measure):
             columns = [self.column("targets", name) for name in STATISTICS]
             moment.pack.add(NUMBERS, columns, numbers_of(numbers))
 
-    def _ahead(self, moment: Moment, asked: Sequence[Asked], ids: Tensor) -> None:
-        """Of several losses (heads that say several steps ahead) the largest share for each shift."""
-        shares = [one for each in asked if (one := steps_ahead(each, ids, SHIFTS)) is not None]
-        if shares:
-            columns = [self.column("steps ahead", str(one)) for one in SHIFTS]
-            moment.pack.add(AHEAD, columns, torch.stack(shares).amax(0))
+    def _ahead(self, moment: Moment, asked: Sequence[Asked], given: Sequence[Tensor]) -> None:
+        """Of several losses (heads that say several steps ahead) the largest share for each shift; of several inputs
+        the one that says most of the targets."""
+        of_inputs: list[tuple[int, Tensor]] = []
+        for n, ids in enumerate(given):
+            shares = [one for each in asked if (one := steps_ahead(each, ids, SHIFTS)) is not None]
+            of_inputs += [(n, torch.stack(shares).amax(0))] if shares else []
+        if of_inputs:
+            number, chosen = of_inputs[0] if len(of_inputs) == 1 else max(of_inputs, key=lambda one: _says(one[1]))
+            moment.pack.add(AHEAD, [self.column("steps ahead", str(one)) for one in SHIFTS], chosen)
+            moment.pack.add(OF_INPUT, (0,), chosen.new_tensor([number]))
 
     def ends(self, moment: Moment) -> None:
         """Hold nothing of the batch."""
@@ -161,3 +173,17 @@ class LossTargets(Measure):
     def over(self) -> None:
         """Hold nothing of the batch."""
         self._call = None
+
+
+def ids_of(args: Any, kwargs: Any) -> list[Tensor]:
+    """The ids (b, t) that a model is given, each once, in order; the first few."""
+    every = [one for one in tensors_within((*args, *kwargs.values())) if one.dim() == 2]
+    found = {id(one): one for one in every if one.dtype in (torch.int64, torch.int32)}
+    return list(found.values())[:MOST_INPUTS]
+
+
+def _says(shares: Tensor) -> tuple[float, bool]:
+    """How much of the targets an input says. An input that is the targets' past comes before one that is the targets:
+    the source of an autoencoder is its answer, and its decoder reads the answer so far."""
+    known = shares.nan_to_num(0.0).tolist()
+    return max(known), max(known) > known[0]

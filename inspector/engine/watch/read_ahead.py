@@ -1,14 +1,17 @@
-"""Whether a model that is trained to say its next input can read it: asked only where its loss says so.
+"""Whether a model that is trained to say its next input, or that of the very step, can read it: asked only where its
+loss says so.
 
 The model is called again then, in evaluation mode and changed back afterwards, on the batch of the iteration with the
-ids of its second half exchanged between sequences: outputs of the first half must stay as they are.
+ids of its second half exchanged between sequences: outputs of the first half must stay as they are. Where targets are
+the inputs of the very steps, the first output that may change does so in a model that copies: one that shifts its input
+inside leaves it as it is, and in an autoencoder earlier ones change too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -17,13 +20,16 @@ from inspector.engine.hooks.attributes import attributes_kept
 from inspector.engine.hooks.isolation import unchanged
 from inspector.engine.model.tensors_within import tensors_within
 from inspector.engine.model.uncompiled import uncompiled
-from inspector.engine.watch.loss_targets import AHEAD, OWN
+from inspector.engine.watch.loss_targets import AHEAD, OF_INPUT, OWN, ids_of
 from inspector.engine.watch.measure import Found, Measure, Moment
 from inspector.engine.watch.parameters import Parameters
 from inspector.engine.watch.ranks import several
 from inspector.engine.watch.tables import PLACE, About
 
 READS, AT = f"{PLACE}:asked/reads_ahead", f"{PLACE}:asked/reads_ahead_step"
+COPIES = f"{PLACE}:asked/reads_same"
+MOVED = 1e-4
+"""Of the largest output: less is rounding."""
 SUSPECT = 0.25
 """Nats a token: hardly a text is predicted so well, and one that can be read is."""
 TIMES = 2
@@ -40,26 +46,33 @@ class ReadAhead(Measure):
             method=f"the model itself in evaluation mode, where the loss is below {SUSPECT:g} nats and the targets are "
             f"the next inputs; {TIMES} times at most",
         ),
+        About(
+            name=COPIES, title="change of an output when the input of its own step is replaced", scale="log",
+            formula="max |y_s − y'_s| / max |y| at the first step s whose input was replaced; 0 where earlier outputs "
+            "change too",
+            method=f"the same, where the targets are the inputs of the very steps; {TIMES} times at most",
+        ),
         About(name=AT, title="the furthest that such an output lies ahead", unit="step", formula="first input − s"),
     )  # fmt: skip
 
     def __init__(self, parameters: Parameters) -> None:
         super().__init__(parameters)
         self._made = 0
-        self._suspect = False
+        self._suspect, self._same, self._number = False, False, 0
         self._call: tuple[nn.Module, Any, Any, Tensor] | None = None
 
     def derive(self, moment: Moment, found: Found) -> None:
         """Whether the last numbers of the loss are suspicious."""
         own, ahead = found.get(OWN, {}).get(0), found.get(AHEAD, {})
         if own is not None and ahead and self._made < TIMES and not several():
-            self._suspect = own < SUSPECT and ahead.get(1) == 1.0
+            self._same = ahead.get(0) == 1.0 and ahead.get(1) != 1.0
+            self._suspect = own < SUSPECT and 1.0 in (ahead.get(0), ahead.get(1))
+            self._number = int(found.get(OF_INPUT, {}).get(0, 0))
 
     def forward_begins(self, moment: Moment, model: nn.Module, args: Any, kwargs: Any) -> None:
         """Remember the call."""
         if self._suspect and self._call is None:
-            given = [one for one in tensors_within((*args, *kwargs.values())) if one.dim() == 2]
-            ids = next((one for one in given if one.dtype in (torch.int64, torch.int32)), None)
+            ids = next(iter(ids_of(args, kwargs)[self._number :]), None)
             if ids is not None and len(ids) > 1 and ids.shape[1] > 3:
                 self._call = model, args, dict(kwargs), ids
 
@@ -75,18 +88,28 @@ class ReadAhead(Measure):
             self.say(f"Whether outputs depend on later inputs was not seen: {type(fault).__name__} in the model.")
             self._made = TIMES
             return
-        if found is not None:
-            moment.put(READS, 0, found[0])
-            moment.put(AT, 0, float(found[1]))
+        if found is not None and self._same:
+            moment.put(COPIES, 0, found.here if found.before <= MOVED else 0.0)
+        elif found is not None:
+            moment.put(READS, 0, found.before)
+            moment.put(AT, 0, float(found.ahead))
 
     def over(self) -> None:
         """Hold nothing of the batch."""
         self._call = None
 
 
-def changes(model: nn.Module, args: Any, kwargs: Any, ids: Tensor) -> tuple[float, int] | None:
-    """(the largest relative change of an output before the first input that is replaced, how many steps before it the
-    first such output lies, 0 for none). None where outputs have no such steps, or differ from call to call."""
+class Changes(NamedTuple):
+    """The largest relative change of an output before the first input that is replaced, how many steps before it the
+    first such output lies (0 for none), and the change at that input's own step."""
+
+    before: float
+    ahead: int
+    here: float
+
+
+def changes(model: nn.Module, args: Any, kwargs: Any, ids: Tensor) -> Changes | None:
+    """None where outputs have no such steps, or differ from call to call."""
     first = ids.shape[1] // 2
     other = ids.clone()
     other[:, first:] = ids.roll(1, 0)[:, first:]
@@ -99,9 +122,9 @@ def changes(model: nn.Module, args: Any, kwargs: Any, ids: Tensor) -> tuple[floa
     one, again, changed = answers
     if one is None or again is None or changed is None or not torch.equal(one, again):
         return None
-    moved = (one - changed)[:, :first].abs().flatten(2).amax((0, 2)) / one.abs().max().clamp(min=1e-30)
-    reached = torch.nonzero(moved > 1e-4).flatten().tolist()
-    return float(moved.max()), first - int(reached[0]) if reached else 0
+    moved = (one - changed).abs().flatten(2).amax((0, 2)) / one.abs().max().clamp(min=1e-30)
+    reached = torch.nonzero(moved[:first] > MOVED).flatten().tolist()
+    return Changes(float(moved[:first].max()), first - int(reached[0]) if reached else 0, float(moved[first]))
 
 
 @contextmanager

@@ -126,6 +126,26 @@ def test_what_the_loop_leaves_out_at_the_front_moves_the_steps(tmp_path: Path, s
     assert told(watched(tmp_path / "a.inspect", Reader(), loss), "IN132") == [severity] * bool(severity)
 
 
+@pytest.mark.parametrize("flat", [True, False])
+@pytest.mark.parametrize(
+    ("cut", "shift", "severity"), [(2, 2, "warning"), (2, 1, ""), (3, 3, "warning"), (3, 2, "warning"), (3, 1, "")]
+)
+def test_how_far_ahead_targets_lie_where_the_loop_cuts_more_than_one_step(
+    tmp_path: Path, cut: int, shift: int, severity: str, flat: bool
+) -> None:
+    def loss(model: nn.Module) -> Tensor:
+        x = words()
+        said, targets = model(x)[:, :-cut], x[:, shift : shift + x.shape[1] - cut]
+        if flat:
+            return F.cross_entropy(said.flatten(0, 1), targets.flatten())
+        return F.cross_entropy(said.transpose(1, 2), targets)
+
+    found = watched(tmp_path / "a.inspect", Reader(), loss)
+    assert told(found, "IN132") == [severity] * bool(severity)
+    shares = row(tmp_path / "a.inspect", "ahead")
+    assert shares[shift] == 1 and np.nanmax(np.delete(shares, shift)) < 1
+
+
 def test_heads_that_say_several_steps_ahead_and_texts_of_one_symbol_are_left_alone(tmp_path: Path) -> None:
     def heads(model: nn.Module) -> Tensor:
         x = words()

@@ -19,19 +19,20 @@ def describe(cell: Cell, signal: str) -> Describe:
                 kind="gate", title=gate.title, formula=gate.formula, limits=gate.limits, source=gate.source,
                 scale="diverging" if gate.limits[0] < 0 else "sequential",
             )  # fmt: skip
+    name = signal.removeprefix(ACTIVATION).removeprefix("gate/")
+    text = cell.spelt.get(signal, name)
+    title = f"{text} #{name.partition('#')[2]}" if "#" in name and text != name else text
     if signal.startswith(ACTIVATION):
-        name = signal.removeprefix(ACTIVATION)
         return Describe(
-            kind="state", title=name, formula=f"{name}, as the model's own code computes it", scale="diverging",
+            kind="state", title=title, formula=f"{text}, as the model's own code computes it", scale="diverging",
             source="the model's own code",
         )  # fmt: skip
-    name = signal.removeprefix("gate/")
-    limits = (0.0, 1.0) if name != signal else None
+    limits = (0.0, 1.0) if signal.startswith("gate/") else None
     bound = f"; {cell.bounded[signal]} keeps it between 0 and 1" if signal in cell.bounded else ""
     outward = "; only the output reads it, no state does" if signal in cell.output_gates else ""
-    formula = f"{name}, as the model's own code computes it{bound}{outward}"
+    formula = f"{text}, as the model's own code computes it{bound}{outward}"
     return Describe(
-        kind="gate", title=f"{'output ' if outward else ''}gate {name}" if limits else name, formula=formula,
+        kind="gate", title=f"{'output ' if outward else ''}gate {title}" if limits else title, formula=formula,
         limits=limits, scale="sequential" if limits else "diverging", source="the model's own code",
     )  # fmt: skip
 

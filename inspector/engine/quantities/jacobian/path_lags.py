@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from inspector.engine.analyses.direct_formula import direct_formula, factor
 from inspector.engine.analyses.lag_budgets import walk_work
 from inspector.engine.analyses.lag_statistics import OVER_STARTS, STATISTICS
 from inspector.engine.analyses.path_products import CURVES, PathProducts, path_products
@@ -16,7 +17,7 @@ from inspector.engine.trace.trace import Recurrence
 
 SOURCE = "Hochreiter & Schmidhuber 1997; Pascanu, Mikolov & Bengio 2013"
 TITLES = {
-    "direct": ("direct path alone", "‖D_{k+ℓ} … D_{k+1}‖_F / √S, the elementwise product of f (LSTM, 0 on h) or z"),
+    "direct": ("direct path alone", "‖D_{k+ℓ} … D_{k+1}‖_F / √S, D = "),
     "whole": ("all paths", "‖J_{k+ℓ} … J_{k+1}‖_F / √S, the whole Jacobian"),
     "difference": (
         "difference",
@@ -34,8 +35,9 @@ TITLES = {
 def path_lags(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
     """Write `path/lag_direct`, `path/lag_whole`, `path/lag_difference` (statistic, lag), and the retention by unit.
 
-    `path/retention` (lag, unit) is the mean over starts of ∏ f or ∏ z over the lag; `path/retention_band`
-    (statistic, lag) its mean and band over the units. Curves are medians over starts, with 10 %, 90 % and the mean.
+    `path/retention` (lag, unit) is the mean over starts of the product over the lag of f, of z, or of what a step of
+    the model's own carries over by; `path/retention_band` (statistic, lag) its mean and band over the units. Curves are
+    medians over starts, with 10 %, 90 % and the mean.
     """
     found = path_products(recurrence, sample, emit)
     if found is None:
@@ -51,6 +53,7 @@ def path_lags(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
 
 def _write(recurrence: Recurrence, emit: Emitter, name: str, values: Tensor, found: PathProducts) -> None:
     title, formula = TITLES[name]
+    formula += direct_formula(recurrence.cell) if name == "direct" else ""
     about = Describe(
         kind="path", compare="ratio", title=title, formula=f"{formula}; {OVER_STARTS}", source=SOURCE, scale="log",
         method=found.method if name != "direct" else found.starts_method,
@@ -65,7 +68,7 @@ def _write(recurrence: Recurrence, emit: Emitter, name: str, values: Tensor, fou
 def _write_retention(recurrence: Recurrence, emit: Emitter, found: PathProducts) -> None:
     about = Describe(
         kind="path", title="retention of a unit", source="Tallec & Ollivier 2018", method=found.starts_method,
-        formula="mean over starts k of ∏_{t=k+1…k+ℓ} d_t[u], d = f (LSTM) or z (GRU)",
+        formula=f"mean over starts k of ∏_{{t=k+1…k+ℓ}} d_t[u], d = {factor(recurrence.cell)}",
     )  # fmt: skip
     name, values = f"{recurrence.place}:path/retention", found.retention
     emit.array(about.channel(name, ("lag", "unit"), tuple(values.shape), "float64", module=recurrence.module), values)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
+from inspector.engine.analyses.direct_formula import direct_formula
 from inspector.engine.errors import NotApplicable
 from inspector.engine.registries import QUANTITIES
 from inspector.engine.trace.emitter import Emitter
@@ -14,7 +17,7 @@ SOURCE = "Hochreiter & Schmidhuber 1997 (carousel); Srivastava, Greff & Schmidhu
 ABOUT = {
     "path/direct_norm": Describe(
         kind="path", compare="ratio", title="direct path D, Frobenius norm / √S", scale="log", source=SOURCE,
-        formula="D_t = diag(f_t) on c and 0 on h (LSTM), diag(z_t) (GRU): ∂s_t/∂s_{t−1} with every gate and "
+        formula="D_t = {direct}: ∂s_t/∂s_{{t−1}} with every gate and "
         "nonlinearity held fixed; Frobenius norm over √S, 1 for a copy of the whole state of S entries",
     ),
     "path/through_norm": Describe(
@@ -23,7 +26,7 @@ ABOUT = {
     ),
     "path/direct_share": Describe(
         kind="path", title="share of the direct path", limits=(0, 1), source=SOURCE,
-        formula="‖D_t‖²_F / (‖D_t‖²_F + ‖N_t‖²_F); an LSTM's D and N do not overlap, so the denominator is ‖J_t‖²_F",
+        formula="‖D_t‖²_F / (‖D_t‖²_F + ‖N_t‖²_F)",
     ),
 }  # fmt: skip
 
@@ -47,9 +50,8 @@ def paths(recurrence: Recurrence, emit: Emitter, sample: int) -> None:
         for signal, values in zip(ABOUT, (direct, through, share), strict=True):
             rows = recurrence.in_order(torch.as_tensor(values), sample)
             name = f"{recurrence.place}:{signal}"
+            about = replace(ABOUT[signal], formula=ABOUT[signal].formula.format(direct=direct_formula(recurrence.cell)))
             emit.channel(
-                ABOUT[signal].channel(
-                    name, ("step",), (recurrence.length(sample),), dtype_name(rows), module=recurrence.module
-                )
+                about.channel(name, ("step",), (recurrence.length(sample),), dtype_name(rows), module=recurrence.module)
             )
             emit.page(name, (recurrence.sequence_offset(start, len(rows), sample),), rows)

@@ -20,7 +20,7 @@ from inspector.engine.recurrent.traced.cells.replayed import LARGEST, ReplayRecu
 from inspector.engine.recurrent.traced.layer_names import within
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.program.gates import Gate, gates_of, idle_steps, leading_to, numbered, stacked
-from inspector.engine.recurrent.traced.program.inner_cells import inner_gates
+from inspector.engine.recurrent.traced.program.inner_cells import inner_gates, inner_weights
 from inspector.engine.recurrent.traced.program.made_ahead import made_ahead
 from inspector.engine.recurrent.traced.program.parameter_use import ParameterUse, key_of
 from inspector.engine.recurrent.traced.program.precomputed_gates import gates_ahead
@@ -315,6 +315,7 @@ class _Recorded:
             cell.without = str(reason)
         cell.squashed = squashed_by(flow, state)
         cell.fed_back = fed_back(flow, state, _short(trained, self.place), alike=len(groups) == 1)
+        cell.fed_back += inner_weights(flow, state, {one.signal for one in cell.fed_back})
         return found, cut
 
     def of_graph(self, reason: Exception) -> GraphRecurrence:
@@ -334,6 +335,7 @@ class _Recorded:
         step.depth = self.flow.loop.depth
         step.inner_gates = tuple(gate.signal for gate in self.gates if id(gate.values) in own)
         step.bounded = {gate.signal: gate.bound for gate in self.gates if gate.bound}
+        step.spelt = {gate.signal: gate.text for gate in self.gates if gate.text}
         step.output_gates = tuple(gate.signal for gate in self.gates if gate.outward)
         step.idle = idle_steps(self.gates)
         step.other_squashes = other_squashes(self.flow, self.gates)

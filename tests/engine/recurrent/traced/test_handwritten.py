@@ -564,4 +564,4 @@ def test_a_gate_that_is_not_assigned_is_called_by_what_it_is_written_on() -> Non
             return torch.stack(out, 1)
 
     (found,), _, _ = seen(Chunked(), torch.randn(1, 6, 3))
-    assert found.cell.gate_names == ("gate/f", "gate/i", "g", "gate/o")
+    assert found.cell.gate_names == ("gate/f", "gate/i", "tanh(g)", "gate/o")

@@ -14,10 +14,11 @@ from inspector.engine.recurrent.traced.program.derived_gates import derived_gate
 from inspector.engine.recurrent.traced.program.gate_pieces import pieces_of
 from inspector.engine.recurrent.traced.program.hard_gates import hard_gate
 from inspector.engine.recurrent.traced.program.output_gates import read_inside, towards_output
+from inspector.engine.recurrent.traced.record.gate_names import Spelt, applied, as_name, held_by
 from inspector.engine.recurrent.traced.record.operation import Op
 from inspector.engine.recurrent.traced.record.operator_traits import Kind, Traits
 from inspector.engine.recurrent.traced.record.recorder import CLAMPS
-from inspector.engine.recurrent.traced.record.source_names import argument, assigned
+from inspector.engine.recurrent.traced.record.source_names import target_of
 
 OFTEN = 256
 """Classes of iterations between checks for cancellation: each costs up to a millisecond."""
@@ -30,7 +31,8 @@ thousands of steps is a class of its own, that would take memory by their number
 class Gate:
     """One gate: its signal ("gate/r", "candidate") and its value after every iteration that has it.
 
-    `bound`: the function that keeps a hard gate between 0 and 1; `outward`: no state reads it, only the output.
+    `bound`: the function that keeps a hard gate between 0 and 1; `outward`: no state reads it, only the output;
+    `text`: what it is in the user's code ("f", "sigmoid(f + 1)"), "" where a family describes it.
     """
 
     signal: str
@@ -39,6 +41,7 @@ class Gate:
     tensors: list[Tensor] = field(default_factory=list)
     bound: str = ""
     outward: bool = False
+    text: str = ""
 
 
 def gates_of(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
@@ -54,7 +57,7 @@ def gates_of(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
             flow.tick()
         ops = flow.loop.iterations[i]
         near, read = _around(flow, state, i)
-        for label, j, tensor, signal, bound in _signals(flow, i, near, own):
+        for label, j, tensor, signal, bound, text in _signals(flow, i, near, own):
             made = ops[j][1].traits
             fitting = _fits(tensor, batch, widths, made)
             values = flow.twins.results(members, j, ops[j][1].output(tensor))
@@ -65,7 +68,9 @@ def gates_of(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
             for m, (step, value) in enumerate(zip(members.tolist(), values, strict=True)):
                 fits = fitting if value.shape == tensor.shape else _fits(value, batch, widths, made)
                 if fits and id(value) not in own:
-                    gate = gate or found.setdefault((label, signal), Gate(signal, [None] * count, j, bound=bound))
+                    gate = gate or found.setdefault(
+                        (label, signal), Gate(signal, [None] * count, j, bound=bound, text=text)
+                    )
                     gate.values[step] = value if edited is None else edited[m]
                     gate.tensors.append(value)
     return numbered([replace(one, outward=key not in inward) for key, one in found.items() if _steady(one)])
@@ -76,7 +81,7 @@ def found_gates(flow: Flow, state: Sequence[Slot], batch: int) -> Iterator[tuple
     names = {id(value): gate.signal for gate in gates_of(flow, state, batch) for value in gate.tensors}
     own = {id(value) for slot in flow.slots for value in slot.values}
     for i in range(len(flow.loop.iterations)):
-        for _, j, tensor, _, _ in _signals(flow, i, _around(flow, state, i)[0], own):
+        for _, j, tensor, *_ in _signals(flow, i, _around(flow, state, i)[0], own):
             if id(tensor) in names:
                 yield names[id(tensor)], i, j, tensor
 
@@ -127,11 +132,12 @@ def steps_of(flow: Flow, state: Sequence[Slot]) -> set[int]:
     return found
 
 
-def _signals(flow: Flow, i: int, near: set[int], states: set[int]) -> Iterator[tuple[object, int, Tensor, str, str]]:
-    """(label, number, tensor, signal, bound) of every gate, or of its pieces where the code takes it apart.
+Signal = tuple[object, int, Tensor, str, str, str]
+"""(label, number, tensor, signal, bound, text) of a gate; `bound` and `text`: see `Gate`."""
 
-    `states`: ids of the tensors that are states; `bound`: see `Gate`.
-    """
+
+def _signals(flow: Flow, i: int, near: set[int], states: set[int]) -> Iterator[Signal]:
+    """Every gate, or its pieces where the code takes it apart. `states`: ids of the tensors that are states."""
     ops = flow.loop.iterations[i]
     parts = states | _joined(flow, i)
     for j in sorted(near):
@@ -150,20 +156,23 @@ def _signals(flow: Flow, i: int, near: set[int], states: set[int]) -> Iterator[t
 
 def _named(
     flow: Flow, i: int, j: int, prefix: str, near: set[int], parts: Container[int], bound: str
-) -> Iterator[tuple[object, int, Tensor, str, str]]:
+) -> Iterator[Signal]:
     """The gate that operation j makes, or its pieces, under their names."""
     ops = flow.loop.iterations[i]
     label, op = ops[j]
-    name, changed = _variable(ops, j, near), _changed(flow, i, j, near)
-    called = name or argument(op.chain) or op.name.rstrip("_")
-    pieces = list(pieces_of(ops, j, op.outputs[0], near, called))
+    held, changed = _variable(ops, j, near), _changed(flow, i, j, near)
+    called = held or applied(op)
+    if held is None and not prefix.startswith("gate/"):  # a tanh(cn) beside a cn is not cn
+        called = Spelt(as_name(called.text, op.name.rstrip("_")), called.text)
+    pieces = list(pieces_of(ops, j, op.outputs[0], near, called.name))
     if pieces:
         for number, piece, own in pieces:
-            yield (label, own), number, piece, prefix + own, bound
-    elif name:
-        yield label, changed, ops[changed][1].outputs[0], prefix + name, bound
+            text = f"a part of {called.text}" if own.startswith(f"{called.name}.") else own
+            yield (label, own), number, piece, prefix + own, bound, text
+    elif held is not None:
+        yield label, changed, ops[changed][1].outputs[0], prefix + held.name, bound, held.text
     elif not any(id(given) in parts for given in op.inputs):  # tanh(c) in the output is not a gate
-        yield label, j, op.outputs[0], prefix + called, bound
+        yield label, j, op.outputs[0], prefix + called.name, bound, called.text
 
 
 def _changed(flow: Flow, i: int, j: int, near: set[int]) -> int:
@@ -182,17 +191,23 @@ def _changed(flow: Flow, i: int, j: int, near: set[int]) -> int:
     return j
 
 
-def _variable(ops: Sequence[tuple[object, Op]], j: int, near: set[int]) -> str:
-    """The variable to which an operation's result is assigned, directly or as `sigmoid(a).detach()`; or ""."""
+def _variable(ops: Sequence[tuple[object, Op]], j: int, near: set[int]) -> Spelt | None:
+    """The variable that an operation's result is assigned to, directly or as `sigmoid(a).detach()`; None for none."""
     while True:
         op = ops[j][1]
-        names, whole = assigned(op.chain)
-        if whole:
-            return names[0] if len(names) == 1 else ""
+        if op.in_place or target_of(op.chain) is not None:
+            return held_by(op)
         follows = [k for k in near if k > j and any(given is op.outputs[0] for given in ops[k][1].inputs)]
-        if len(follows) != 1 or not (ops[follows[0]][1].traits.keeps_entries and ops[follows[0]][1].outputs):
-            return ""
+        if len(follows) != 1 or not _same_entries(ops[follows[0]][1]):
+            return None
         j = follows[0]
+
+
+def _same_entries(op: Op) -> bool:
+    """Whether an operation's result has the values of its input: dropout's has not, unless it is idle."""
+    if not op.traits.keeps_entries or not op.outputs or not op.outputs[0].is_floating_point():
+        return False
+    return op.traits.kind is not Kind.DROPOUT or torch.equal(op.outputs[0], op.inputs[0])
 
 
 def _joined(flow: Flow, i: int) -> set[int]:

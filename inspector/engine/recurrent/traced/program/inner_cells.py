@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +24,7 @@ from inspector.engine.cells.family import (
     sequence_operations,
     step_operations,
 )
+from inspector.engine.cells.gate_info import RecurrentWeight
 from inspector.engine.cells.gate_products import resolution
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.program.gates import Gate, leading_to
@@ -178,6 +180,43 @@ def inner_gates(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
     return [
         gate for key, calls in columns.items() for layer in _layers(calls) for gate in _opened(layer, last[key], batch)
     ]
+
+
+def inner_weights(flow: Flow, state: Sequence[Slot], taken: Container[str]) -> tuple[RecurrentWeight, ...]:
+    """The matrices by which torch's own cells inside the step multiply the state, gate by gate, where the last two
+    steps call the same ones. `taken`: names that are given away.
+
+    Counter-example: a cell that only some steps call is not listed where one of the last two leaves it out.
+    """
+    if flow.loop.depth:
+        return ()
+    last = len(flow.loop.iterations) - 1
+    before = {_weight(op) for op in _fed(flow, state, last - 1)}
+    found: dict[str, RecurrentWeight] = {}
+    for op in {_weight(one): one for one in _fed(flow, state, last)}.values():
+        steps = _steps(op) if _weight(op) in before else []
+        for n, weight in ((n, one) for n, step in enumerate(steps) for one in step.cell().recurrent_weights()):
+            name = f"l{n}/{weight.signal}" if len(steps) > 1 else weight.signal
+            while name in found or name in taken:
+                name += "'"
+            found[name] = replace(weight, signal=name, gain=None)  # there is more in the step than this cell
+    return tuple(found.values())
+
+
+def _fed(flow: Flow, state: Sequence[Slot], i: int) -> list[Op]:
+    """The calls of cells in an iteration whose own state is computed from the state."""
+    own = {id(slot.values[i - lag]) for slot in state for lag in range(slot.lags + 1) if i >= lag}
+    bits = sum(1 << slot.index for slot in state)
+
+    def depends(value: Any) -> bool:
+        if isinstance(value, (tuple, list)):
+            return any(map(depends, value))
+        made = flow.made_here(value, i, len(flow.loop.iterations[i])) if isinstance(value, Tensor) else None
+        return id(value) in own or (made is not None and bool(flow.reach[i][made] & bits))
+
+    ops = flow.loop.iterations[i]
+    calls = [ops[j][1] for j in _numbers(flow, state, i, step_operations() | sequence_operations())]
+    return [op for op in calls if depends(op.args[1] if (given := fused_arguments(op)) is None else given.state)]
 
 
 def _weight(op: Op) -> int:

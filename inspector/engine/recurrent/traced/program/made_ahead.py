@@ -7,7 +7,8 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from torch import Tensor
 
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
-from inspector.engine.recurrent.traced.record.source_names import argument, assigned
+from inspector.engine.recurrent.traced.record.gate_names import argument
+from inspector.engine.recurrent.traced.record.source_names import assigned
 
 MOST_CALLS = 2000
 """Calls before the loop through which one value is followed back to parameters. Counter-example: one that a network of

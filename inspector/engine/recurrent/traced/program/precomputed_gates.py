@@ -10,8 +10,9 @@ from torch import Tensor
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.program.gates import Gate, leading_to
 from inspector.engine.recurrent.traced.program.output_gates import towards_output
+from inspector.engine.recurrent.traced.record.gate_names import Spelt, applied
 from inspector.engine.recurrent.traced.record.operation import Op
-from inspector.engine.recurrent.traced.record.source_names import argument, assigned
+from inspector.engine.recurrent.traced.record.source_names import assigned
 
 DEEPEST = 8
 """Views through which a value is followed back to its operation: models use two or three (chunk, transpose, unbind).
@@ -31,47 +32,47 @@ def gates_ahead(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
     for i, members in flow.twins.members.items():
         near = leading_to(flow, state, i)
         inner = leading_to(flow, flow.slots, i, through_others=True)
-        for j, n, tensor, signal in _read(flow, i, near | towards_output(flow, state, i, inner)):
+        for j, n, tensor, signal, text in _read(flow, i, near | towards_output(flow, state, i, inner)):
             if tensor.numel() // batch not in widths or (batch > 1 and batch not in tensor.shape):
                 continue
-            gate = found.setdefault(signal, Gate(signal, [None] * count, j))
+            gate = found.setdefault(signal, Gate(signal, [None] * count, j, text=text))
             inward |= {signal} if j in inner else set()
             for step, value in zip(members.tolist(), flow.twins.inputs(members, j, n), strict=True):
                 gate.values[step] = value
     return [replace(gate, outward=signal not in inward) for signal, gate in found.items()]
 
 
-def _read(flow: Flow, i: int, near: set[int]) -> Iterator[tuple[int, int, Tensor, str]]:
-    """(operation, number of its input, tensor, signal) of every piece of a gate that iteration i scales with."""
+def _read(flow: Flow, i: int, near: set[int]) -> Iterator[tuple[int, int, Tensor, str, str]]:
+    """(operation, number of its input, tensor, signal, text) of every piece of a gate that iteration i scales with."""
     ops = flow.loop.iterations[i]
     for j in sorted(near):
         op = ops[j][1]
         if not op.traits.scales:
             continue
         for n, tensor in enumerate(op.inputs):
-            name = _made_by(flow, i, tensor) if tensor.is_floating_point() else ""
-            if name:
-                yield j, n, tensor, f"gate/{name}"
+            made = _made_by(flow, i, tensor) if tensor.is_floating_point() else None
+            if made is not None:
+                yield j, n, tensor, f"gate/{made.name}", made.text
 
 
-def _made_by(flow: Flow, i: int, tensor: Tensor) -> str:
-    """The name of the sigmoid before the loop of which a tensor is a piece; "" where it is not one."""
+def _made_by(flow: Flow, i: int, tensor: Tensor) -> Spelt | None:
+    """The sigmoid before the loop of which a tensor is a piece; None where it is not one."""
     name = ""
     for _ in range(DEEPEST):
         op = _maker(flow, i, tensor)
         if op is None:
-            return ""
+            return None
         names, whole = assigned(op.chain)
         number = op.output(tensor)
         inside = flow.source.get(id(tensor)) is not None
         if not name and whole and not inside and len(names) in (1, len(op.outputs)):
             name = names[number if len(names) > 1 else 0]
         if op.traits.unit and not op.traits.normalises:
-            return "" if inside else name or argument(op.chain) or op.name.rstrip("_")
+            return None if inside else Spelt(name, name) if name else applied(op)
         if not op.traits.rearranges or not op.inputs:
-            return ""
+            return None
         tensor = op.inputs[0]
-    return ""
+    return None
 
 
 def _maker(flow: Flow, i: int, tensor: Tensor) -> Op | None:

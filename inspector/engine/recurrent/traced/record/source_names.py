@@ -14,12 +14,11 @@ from torch import Tensor, nn
 from inspector.engine.recurrent.traced.record.operation import Chain
 
 Span = tuple[int, int, int, int]
-PLAIN = (ast.Name, ast.Load, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
-"""Operations under which an argument keeps the name of its one variable: `f + 1`, not `f[0]` or `f.mean()`, which are
-other values. Counter-example: `0 * f + 1` is called f, but does not depend on it."""
 DEEP = 3
 """How far tuples, lists, dicts and attributes are searched for a tensor. Counter-example: a state in
 `self.memory["layers"][0].h` lies deeper and is named by the statement that makes it, or `h`."""
+MORE_CACHES: list[Any] = []
+"""Of other files that read sources."""
 LONG = 64
 """Longer tuples and lists are not searched: they are outputs. Counter-example: layers beyond the 64th of a list."""
 
@@ -38,23 +37,40 @@ def _statements(filename: str) -> tuple[tuple[Span, ast.expr | None], ...]:
     found: list[tuple[Span, ast.expr | None]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Return) and node.value is not None:
-            found.append((_span(node.value), None))
-        elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and node.value is not None:
+            found.append((span_of(node.value), None))
+        elif isinstance(node, ast.AugAssign):
+            found.append((span_of(node), node.target))  # `g += tanh(x)`: g holds the sum, and tanh(x) has no name
+        elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
             target = node.targets[-1] if isinstance(node, ast.Assign) else node.target
-            found.append((_span(node.value), target))
-            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-                found += [(_span(value), one) for value, one in zip(node.value.elts, target.elts, strict=False)]
-            elif isinstance(target, (ast.Tuple, ast.List)):
-                found.append((_span(target), target))  # `i, f = gates` takes a tensor apart where the names are
+            found += _values(node.value, target)
+            if isinstance(target, (ast.Tuple, ast.List)) and not isinstance(node.value, ast.Tuple):
+                found.append((span_of(target), target))  # `i, f = gates` takes a tensor apart where the names are
     return tuple(found)
 
 
-def _span(node: ast.expr) -> Span:
+def _values(value: ast.expr, target: ast.expr) -> list[tuple[Span, ast.expr]]:
+    """(span of a value, what gets it): of `a, *b, c = …` each of its own."""
+    found = [(span_of(value), target)]
+    if not (isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List))):
+        return found
+    if any(isinstance(one, ast.Starred) for one in value.elts):
+        return found
+    stars = [n for n, one in enumerate(target.elts) if isinstance(one, ast.Starred)]
+    before = stars[0] if stars else len(target.elts)
+    after = len(target.elts) - before - 1 if stars else 0
+    pairs = [*zip(value.elts[:before], target.elts[:before], strict=False)]
+    pairs += [*zip(value.elts[len(value.elts) - after :], target.elts[before + 1 :], strict=False)] if after else []
+    return found + [pair for one, own in pairs for pair in _values(one, own)]
+
+
+def span_of(node: ast.expr | ast.stmt) -> Span:
+    """The lines and columns of a node."""
     return node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0
 
 
 @functools.lru_cache(maxsize=4096)
-def _position(code: CodeType, at: int) -> Span | None:
+def position(code: CodeType, at: int) -> Span | None:
+    """Where in its file an instruction is written."""
     for n, (line, end_line, column, end_column) in enumerate(code.co_positions()):
         if n == at // 2:
             if line is None or end_line is None or column is None or end_column is None:
@@ -69,10 +85,33 @@ def assigned(chain: Chain, *, stored: bool = True) -> tuple[tuple[str, ...], boo
     A function that returns the result at once takes its name from its caller. ((), False) where nothing is assigned,
     and without `stored` where it is put into a part of something (`h[:, 1] = …`), which its result is not.
     """
-    target, whole = _assigned(tuple((frame.f_code, at) for frame, at in reversed(chain)))
+    target, whole = _assigned(places_of(chain))
     if target is None or (not stored and isinstance(target, ast.Subscript)):
         return (), False
     return _names(target), whole
+
+
+def targets_around(places: tuple[tuple[CodeType, int], ...]) -> tuple[str, ...]:
+    """The names that the statement assigns in which the first of these places lies."""
+    target, _ = _assigned(places[:1])
+    return _names(target) if target is not None else ()
+
+
+def target_of(chain: Chain) -> ast.expr | None:
+    """What gets exactly this operation's result; None where nothing does."""
+    target, whole = _assigned(places_of(chain))
+    return target if whole else None
+
+
+def places_of(chain: Chain) -> tuple[tuple[CodeType, int], ...]:
+    """(code, instruction) of an operation, from the innermost call on."""
+    return tuple((frame.f_code, at) for frame, at in reversed(chain))
+
+
+def returned(code: CodeType, at: int) -> bool:
+    """Whether a function returns an instruction's result at once."""
+    here = position(code, at)
+    return any(span == here and target is None for span, target in _statements(code.co_filename))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -80,7 +119,7 @@ def _assigned(places: tuple[tuple[CodeType, int], ...]) -> tuple[ast.expr | None
     """The target of the assignment, and whether it gets exactly the operation's result;
     places from the innermost call on."""
     for code, at in places:
-        here = _position(code, at)
+        here = position(code, at)
         if here is None:
             return None, False
         inside = [item for item in _statements(code.co_filename) if _within(here, item[0])]
@@ -94,37 +133,19 @@ def _assigned(places: tuple[tuple[CodeType, int], ...]) -> tuple[ast.expr | None
     return None, False
 
 
-def argument(chain: Chain) -> str:
-    """The one variable to which an operation is applied: "f" of `torch.sigmoid(f + 1)` and of `f.sigmoid()`; or ""."""
-    return _argument(chain[-1][0].f_code, chain[-1][1]) if chain else ""
-
-
-@functools.lru_cache(maxsize=4096)
-def _argument(code: CodeType, at: int) -> str:
-    call = _calls(code.co_filename).get(_position(code, at) or (0, 0, 0, 0))
-    if call is None:
-        return ""
-    given = [*call.args, *(word.value for word in call.keywords if word.arg == "input")]
-    if isinstance(call.func, ast.Attribute) and not call.args and not call.keywords:  # f.sigmoid()
-        given = [call.func.value]
-    names = {node.id for node in ast.walk(given[0]) if isinstance(node, ast.Name)} if given else set()
-    plain = bool(given) and all(isinstance(node, PLAIN) for node in ast.walk(given[0]))
-    return names.pop() if plain and len(names) == 1 else ""
-
-
 @functools.lru_cache(maxsize=256)
-def _calls(filename: str) -> dict[Span, ast.Call]:
+def calls_of(filename: str) -> dict[Span, ast.Call]:
     """The calls of a file by their position."""
     try:
         tree = ast.parse("".join(linecache.getlines(filename)))
     except (SyntaxError, ValueError, RecursionError):
         return {}
-    return {_span(node): node for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    return {span_of(node): node for node in ast.walk(tree) if isinstance(node, ast.Call)}
 
 
 def forget_sources() -> None:
     """Read files of code again from now on: they may have changed, and their modules are loaded again."""
-    for known in (_statements, _position, _assigned, _argument, _calls, _functions, _only_counted):
+    for known in (_statements, position, _assigned, only_counted, calls_of, functions_of, *MORE_CACHES):
         known.cache_clear()
 
 
@@ -155,7 +176,7 @@ def variable(frame: FrameType, tensor: Tensor, older: Tensor, own: str = "") -> 
     past = {path.rpartition(".")[0] for path in _all_paths(frame, older)} - {""}
     lists = [path.rpartition(".")[0] for path in found if path.rpartition(".")[0] in past]
     alone = [path for path in found if path.rpartition(".")[0] not in past]
-    alone = [path for path in alone if path not in _only_counted(frame.f_code)] or alone
+    alone = [path for path in alone if path not in only_counted(frame.f_code)] or alone
     return (own if own in alone else _shortest(alone)), _shortest(lists)
 
 
@@ -174,9 +195,9 @@ def without_containers(names: list[str]) -> list[str]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _only_counted(code: CodeType) -> frozenset[str]:
+def only_counted(code: CodeType) -> frozenset[str]:
     """The variables of a function that only its `for` loops set."""
-    nodes = _functions(code.co_filename).get(code.co_firstlineno)
+    nodes = functions_of(code.co_filename).get(code.co_firstlineno)
     if nodes is None:
         return frozenset()
     loops = [node.target for node in ast.walk(nodes) if isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension))]
@@ -191,7 +212,7 @@ def _only_counted(code: CodeType) -> frozenset[str]:
 
 
 @functools.lru_cache(maxsize=256)
-def _functions(filename: str) -> dict[int, ast.AST]:
+def functions_of(filename: str) -> dict[int, ast.AST]:
     """The functions of a file by their first lines, decorators included."""
     try:
         tree = ast.parse("".join(linecache.getlines(filename)))
