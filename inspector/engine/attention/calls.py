@@ -17,7 +17,7 @@ from inspector.engine.attention.key_source import CROSS, SELF
 from inspector.engine.attention.masks import Settled, limit, settle, unreached
 from inspector.engine.attention.rows import FORBIDDEN, RowBlock, Rows
 from inspector.engine.attention.selected_sample import SelectedSample
-from inspector.engine.cells.base import Check
+from inspector.engine.cells.check import Check
 from inspector.engine.trace.attention import SOURCE_NOT_KNOWN, UNKNOWN_SOURCE
 from inspector.engine.trace.trace import Attention
 

@@ -387,16 +387,3 @@ class StepBlock(ABC):
     def part(self, name: str, state: Tensor) -> Tensor:
         """The entries of one part ("h", "c") of a state-like tensor whose last axis is s."""
         return state[..., self.cell.parts[name]]
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """How well recomputed values reproduce what the model produced: largest absolute error, and what is allowed."""
-
-    error: float
-    allowed: float
-
-    @property
-    def passed(self) -> bool:
-        """False also when the error is NaN."""
-        return self.error <= self.allowed

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from inspector.engine.cells.base import Cell, Check
+from inspector.engine.cells.base import Cell
+from inspector.engine.cells.check import Check
 from inspector.engine.cells.gate_products import resolution
 from inspector.engine.cells.rounding import ROUNDINGS
 from inspector.engine.recurrent.fused.calls import connected_parts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from inspector.engine.cells.base import Check
+from inspector.engine.cells.check import Check
 
 NO_GRADIENT = (
     "Some states of {} need no gradient (no parameter made them, or autograd was off) and may be read by more than the "

@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from inspector.engine.cells.base import Check
+from inspector.engine.cells.check import Check
 from inspector.engine.scans.convolution import Convolution, Modes, convolved
 from inspector.engine.scans.equivalent import MOST_MAPS, MOST_NUMBERS, channel_names
 from inspector.engine.scans.recurrences import Steps

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from inspector.engine.cells.base import Check
+from inspector.engine.cells.check import Check
 from inspector.engine.recurrent.traced.record.operation import Call, given_to, name_of
 from inspector.engine.scans.equivalent import MOST_MAPS, MOST_NUMBERS, channel_names
 from inspector.engine.scans.factors import PRODUCTS as ELEMENTWISE

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from inspector.engine.cells.base import Check
+from inspector.engine.cells.check import Check
 from inspector.engine.scans.values import rounding
 
 MOST_MAPS = 64

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from inspector.engine.cells.base import Check
+from inspector.engine.cells.check import Check
 from inspector.engine.scans.diagonal import Diagonal
 from inspector.engine.scans.equivalent import MOST_NUMBERS, MOST_WORK
 from inspector.engine.scans.readout import Reading

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from inspector.engine.cells.base import Check
+from inspector.engine.cells.check import Check
 from inspector.engine.scans.step import DiagonalStep, split
 from inspector.engine.scans.values import rounding, wide
 from inspector.engine.trace.trace import Recurrence, Trace

@@ -8,7 +8,7 @@ from functools import reduce
 
 from torch import Tensor
 
-from inspector.engine.cells.base import Check
+from inspector.engine.cells.check import Check
 from inspector.engine.trace.heads import Heads
 from inspector.engine.trace.products import Products
 from inspector.records import STEP_DOMAIN

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from inspector.engine.cells.base import Cell, Check, StepBlock
+from inspector.engine.cells.base import Cell, StepBlock
+from inspector.engine.cells.check import Check
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.trace.answer import Answer
 from inspector.engine.trace.attention import Attention as Attention

@@ -20,6 +20,7 @@ from inspector.gui.widgets.hatching import paint_gaps
 from inspector.gui.widgets.numbers import number, with_fewer_digits
 from inspector.gui.widgets.plain_text import clean, token, tooltip
 from inspector.gui.widgets.quantise import levels_of
+from inspector.gui.widgets.strip_ends import paint_more
 from inspector.gui.widgets.strip_range import StripRange
 from inspector.gui.widgets.theme import INFINITE, Theme, colour_table, readable_on
 from inspector.records import STEP_DOMAIN
@@ -27,8 +28,6 @@ from inspector.records import STEP_DOMAIN
 NO_SEQUENCE = "no sequence yet"
 SHADES = 64
 DOUBLE = " · double-click to put in another token"
-MORE = 12
-"""Pixels of the mark that a sequence goes on beyond an end of the strip."""
 BESIDE = 90
 """Pixels of the sequence that stay in view before and after the cursor's step, where there are any."""
 
@@ -195,22 +194,13 @@ class TokenStrip(InWords, QWidget):
         for step in range(first, last + 1):
             left, right = int(self._edges[step]) - self._left, int(self._edges[step + 1]) - self._left
             self.paint_step(painter, step, QRect(left, 3, right - left, self.height() - 6), 1, self.name_of(step))
-        self._paint_more(painter)
+        paint_more(painter, self.rect(), self.more, self.theme)
 
     @property
     def more(self) -> tuple[bool, bool]:
         """Whether the sequence goes on to the left of what is in view, and to its right."""
         end = int(self._edges[len(self._edges) - 1]) if len(self._edges) > 1 else 0
         return self._left > 0, end - self._left > self.width()
-
-    def _paint_more(self, painter: QPainter) -> None:
-        """A mark at each end behind which there is more."""
-        for there, left, mark in zip(self.more, (0, self.width() - MORE), "‹›", strict=True):
-            if there:
-                box = QRect(left, 0, MORE, self.height())
-                painter.fillRect(box, QColor(self.theme.raised))
-                painter.setPen(QColor(self.theme.text))
-                painter.drawText(box, Qt.AlignmentFlag.AlignCenter, mark)
 
     def name_of(self, step: int) -> str:
         """The text of a step's box: its token, else its number."""

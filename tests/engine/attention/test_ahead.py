@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from inspector.engine.attention import ahead as beside
 from inspector.engine.attention.ahead import Ahead
 from inspector.engine.attention.one_pass import Statistics, one_pass
-from inspector.engine.cells.base import Check
+from inspector.engine.cells.check import Check
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.probes.attention import AttentionProbe
 from inspector.engine.registries import QUANTITIES

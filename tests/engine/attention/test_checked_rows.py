@@ -9,7 +9,7 @@ from torch import Tensor
 
 from inspector.engine.attention.calls import attend, check
 from inspector.engine.attention.selected_sample import SelectedSample
-from inspector.engine.cells.base import Check
+from inspector.engine.cells.check import Check
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -15,7 +15,7 @@ from torch.nn.attention.bias import causal_lower_right, causal_upper_left
 
 from inspector.engine.attention import caches, recorder
 from inspector.engine.attention.rows import Rows, allowed
-from inspector.engine.cells.base import Check
+from inspector.engine.cells.check import Check
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.quantities.attention.attention_distance import distance
 from inspector.engine.registries import QUANTITIES

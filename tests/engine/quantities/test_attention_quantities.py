@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from inspector.capture import Writer, open_capture
 from inspector.engine.attention.rows import FORBIDDEN, MASKED, Rows, allowed, forbidding, rows
-from inspector.engine.cells.base import Check
+from inspector.engine.cells.check import Check
 from inspector.engine.errors import CancelledError, Unsupported
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.quantities.attention import attention_maps

@@ -11,7 +11,7 @@ import torch
 from kept import Kept
 from torch import Tensor, nn
 
-from inspector.engine.cells.base import Check
+from inspector.engine.cells.check import Check
 from inspector.engine.cells.function_cell import FunctionStep
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import RunOptions, perform

@@ -21,7 +21,7 @@ from inspector.engine.attention.written.contraction import Contraction, Operand
 from inspector.engine.attention.written.facts import Facts, Known
 from inspector.engine.attention.written.layout import Layout
 from inspector.engine.attention.written.scores import for_each_row
-from inspector.engine.cells.base import Check
+from inspector.engine.cells.check import Check
 from inspector.engine.trace.trace import Attention
 
 NOTE = "its softmax was computed in {} blocks of keys, which are put together here{}"

@@ -11,7 +11,7 @@ from torch import Tensor
 from inspector.engine.attention.calls import picked_rows
 from inspector.engine.attention.selected_sample import SelectedSample
 from inspector.engine.attention.written.contraction import Contraction, Operand, Roles
-from inspector.engine.cells.base import Check
+from inspector.engine.cells.check import Check
 from inspector.engine.errors import Unsupported
 from inspector.engine.trace.heads import Heads, NewValue, PassedOn, edge_of
 

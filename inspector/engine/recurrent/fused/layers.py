@@ -14,7 +14,8 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from inspector.engine.cells.base import Cell, Check, Recomputed
+from inspector.engine.cells.base import Cell, Recomputed
+from inspector.engine.cells.check import Check
 from inspector.engine.cells.family import CellFamily, Stack
 from inspector.engine.cells.gate_products import resolution
 from inspector.engine.cells.module_family import model_weights

@@ -11,7 +11,7 @@ from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from inspector.engine.errors import Unsupported
-from inspector.engine.recurrent.traced.assemble import check_of, parts_of, prefix_of, states_of, trained_of, use_of
+from inspector.engine.recurrent.traced.assemble import parts_of, prefix_of, states_of, trained_of, use_of
 from inspector.engine.recurrent.traced.cells.replayed import LARGEST, ReplayRecurrence, ReplayStep
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.program.gates import leading_to
@@ -19,6 +19,7 @@ from inspector.engine.recurrent.traced.program.inner_reads import inner_reads, r
 from inspector.engine.recurrent.traced.program.state_layout import Part
 from inspector.engine.recurrent.traced.program.step_groups import Parameters, operations_of, programs_of
 from inspector.engine.recurrent.traced.record.values import ids_of
+from inspector.engine.recurrent.traced.state_checks import check_of
 from inspector.engine.trace.trace import Recurrence
 
 

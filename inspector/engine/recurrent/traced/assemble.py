@@ -11,7 +11,6 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from inspector.engine.cells.base import Check
 from inspector.engine.cells.written import AS_WRITTEN
 from inspector.engine.errors import Unsupported
 from inspector.engine.model.subject import Batch
@@ -31,7 +30,7 @@ from inspector.engine.recurrent.traced.program.step_groups import Parameters, pr
 from inspector.engine.recurrent.traced.program.tanh_states import other_squashes, tanh_parts
 from inspector.engine.recurrent.traced.record.operator_traits import Kind
 from inspector.engine.recurrent.traced.record.source_names import assigned, variable, without_containers
-from inspector.engine.recurrent.traced.state_checks import check_memory, check_shapes
+from inspector.engine.recurrent.traced.state_checks import check_memory, check_of, check_shapes
 
 Step = TypeVar("Step", ReplayStep, GraphStep)
 MOST_LAGS = 64
@@ -381,19 +380,6 @@ def _entering(groups: Sequence[Steps], steps: int, batch: int, like: Tensor) -> 
     ]  # fmt: skip
     rows = [row.flatten(2).to(like.device, like.dtype) for row in rows]
     return torch.cat(rows, -1) if rows else like.new_zeros(steps, batch, 0)
-
-
-def check_of(recurrence: ReplayRecurrence) -> Check:
-    """Every step run again against what was recorded."""
-    cell, states = recurrence.cell, recurrence.states
-    assert isinstance(cell, ReplayStep)
-    worst, size = 0.0, 1.0
-    for group in cell.groups:
-        with torch.no_grad():
-            error = (cell.again(group, states[group.numbers]) - states[group.numbers + 1]).abs()
-        worst = max(worst, float(error.nan_to_num_(0.0, 0.0, 0.0).max()) if error.numel() else 0.0)
-    size = max(size, float(states.abs().nan_to_num_(0.0, 0.0, 0.0).max()) if states.numel() else size)
-    return Check(worst, 64 * torch.finfo(states.dtype).eps * size)
 
 
 def _class_name(flow: Flow) -> str:

@@ -1,12 +1,16 @@
-"""What a state has to be so that its steps can be run again: of one shape, and every value still there."""
+"""What a state has to be so that its steps can be run again (of one shape, every value still there), and whether they
+come out the same."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
+from inspector.engine.cells.check import Check
 from inspector.engine.errors import Unsupported
+from inspector.engine.recurrent.traced.cells.replayed import ReplayRecurrence, ReplayStep
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.program.gates import leading_to
 from inspector.engine.recurrent.traced.record.values import storage_of
@@ -68,3 +72,16 @@ def _overwritten(flow: Flow, tensor: Tensor) -> bool:
     """True when a later iteration than the one that made it wrote into a tensor's memory."""
     made = flow.source[id(tensor)]
     return any(place[0] > made[0] for place in flow.changed[storage_of(tensor)])
+
+
+def check_of(recurrence: ReplayRecurrence) -> Check:
+    """Every step run again against what was recorded."""
+    cell, states = recurrence.cell, recurrence.states
+    assert isinstance(cell, ReplayStep)
+    worst, size = 0.0, 1.0
+    for group in cell.groups:
+        with torch.no_grad():
+            error = (cell.again(group, states[group.numbers]) - states[group.numbers + 1]).abs()
+        worst = max(worst, float(error.nan_to_num_(0.0, 0.0, 0.0).max()) if error.numel() else 0.0)
+    size = max(size, float(states.abs().nan_to_num_(0.0, 0.0, 0.0).max()) if states.numel() else size)
+    return Check(worst, 64 * torch.finfo(states.dtype).eps * size)
