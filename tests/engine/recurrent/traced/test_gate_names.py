@@ -151,7 +151,7 @@ class Walrus(Cell):
     def cell(self, x: Tensor, h: Tensor, c: Tensor) -> State:
         _zi, zf, zg, zo = self.four(x, h)
         c = (f := torch.sigmoid(zf)) * c + (1 - f) * torch.tanh(zg)
-        return (o := torch.sigmoid(zo)) * torch.tanh(c), c
+        return (o := torch.sigmoid(zo)) * torch.tanh(c), c  # noqa: F841 - a name in an expression
 
 
 class Containers(Cell):
