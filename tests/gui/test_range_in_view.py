@@ -154,7 +154,10 @@ def test_the_bar_says_so_and_keys_choose_it(tmp_path: Path) -> None:
         QTest.keyClick(panel, Qt.Key.Key_End)
         still(panel)
         assert panel.colour_of("sequential") == FOLLOWING
-        assert IN_SIGHT in [text for _, text in panel.row.bar._notes()]
+        panel.steps.set(9.5, 29.5)
+        still(panel)
+        assert [text for _, text in panel.row.bar._notes()][:1] == [IN_SIGHT]
+        assert panel.row.bar.levels.beyond == (True, True) and "beyond" not in str(panel.row.bar._notes())
         assert panel.row.bar.in_words().endswith(f", {IN_SIGHT}")
         QTest.keyClick(panel, Qt.Key.Key_Home)
         assert panel.colour_of("sequential") == AS_USUAL

@@ -340,7 +340,8 @@ class ColourBar(pg.GraphicsWidget):  # type: ignore[misc]
         if levels.of_view:
             notes.append((None, IN_SIGHT))
         known = levels.full is not None  # limits may have been widened since what is beyond was counted
-        if any(levels.beyond) or (share and not known):
+        beyond = any(levels.beyond) or (share and not known)
+        if beyond and (levels.marked or not levels.of_view):  # what is beyond that is elsewhere: the arrows say it
             notes.append((QColor.fromRgb(int(table[BEYOND])) if levels.marked else None, f"{share}beyond"))
         if self._levels.masked:
             notes.append((QColor(self.theme.masked), "masked"))
