@@ -31,8 +31,7 @@ class Recomputed:
     Attributes:
         states: (t + 1, b, s) the initial state, then the state after each step.
         known: intermediate values as `Cell.block` takes them, (t, b, h) each; () where there are none.
-        made: (t, b, o) the layer's output at each step, recomputed from the state before it: the check compares it
-            with what the module returned.
+        made: (t, b, o) the layer's output at each step, recomputed from the state before it; the check compares it.
     """
 
     states: Tensor
@@ -48,14 +47,13 @@ class Cell(ABC):
         parts: which entries of the state are what, for example {"h": slice(0, 64), "c": slice(64, 128)}.
         gate_names: signals that `gates` returns, as channel signals ("gate/input", "candidate", …).
         gate_info: name, formula and source of each gate; those without an entry are described by their name.
-        memory_gate: the gate that carries the state over, where the family declares it; else it is determined from the
-            states.
+        memory_gate: the gate that carries the state over, where the family declares it; else the states tell it.
         inner_gates: those of `gate_names` that are of one of torch's own cells inside the step.
         bounded: signal of a hard gate → the function that keeps it between 0 and 1 (clamp, hardtanh, relu6).
         spelt: signal of a gate → what it is in the user's code, where the signal's name does not say it.
         output_gates: those of `gate_names` that no state reads: they scale the state on its way to the output.
-        idle: signal of a gate → (t,) True at the steps, in processing order, that do not compute it (a cell that runs
-            at some steps only): its values there are NaN and not the model's. Without an entry every step computes it.
+        idle: signal of a gate → (t,) True at the steps, in processing order, that do not compute it: its values there
+            are NaN and not the model's. Without an entry every step computes it.
         tanh_parts: parts of the state that are a tanh, of which saturation is shown.
         method: how derivatives of a step are found, as a short text; "" where they are closed forms.
         diagonal: whether its blocks know the eigenvalues of every Jacobian (see `StepBlock.eigenvalues`).
