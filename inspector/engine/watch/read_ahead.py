@@ -46,8 +46,8 @@ class ReadAhead(Measure):
         ),
         About(
             name=COPIES, title="change of an output when the input of its own step is replaced", scale="log",
-            formula="max |y_s − y'_s| / max |y| at the first step s of each sequence whose input differs; 0 where earlier outputs "
-            "change too",
+            formula="max |y_s − y'_s| / max |y| at the first step s of each sequence whose input differs; 0 where "
+            "earlier outputs change too",
             method=f"the same, where the targets are the inputs of the very steps; {TIMES} times at most",
         ),
         About(name=AT, title="the furthest that such an output lies ahead", unit="step", formula="first input − s"),
