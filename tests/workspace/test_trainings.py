@@ -31,7 +31,7 @@ RECORDED_SINCE = {
     "modules:activation/effective_rank", "modules:activation/effective_rank_spread", "training:evaluation_mode",
     "training:gradient_kept", "training:weights/before", "training:weights/after", "parameters:gradient/unused_block",
     "parameters:gradient/float16_subnormal", "parameters:gradient/float16_zero", "training:graph/nodes", "training:iteration/graph", "training:time/graph",
-    *(f"training:asked/{word}" for word in ("own", "others", "outputs", "differ", "given", "numbers", "ahead")),
+    *(f"training:asked/{word}" for word in ("own", "others", "outputs", "differ", "given", "numbers", "ahead", "ahead_input")),
 }  # fmt: skip
 """Series of a watched training than which the captures that are kept are older."""
 

@@ -48,8 +48,8 @@ class ReadAhead(Measure):
         ),
         About(
             name=COPIES, title="change of an output when the input of its own step is replaced", scale="log",
-            formula="max |y_s − y'_s| / max |y| at the first step s whose input was replaced; 0 where earlier outputs "
-            "change too",
+            formula="max |y_s − y'_s| / max |y| at the first step s of each sequence whose input differs; 0 where "
+            "earlier outputs change too",
             method=f"the same, where the targets are the inputs of the very steps; {TIMES} times at most",
         ),
         About(name=AT, title="the furthest that such an output lies ahead", unit="step", formula="first input − s"),
@@ -101,7 +101,7 @@ class ReadAhead(Measure):
 
 class Changes(NamedTuple):
     """The largest relative change of an output before the first input that is replaced, how many steps before it the
-    first such output lies (0 for none), and the change at that input's own step."""
+    first such output lies (0 for none), and the largest change at the step of the first input that differs."""
 
     before: float
     ahead: int
@@ -122,9 +122,13 @@ def changes(model: nn.Module, args: Any, kwargs: Any, ids: Tensor) -> Changes | 
     one, again, changed = answers
     if one is None or again is None or changed is None or not torch.equal(one, again):
         return None
-    moved = (one - changed).abs().flatten(2).amax((0, 2)) / one.abs().max().clamp(min=1e-30)
-    reached = torch.nonzero(moved[:first] > MOVED).flatten().tolist()
-    return Changes(float(moved[:first].max()), first - int(reached[0]) if reached else 0, float(moved[first]))
+    each = (one - changed).abs().flatten(2).amax(2) / one.abs().max().clamp(min=1e-30)
+    moved = each[:, :first].amax(0)
+    reached = torch.nonzero(moved > MOVED).flatten().tolist()
+    differs = ids != other  # a separator may stand at the same step of all sequences
+    begins = differs & (differs.cumsum(1) == 1)
+    here = float(each[begins].max()) if bool(begins.any()) else 0.0
+    return Changes(float(moved.max()), first - int(reached[0]) if reached else 0, here)
 
 
 @contextmanager

@@ -138,4 +138,14 @@ def test_what_changes_is_that_of_two_plain_calls() -> None:
         one, two = model(source, x), model(source, other)
     found = changes(model, (source, x), {}, x)
     assert found is not None and found.before == 0 and found.ahead == 0
-    assert found.here == pytest.approx(float((one - two)[:, STEPS // 2].abs().max() / one.abs().max()), rel=1e-5)
+    firsts = [next((t for t in range(STEPS) if x[b, t] != other[b, t]), None) for b in range(ROWS)]
+    sizes = [float((one - two)[b, t].abs().max()) for b, t in enumerate(firsts) if t is not None]
+    assert found.here == pytest.approx(max(sizes) / float(one.abs().max()), rel=1e-5)
+
+
+def test_a_separator_in_the_middle_of_all_sequences_hides_nothing() -> None:
+    model, x = Reader().eval(), words()
+    x[:, STEPS // 2] = 0
+    copies, shifts = (changes(one, (x,), {}, x) for one in (model, Reader(shifted=True).eval()))
+    assert copies is not None and copies.before == 0 and copies.here > 0.01
+    assert shifts is not None and shifts.before == 0 and shifts.here == 0

@@ -68,7 +68,7 @@ class SigmoidOfAVariable(Cell):
     """n is a value of its own, so that the gate of it is not n."""
 
     def cell(self, x: Tensor, h: Tensor, c: Tensor) -> State:
-        _zi, zf, n, zo = self.four(x, h)
+        _, zf, n, zo = self.four(x, h)
         f = torch.sigmoid(zf)
         c = f * c + torch.sigmoid(n) * n
         return torch.sigmoid(zo) * torch.tanh(c), c
@@ -76,7 +76,7 @@ class SigmoidOfAVariable(Cell):
 
 class Softplus(Cell):
     def cell(self, x: Tensor, h: Tensor, c: Tensor) -> State:
-        _zi, zf, dt, zo = self.four(x, h)
+        _, zf, dt, zo = self.four(x, h)
         c = torch.exp(-functional.softplus(dt)) * c + functional.softplus(dt) * torch.relu(zf)
         return torch.sigmoid(zo) * torch.tanh(c), c
 
@@ -149,9 +149,9 @@ class PiecesOfOne(Cell):
 
 class Walrus(Cell):
     def cell(self, x: Tensor, h: Tensor, c: Tensor) -> State:
-        _zi, zf, zg, zo = self.four(x, h)
+        _, zf, zg, zo = self.four(x, h)
         c = (f := torch.sigmoid(zf)) * c + (1 - f) * torch.tanh(zg)
-        return (o := torch.sigmoid(zo)) * torch.tanh(c), c  # noqa: F841 - a name in an expression
+        return (o := torch.sigmoid(zo)) * torch.tanh(c), c  # noqa: F841 - it is a name
 
 
 class Containers(Cell):
@@ -166,7 +166,7 @@ class Containers(Cell):
 
 class InPlace(Cell):
     def cell(self, x: Tensor, h: Tensor, c: Tensor) -> State:
-        _zi, zf, zg, zo = self.four(x, h)
+        _, zf, zg, zo = self.four(x, h)
         f = zf + 1
         f.sigmoid_()
         o = torch.sigmoid(zo).detach()

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -33,7 +32,7 @@ from inspector.engine.recurrent.traced.program.sequence_functions import (
     fused_arguments,
     takes_one_step,
 )
-from inspector.engine.recurrent.traced.record.operation import Op
+from inspector.engine.recurrent.traced.record.operation import Op, tensors
 from inspector.engine.recurrent.traced.record.values import storage_of
 from inspector.engine.recurrent.verification import allowed_error, distance, largest
 
@@ -208,15 +207,15 @@ def _fed(flow: Flow, state: Sequence[Slot], i: int) -> list[Op]:
     own = {id(slot.values[i - lag]) for slot in state for lag in range(slot.lags + 1) if i >= lag}
     bits = sum(1 << slot.index for slot in state)
 
-    def depends(value: Any) -> bool:
-        if isinstance(value, (tuple, list)):
-            return any(map(depends, value))
-        made = flow.made_here(value, i, len(flow.loop.iterations[i])) if isinstance(value, Tensor) else None
-        return id(value) in own or (made is not None and bool(flow.reach[i][made] & bits))
-
-    ops = flow.loop.iterations[i]
-    calls = [ops[j][1] for j in _numbers(flow, state, i, step_operations() | sequence_operations())]
-    return [op for op in calls if depends(op.args[1] if (given := fused_arguments(op)) is None else given.state)]
+    ops, found = flow.loop.iterations[i], list[Op]()
+    for j in _numbers(flow, state, i, step_operations() | sequence_operations()):
+        op = ops[j][1]
+        fused = fused_arguments(op)
+        parts = tensors((op.args[1] if fused is None else fused.state,))
+        made = [flow.made_here(one, i, j) for one in parts]
+        if any(id(one) in own for one in parts) or any(n is not None and flow.reach[i][n] & bits for n in made):
+            found.append(op)
+    return found
 
 
 def _weight(op: Op) -> int:
