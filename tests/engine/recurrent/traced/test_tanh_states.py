@@ -206,3 +206,17 @@ def test_a_candidate_that_is_no_tanh_is_not_measured_as_one(squash: Callable[[Te
     sink = ran(Cell(mix).double(), torch.randn(B, T, IN, dtype=torch.float64))
     assert {"model:n", "model:gate/z/saturation"} <= sink.names()
     assert ("model:n/saturation" in sink.names()) == (squash is torch.tanh)
+
+
+def test_a_step_that_bends_again_and_again_is_looked_at_once_an_operation() -> None:
+    """40 maps whose argument stands three times in each: asked anew for each, its function would never be known."""
+
+    def maps(_cell: Cell, a: Tensor, _h: Tensor) -> Tensor:
+        v = torch.tanh(a)
+        for _ in range(40):
+            v = v + 0.1 * (v - v * v * v)
+        return v
+
+    sink = ran(Cell(maps).double(), torch.randn(B, T, IN, dtype=torch.float64))
+    assert "model:h" in sink.names() and "model:h/saturation" not in sink.names()
+    assert "a sum" in why(sink)["model:h"]

@@ -1,13 +1,13 @@
 """Functions that are a tanh though none is called: 2 σ(2x) − 1, (eˣ − e⁻ˣ) / (eˣ + e⁻ˣ), 1 − 2 / (e²ˣ + 1).
 
-Of each value that is made of one other, entry by entry and with numbers alone, the function is kept. It is a tanh of
-that value, moved or scaled before, where artanh of its results is a straight line.
+Of each value that is made of one other, entry by entry and with numbers alone, it is known what it would be at some
+points of that other: each operation is run once more on those, so that a long step costs as much as it is long. It is a
+tanh of that value, moved or scaled before, where artanh of its results is a straight line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -17,7 +17,6 @@ from inspector.engine.recurrent.traced.record.operation import Op
 from inspector.engine.recurrent.traced.record.operator_traits import Kind
 from inspector.engine.recurrent.traced.record.values import storage_of
 
-Function = Callable[[Tensor], Tensor]
 ARITHMETIC = frozenset({Kind.SUM, Kind.PRODUCT, Kind.QUOTIENT})
 CURVED = frozenset({"sigmoid", "tanh", "exp", "expm1", "reciprocal", "square", "expit"})
 INSIDE = 0.999
@@ -26,11 +25,27 @@ FEWEST, STRAIGHT = 12, 1e-7
 """Points of the line, and how far from it they may be, relative to the longest."""
 
 
+def points() -> Tensor:
+    """(n,) float64 where functions are looked at: either sign, from far inside of what a tanh bends to far outside."""
+    half = torch.logspace(-3, 1.3, 200, dtype=torch.float64)
+    return torch.cat((-half.flip(0), half))
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A value as a function of another: which one, what it is at the points, and whether anything was bent."""
+
+    source: object
+    values: Tensor
+    curved: bool = False
+
+
 class Formulas:
     """The values of one iteration as functions of others."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[object, Function, bool]] = {}
+        self._points = points()
+        self._known: dict[int, Curve] = {}
         self._in_memory: dict[int, set[int]] = {}
 
     def take(self, op: Op) -> bool:
@@ -46,47 +61,47 @@ class Formulas:
         out = op.target if op.in_place else op.outputs[0]
         self._known[id(out)] = found
         self._in_memory.setdefault(storage_of(out), set()).add(id(out))
-        return found[2] and op.traits.kind in ARITHMETIC and is_tanh(found[1])
+        return found.curved and op.traits.kind in ARITHMETIC and is_tanh(self._points, found.values)
 
     def has(self, op: Op) -> bool:
         """Whether the function that an operation's result is is known."""
         return len(op.outputs) == 1 and id(op.outputs[0]) in self._known
 
-    def _composed(self, op: Op) -> tuple[object, Function, bool] | None:
-        """(what it is a function of, the function, whether it is curved), of one value, entry by entry."""
+    def _composed(self, op: Op) -> Curve | None:
+        """What an operation makes of one value, entry by entry."""
         named = op.traits.name in CURVED or op.name.rstrip("_") in CURVED
         if not (named or op.traits.kind in ARITHMETIC) or op.kwargs or len(op.outputs) != 1 or not op.inputs:
             return None
         if any(one.shape != op.outputs[0].shape or not one.is_floating_point() for one in op.inputs):
             return None
-        parts = [self._known.get(id(one), (id(one), _same, False)) for one in op.inputs]
-        if len({part[0] for part in parts}) != 1:
+        parts = {id(one): self._known.get(id(one)) or Curve(id(one), self._points) for one in op.inputs}
+        sources = {part.source for part in parts.values()}
+        if len(sources) != 1:
             return None
-        functions = {id(one): part[1] for one, part in zip(op.inputs, parts, strict=True)}
-
-        def function(value: Tensor, args: Any = op.args, call: Any = op.function) -> Tensor:
-            given = tree_map_only(Tensor, lambda one: functions[id(one)](value).clone(), args)
-            made: Tensor = call(*given)
-            return made
-
-        source = object() if op.in_place and parts[0][0] == id(op.target) else parts[0][0]  # its old value is gone
-        return source, function, named or any(part[2] for part in parts)
-
-
-def _same(value: Tensor) -> Tensor:
-    return value
+        made = _again(op, {number: part.values for number, part in parts.items()})
+        if made is None:
+            return None
+        (source,) = sources
+        gone = op.in_place and source == id(op.target)  # its old value was written over
+        return Curve(object() if gone else source, made, named or any(part.curved for part in parts.values()))
 
 
 @torch.no_grad()
-def is_tanh(function: Function) -> bool:
-    """Whether a function of single entries is tanh(k x + c), by its numbers."""
-    half = torch.logspace(-3, 1.3, 200, dtype=torch.float64)
-    x = torch.cat((-half.flip(0), half))
+def _again(op: Op, values: dict[int, Tensor]) -> Tensor | None:
+    """An operation on other numbers; None where it does not make as many of them."""
+    given = tree_map_only(Tensor, lambda one: values[id(one)].clone(), op.args)
     try:
-        v = function(x)
+        made = op.function(*given)
     except (RuntimeError, TypeError):
-        return False
-    if v.shape != x.shape or not bool((v.abs() <= 1).all()):
+        return None
+    same = isinstance(made, Tensor) and made.shape == next(iter(values.values())).shape
+    return made.double() if same else None
+
+
+@torch.no_grad()
+def is_tanh(x: Tensor, v: Tensor) -> bool:
+    """Whether v is tanh(k x + c) at the points x, entry by entry."""
+    if not bool((v.abs() <= 1).all()):
         return False
     inside = v.abs() < INSIDE
     if int(inside.sum()) < FEWEST:
