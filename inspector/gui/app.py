@@ -74,7 +74,8 @@ def run(
     window.session.start_worker()  # torch loads in its process while the panels do in this one
     later = LaterImports(window)
     window.closed.connect(later.stop)
-    preparing = Preparing(window, window.loading(), lambda: (begin(window, paths, demo, at), later.begin()))
+    preparing = Preparing(window, window.loading(), lambda: begin(window, paths, demo, at))
+    preparing.over.connect(later.begin)
     window.closed.connect(preparing.stop)
     taking = TakesFiles(window, lambda paths, at: take(window, paths, at), python_of(window.settings, python))
     window.closed.connect(taking.close)

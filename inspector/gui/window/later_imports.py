@@ -15,8 +15,8 @@ LATER_MS = 2_000
 """After the start, while files that were named are read."""
 PAUSE_SECONDS = 0.1
 NEEDED_LATER = ("scipy.linalg", "scipy.special", "scipy.spatial", "scipy.cluster.hierarchy")
-"""What orders units by similarity, and what that imports first: each holds Python's lock for up to 40 ms, and all at
-once would for 100 and more. Together they take a fifth of a second, a whole one from a cold disk."""
+"""What orders units by similarity, and what that imports first: each holds Python's lock for 30 to 40 ms, and all at
+once for 100 and more. Together they take a fifth of a second, a whole one from a cold disk."""
 
 
 class LaterImports(QObject):
@@ -29,6 +29,7 @@ class LaterImports(QObject):
         self._timer = QTimer(self, interval=LATER_MS, singleShot=True)
         self._timer.timeout.connect(self._thread.start)
 
+    @Slot()
     def begin(self) -> None:
         """The window has started."""
         self._timer.start()

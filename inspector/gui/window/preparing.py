@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable
 
-from PySide6.QtCore import QObject, QTimer, Slot
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from inspector.gui.runtime.qt_types import making_types
 from inspector.gui.runtime.turns import Turns
@@ -22,7 +22,9 @@ OVER = object()
 
 class Preparing(QObject):
     """`then()` is called once, in the window's thread, when all was imported and the steps of `loading` were taken,
-    each of them after the events that had come by then."""
+    each of them after the events that had come by then. `over` is emitted after it."""
+
+    over = Signal()
 
     def __init__(self, parent: QObject, loading: Iterable[None], then: Callable[[], object]) -> None:
         super().__init__(parent)
@@ -41,11 +43,12 @@ class Preparing(QObject):
             self._turns.give()
             return
         self._timer.stop()  # a step may answer events itself, and no step begins inside another
-        over = next(self._steps, OVER) is OVER
+        done = next(self._steps, OVER) is OVER
         if self._stopped:
             return
-        if over:
+        if done:
             self._then()
+            self.over.emit()
         else:
             self._timer.start(0)
 
