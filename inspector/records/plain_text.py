@@ -47,7 +47,7 @@ def plain_sentence(text: str, limit: int = LONGEST_SENTENCE) -> str:
     return f"{plain_line(text, limit - last - 1).removesuffix('…')}…{end}"
 
 
-def cut(text: str, limit: int) -> str:
+def shortened(text: str, limit: int) -> str:
     """A text for a message, with "…" for what lies behind its first `limit` characters. Else as it stands."""
     return text if len(text) <= limit else f"{text[:limit]}…"
 

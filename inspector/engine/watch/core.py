@@ -30,6 +30,7 @@ from inspector.engine.watch.ranks import Ranks
 from inspector.engine.watch.tables import PLACE, About, Tables
 from inspector.engine.wording import error_text
 from inspector.records import TRAINED, Event, Log, Scalar
+from inspector.records.plain_text import shortened
 
 COST = f"{PLACE}:cost"
 COST_ABOUT = About(
@@ -116,7 +117,9 @@ class Core:
         if self.error is not None:
             return
         text = str(fault) if type(fault).__name__.endswith("CaptureError") else error_text(fault)
-        self.error = f"inspector: watching ended at iteration {self.iteration} ({' '.join(text.split())[:300]})"
+        self.error = (
+            f"inspector: watching ended at iteration {self.iteration} ({shortened(' '.join(text.split()), 300)})"
+        )
         with suppress(Exception):
             sys.stderr.write(f"{self.error}; training goes on.\n")
         with suppress(Exception):
