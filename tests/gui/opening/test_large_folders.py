@@ -105,7 +105,12 @@ def test_the_look_stops_at_the_first_log(tmp_path: Path, monkeypatch: pytest.Mon
     logged(nested(tmp_path / "data") / "a.jsonl", 12)
     looked: list[Any] = []
     plain = search.recognise
-    monkeypatch.setattr(search, "recognise", lambda path, **how: looked.append(path) or plain(path, **how))
+
+    def recognise(path: Path, **how: Any) -> str:
+        looked.append(path)
+        return plain(path, **how)
+
+    monkeypatch.setattr(search, "recognise", recognise)
     for number in range(50):
         (tmp_path / "data" / f"z{number}.jsonl").write_text("{}\n")
     assert is_log(tmp_path / "data") and len(looked) == 1
