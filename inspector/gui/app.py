@@ -16,7 +16,6 @@ from inspector.gui.state.preferred import python_of, runs_of, worker_of
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.window.first_frame import refused, take_away, the_application
-from inspector.gui.window.later_imports import LaterImports
 from inspector.gui.window.main_window import Window
 from inspector.gui.window.open_at import WHOLE
 from inspector.gui.window.preferences import use_font_size
@@ -72,10 +71,7 @@ def run(
     take_away()
     close_by_signals(window.close_unasked)
     window.session.start_worker()  # torch loads in its process while the panels do in this one
-    later = LaterImports(window)
-    window.closed.connect(later.stop)
     preparing = Preparing(window, window.loading(), lambda: begin(window, paths, demo, at))
-    preparing.over.connect(later.begin)
     window.closed.connect(preparing.stop)
     taking = TakesFiles(window, lambda paths, at: take(window, paths, at), python_of(window.settings, python))
     window.closed.connect(taking.close)
@@ -86,7 +82,6 @@ def run(
     finally:
         taking.close()
         preparing.close()
-        later.close()
         window.session.wait_for_end()
         keep_or_say(window.settings)
         crashes.end()
