@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from inspector.records.plain_text import shortened
 from inspector.version import __version__
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def show(
     except ImportError as problem:
         if "PySide6" not in f"{problem.name} {problem}":
             raise
-        why = " ".join(str(problem).split())[:200].rstrip(".")
+        why = shortened(" ".join(str(problem).split()), 200).rstrip(".")
         raise CaptureError(f"A figure is drawn by Qt, which cannot be loaded ({why}); see docs/install.md.") from None
 
 

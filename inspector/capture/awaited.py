@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,18 @@ class Awaiting:
         own, self._own = self._own, None
         if own is not None and _told(self._path)[0] == own:
             with suppress(OSError):
-                (self._path / FOLDER / NAME).unlink(missing_ok=True)
+                self._take_away(own, self._path / FOLDER / NAME)
+
+    def _take_away(self, own: dict[str, Any], at: Path) -> None:
+        """Remove the file, unless it is another one by now: another listener may write its own between a look and a
+        removal, so the file is moved to a name that nobody else has, looked at there, and put back."""
+        aside = at.with_name(f".{NAME}-{secrets.token_hex(8)}.part")
+        at.rename(aside)
+        try:
+            if _told(self._path, aside.name)[0] != own:
+                _put_back(aside, at)
+        finally:
+            aside.unlink(missing_ok=True)
 
 
 def awaited_since(path: Path) -> float | None:
@@ -65,12 +77,23 @@ def awaited_since(path: Path) -> float | None:
     return since if is_alive(pid, mark) else None
 
 
-def _told(path: Path) -> tuple[dict[str, Any], float]:
+def _put_back(aside: Path, at: Path) -> None:
+    """Where there is one again it is later, and stays."""
+    try:
+        os.link(aside, at)
+    except FileExistsError:
+        pass
+    except OSError:  # a file system without links
+        if not at.exists():
+            aside.rename(at)
+
+
+def _told(path: Path, name: str = NAME) -> tuple[dict[str, Any], float]:
     """(what the file says, since when); ({}, 0.0) where it is none, or not in a folder of the capture's own."""
     try:
         if (path / FOLDER).is_symlink():
             return {}, 0.0
-        with open_regular(path / FOLDER / NAME) as file:
+        with open_regular(path / FOLDER / name) as file:
             told, since = read_json(file.read(MOST_BYTES + 1)[:MOST_BYTES]), os.fstat(file.fileno()).st_mtime
     except (OSError, ValueError):
         return {}, 0.0

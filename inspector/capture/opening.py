@@ -7,7 +7,7 @@ from pathlib import Path
 
 from inspector.capture.layout import INDEX, PACKED_SUFFIX, SUFFIX, CaptureError
 from inspector.capture.logs.reader import LOGS
-from inspector.capture.logs.search import logs_at
+from inspector.capture.logs.search import Noted, has_logs, logs_at
 from inspector.capture.logs.source import Progress
 from inspector.capture.logs.view import LogView
 from inspector.capture.reader import Capture
@@ -60,10 +60,14 @@ def capture_of_index(path: Path) -> Path:
     return path.absolute().parent if path.name == INDEX and is_a_file(path) else path
 
 
-def is_log(path: Path | str) -> bool:
-    """Whether a path is that of a log, by first bytes and names; False for a capture and for what cannot be read."""
+def is_log(path: Path | str, noted: Noted | None = None) -> bool:
+    """Whether a path is that of a log, by first bytes and names; False for a capture and for what cannot be read.
+
+    A folder is looked through as far as its first log: where it has none, all of it (`logs.search.MOST_ENTRIES`).
+    `noted(entries seen)` is called meanwhile; what it raises ends the look.
+    """
     try:
-        return not _is_capture(Path(path)) and bool(logs_at(Path(path)).found)
+        return not _is_capture(Path(path)) and has_logs(Path(path), noted)
     except OSError:
         return False
 

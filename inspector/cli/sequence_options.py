@@ -11,6 +11,7 @@ from inspector.cli.fault import Fault
 from inspector.records import InputSpec, input_spec
 from inspector.records.file_names import file_stem
 from inspector.records.json_text import no_constant, read_json
+from inspector.records.plain_text import shortened
 
 OPTIONS = (
     click.option("--text", multiple=True, help="[NAME=] The sequence as text in the vocabulary; repeated: a batch."),
@@ -83,7 +84,7 @@ def json_object(text: str) -> dict[str, Any]:
     except ValueError as problem:
         raise Fault(f"--arguments is not JSON ({problem}); expected for example '{{\"hidden\": 64}}'.") from None
     if not isinstance(value, dict):
-        raise Fault(f"--arguments is {text[:40]!r}; expected a JSON object of keyword arguments.")
+        raise Fault(f"--arguments is {shortened(text, 40)!r}; expected a JSON object of keyword arguments.")
     return value
 
 

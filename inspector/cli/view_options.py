@@ -9,7 +9,7 @@ import click
 
 from inspector.cli.fault import Fault
 from inspector.records.json_text import read_json
-from inspector.records.plain_text import plain_text
+from inspector.records.plain_text import plain_text, shortened
 
 CHOSEN = ("range", "colours", "marked")
 """What can be chosen for a scale of colours (gui/widgets/colour_choice.py)."""
@@ -64,7 +64,7 @@ def colours_in(text: str) -> str:
         what = (
             f"has {plain_text(str(strange[0]), 40)!r}, not one of {', '.join(CHOSEN)}" if strange else "are no colours"
         )
-        raise Fault(f"{text[:80]!r} {what}: JSON by panel and scale is expected, as in {example}.")
+        raise Fault(f"{shortened(text, 80)!r} {what}: JSON by panel and scale is expected, as in {example}.")
     return text
 
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 import torch
 
 from inspector.engine.wording import class_name, text_of
-from inspector.records.plain_text import LONGEST_LINE, plain_sentence
+from inspector.records.plain_text import LONGEST_LINE, plain_sentence, shortened
 
 LONGEST_TEXT, LONGEST_DETAILS = 500, 100_000
 """Characters of what was raised that a message quotes, and of its details: torch says what to do in 200 to 400."""
+_cut: ContextVar[list[str] | None] = ContextVar("cut messages", default=None)
 
 
 class InputError(ValueError):
@@ -55,6 +59,24 @@ def of_the_models_code(fault: BaseException) -> ModelError | None:
     return None if all(file.startswith(libraries) for file in behind) else model_error(fault)
 
 
+@contextmanager
+def whole_texts() -> Iterator[list[str]]:
+    """The messages that are made inside and quote less than all that was raised, whole: a refusal has one line, so what
+    it leaves out is written where many fit."""
+    found: list[str] = []
+    before = _cut.set(found)
+    try:
+        yield found
+    finally:
+        _cut.reset(before)
+
+
+def _tell_cut(text: str) -> None:
+    found = _cut.get()
+    if found is not None and text not in found:
+        found.append(text)
+
+
 def model_error(fault: BaseException, who: str = "The model") -> ModelError:
     """A one-line message about what the user's code (`who`) raised, with the user's own frames as details."""
     own = str(Path(__file__).parent.parent)
@@ -71,7 +93,8 @@ def model_error(fault: BaseException, who: str = "The model") -> ModelError:
     text = plain_sentence(" ".join(said.split()), LONGEST_TEXT)  # where it is cut, "…" says so; `details` have it whole
     if isinstance(fault, SystemExit):
         text = f"it asked Python to exit with {text or 0}"
-    whole = said if len(said) <= LONGEST_DETAILS else f"{said[:LONGEST_DETAILS]}…"
-    details = "".join(traceback.format_list(frames)) + f"{class_name(fault)}: {whole}"
+    if len(" ".join(said.split())) > LONGEST_TEXT:
+        _tell_cut(f"{who} raised {class_name(fault)}{where}: {shortened(said, LONGEST_DETAILS)}")
+    details = "".join(traceback.format_list(frames)) + f"{class_name(fault)}: {shortened(said, LONGEST_DETAILS)}"
     sentence = f"{who} raised {class_name(fault)}{where}: {text or 'no message'}"
     return ModelError(sentence.rstrip(".") + ".", details)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from inspector.records.plain_text import shortened
+
 MAX_CLASS_NAME = 100
 
 
@@ -18,6 +20,11 @@ def text_of(value: object) -> str:
 def error_text(fault: BaseException) -> str:
     """An exception as a short text: its class and its message."""
     return f"{class_name(fault)}: {text_of(fault)}"
+
+
+def in_short(value: object, limit: int) -> str:
+    """The text of an object on one line, with "…" for what lies behind its first `limit` characters."""
+    return shortened(" ".join(text_of(value).split()), limit)
 
 
 def class_name(value: object) -> str:

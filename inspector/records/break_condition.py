@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from inspector.records.plain_text import shortened
+
 MOST_CLAUSES, MOST_CHARACTERS = 16, 500
 NON_FINITE, SPIKE = "non-finite", "spike"
 FORM = "non-finite, spike, iteration N, or NAME > NUMBER (loss, gradient norm, weight/norm[rnn.weight_hh_l0] …)"
@@ -72,7 +74,7 @@ def parse_condition(text: str) -> BreakCondition:
     """The condition in a text such as "non-finite, gradient norm > 10, iteration 500". Raises ValueError."""
     parts = [part.strip() for part in re.split(r"[,;\n]", text) if part.strip()]
     if not parts or len(parts) > MOST_CLAUSES or len(text) > MOST_CHARACTERS:
-        raise ValueError(f"{text[:80]!r} is no condition to break on; expected one or several of: {FORM}.")
+        raise ValueError(f"{shortened(text, 80)!r} is no condition to break on; expected one or several of: {FORM}.")
     return BreakCondition(tuple(_clause(part) for part in parts))
 
 
@@ -90,4 +92,4 @@ def _clause(text: str) -> Clause:
             "limit", f"{shown} {found['sign']} {found['limit']}", name, column, found["sign"] == ">",
             float(found["limit"]),
         )  # fmt: skip
-    raise ValueError(f"{plain[:80]!r} is no condition to break on; expected one of: {FORM}.")
+    raise ValueError(f"{shortened(plain, 80)!r} is no condition to break on; expected one of: {FORM}.")

@@ -9,6 +9,7 @@ from typing import Literal
 
 from inspector.records.labels import STEP_DOMAIN
 from inspector.records.naming import channel_name
+from inspector.records.plain_text import shortened
 
 DTYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
@@ -96,7 +97,7 @@ class Channel:
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", channel_name(self.name))
         if ":" not in self.name:
-            raise ValueError(f"A channel is named place:signal, not {self.name[:80]!r}.")
+            raise ValueError(f"A channel is named place:signal, not {shortened(self.name, 80)!r}.")
         if self.dtype not in DTYPES:
             raise ValueError(f"Channel {self.name}: dtype {self.dtype!r} is not one of {', '.join(DTYPES)}.")
         if len(self.dims) != len(self.shape) or len(set(self.dims)) != len(self.dims):

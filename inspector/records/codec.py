@@ -22,7 +22,7 @@ from inspector.records.channel import Channel
 from inspector.records.event import Event
 from inspector.records.json_text import no_constant, read_json
 from inspector.records.note import Note, Noted
-from inspector.records.plain_text import plain_sentence
+from inspector.records.plain_text import plain_sentence, shortened
 from inspector.records.saved_session import Pinned, SavedSession
 from inspector.records.view_at import ViewAt
 
@@ -183,7 +183,7 @@ def _value(raw: Any, hint: Any, where: str) -> Any:
             return made
     if hint is float and isinstance(raw, (int, float, str)) and not isinstance(raw, bool):
         return _number(raw, where)
-    raise BadRecordError(f"{where} should be {getattr(hint, '__name__', hint)}, not {str(raw)[:60]!r}.")
+    raise BadRecordError(f"{where} should be {getattr(hint, '__name__', hint)}, not {shortened(str(raw), 60)!r}.")
 
 
 def _union(raw: Any, arguments: tuple[Any, ...], where: str) -> Any:
@@ -200,7 +200,7 @@ def _union(raw: Any, arguments: tuple[Any, ...], where: str) -> Any:
 
 def _tuple(raw: Any, arguments: tuple[Any, ...], where: str) -> tuple[Any, ...]:
     if not isinstance(raw, list):
-        raise BadRecordError(f"{where} should be a list, not {str(raw)[:60]!r}.")
+        raise BadRecordError(f"{where} should be a list, not {shortened(str(raw), 60)!r}.")
     if len(arguments) == 2 and arguments[1] is Ellipsis:
         if _all_pass(raw, arguments[0]):
             return tuple(raw)
@@ -219,7 +219,7 @@ def _all_pass(raw: list[Any], hint: Any) -> bool:
 
 def _number(raw: int | float | str, where: str) -> float:
     if isinstance(raw, str) and raw not in ("NaN", "Infinity", "-Infinity"):
-        raise BadRecordError(f"{where} should be a number, not {raw[:60]!r}.")
+        raise BadRecordError(f"{where} should be a number, not {shortened(raw, 60)!r}.")
     try:
         return float(raw)
     except OverflowError:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from inspector.records.plain_text import shortened
+
 DEEPEST = 100
 """Lists and objects in each other that are read. What this program writes has 40 at most."""
 
@@ -50,7 +52,7 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         known: set[str] = set()
         twice = next(name for name, _ in pairs if name in known or known.add(name))  # type: ignore[func-returns-value]
-        raise NamedTwiceError(f"has two entries named {twice[:80]!r}")
+        raise NamedTwiceError(f"has two entries named {shortened(twice, 80)!r}")
     return found
 
 

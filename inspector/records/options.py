@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from inspector.records.plain_text import shortened
 from inspector.registry import instead
 
 OptionType = Literal["int", "float", "bool", "text", "choice", "steps", "texts"]
@@ -59,9 +60,9 @@ class Option:
         try:
             found = _READ[self.type](self, given)
         except (ValueError, TypeError, OverflowError):
-            raise OptionError(f"is {repr(given)[:40]}; expected {self.expected}") from None
+            raise OptionError(f"is {shortened(repr(given), 40)}; expected {self.expected}") from None
         if isinstance(found, (int, float)) and not isinstance(found, bool) and not self._within(found):
-            raise OptionError(f"is {repr(given)[:40]}; expected {self.expected}")
+            raise OptionError(f"is {shortened(repr(given), 40)}; expected {self.expected}")
         return found
 
     @property

@@ -47,6 +47,11 @@ def plain_sentence(text: str, limit: int = LONGEST_SENTENCE) -> str:
     return f"{plain_line(text, limit - last - 1).removesuffix('…')}…{end}"
 
 
+def shortened(text: str, limit: int) -> str:
+    """A text for a message, with "…" for what lies behind its first `limit` characters. Else as it stands."""
+    return text if len(text) <= limit else f"{text[:limit]}…"
+
+
 def printed_piece(text: str) -> str:
     """A piece of what a model printed, of any length: colours are left out, line breaks and tabs stay.
 

@@ -19,6 +19,7 @@ from inspector.capture import CaptureError, write_atomically
 from inspector.capture.regular import in_words
 from inspector.records import BadRecordError, InputSpec, decode, encode
 from inspector.records.json_text import read_json
+from inspector.records.plain_text import shortened
 from inspector.records.saved_session import VERSION, SavedSession
 from inspector.workspace.samples import list_samples
 from inspector.workspace.trust import agree, agreed_files, digest, read_regular
@@ -70,7 +71,7 @@ def read_session(path: Path) -> tuple[SavedSession, bytes]:
         what = str(problem) if isinstance(problem, BadRecordError) else " ".join(str(problem).split())
         if isinstance(problem, json.JSONDecodeError):
             what = f"it is no JSON text (line {problem.lineno}, column {problem.colno})"
-        raise SessionError(f"{path.name} is no session: {what[:200].rstrip('.')}.") from None
+        raise SessionError(f"{path.name} is no session: {shortened(what, 200).rstrip('.')}.") from None
     if not isinstance(session, SavedSession):
         raise SessionError(f"{path.name} is no session: it holds a {type(session).__name__}.")
     if session.version != VERSION:
@@ -90,7 +91,9 @@ def what_runs(session: SavedSession, path: Path, content: bytes) -> str:
         return ""
     if agreed_files()[0].get(str(path.absolute())) == digest(content):
         return ""
-    arguments = f" with the arguments {json.dumps(load.arguments, default=str)[:300]}" if load.arguments else ""
+    arguments = (
+        f" with the arguments {shortened(json.dumps(load.arguments, default=str), 300)}" if load.arguments else ""
+    )
     return f"{path.name} opens {load.subject}{arguments}. That is code, which can do whatever you can do."
 
 

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 from inspector.capture import open_capture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.runtime.gc_timer import collect
+from inspector.gui.state import folder_look
 from inspector.records import ANSWER_DOMAIN
 
 
@@ -40,6 +41,12 @@ def no_window_is_left(qapp: QApplication) -> Iterator[None]:
     for widget in left:
         widget.close()
     assert not left, [(w, w.text()) if isinstance(w, QMessageBox) else w for w in left]
+
+
+@pytest.fixture(autouse=True)
+def folders_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine that is busy a look at a small folder is waited for as well: tests say what is open after it."""
+    monkeypatch.setattr(folder_look, "PATIENCE", 10.0)
 
 
 CASES = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,9 @@ import numpy as np
 import pytest
 from captures import NAME, START, channel, flip, numbers, place_of, write
 
-from inspector.capture import Writer, open_capture
+from inspector.capture import Capture, Writer, open_capture
 from inspector.capture.layout import INDEX
-from inspector.gui.panel.exact import exact
+from inspector.gui.panel.exact import exact, exact_at, why_not_known
 from inspector.gui.panel.registry import PANELS
 from inspector.records import Channel, Frame, Page, RunStop
 
@@ -26,7 +27,7 @@ def every_page(path: Path) -> list[int]:
     return found
 
 
-def test_a_cell_says_why_it_is_not_known(tmp_path: Path) -> None:
+def test_a_cell_says_why_it_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     values = numbers()
     values[9, 1] = np.nan
     path = write(tmp_path / "a.inspect", values, skip=(16,))
@@ -36,8 +37,30 @@ def test_a_cell_says_why_it_is_not_known(tmp_path: Path) -> None:
         assert found[:2].tolist() == ["damaged"] * 2 and found[10:].tolist() == ["not there"] * 2
         assert isinstance(found[2], np.float32) and found[2] == 34 and np.isnan(found[3])
     running = write(tmp_path / "b.inspect", values, skip=(8,), done=False)
+    monkeypatch.setattr(Capture, "status", "running")
     with open_capture(running) as capture:
         assert exact(capture, NAME, 0, (slice(9, 10),))[0].tolist() == ["not there yet"] * 4
+
+
+@pytest.mark.parametrize("status, left, said", [
+    ("failed", (), "not there"), ("cancelled", (), "not there"), ("failed", ("lens",), "not there"),
+    ("cancelled", ("lens",), "not there"), ("done", ("lens",), "not there yet"), ("done", (), "not there"),
+])  # fmt: skip
+def test_of_a_run_that_has_ended_only_what_is_still_computed_comes(
+    tmp_path: Path, status: Any, left: tuple[str, ...], said: str
+) -> None:
+    with open_capture(write(tmp_path / "a.inspect", numbers(), skip=(8,))) as capture:
+        assert capture.stop is not None
+        capture.stop = replace(capture.stop, status=status, left=left)
+        assert exact(capture, NAME, 0, (slice(9, 10),))[0].tolist() == [said] * 4
+
+
+def test_of_a_run_whose_writer_is_gone_nothing_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_capture(write(tmp_path / "a.inspect", numbers(), skip=(8,), done=False)) as capture:
+        capture.writer_ended = True
+        assert exact_at(capture, NAME, 0, 9, 0) == why_not_known(capture, NAME, 0) == "not there"
+        monkeypatch.setattr(type(capture), "written_elsewhere", True)  # whether that still writes is not known
+        assert exact_at(capture, NAME, 0, 9, 0) == "not there yet"
 
 
 def test_the_readout_of_a_state_says_damaged_or_nan(tmp_path: Path, qtbot: Any, stage_of: Any) -> None:

@@ -14,7 +14,7 @@ import pytest
 from commands import CHECKOUT
 from network import SECRET, begin, cut, kept, page, sender, until
 
-from inspector.capture import open_capture
+from inspector.capture import awaited, open_capture
 from inspector.capture.awaited import Awaiting, awaited_since
 from inspector.capture.control import Controller
 from inspector.records import RunStop
@@ -192,3 +192,31 @@ def test_a_listener_that_cannot_write_leaves_nothing(tmp_path: Path, monkeypatch
     monkeypatch.undo()
     assert awaited_since(tmp_path) is None and not list((tmp_path / "control").iterdir())
     waiting.end()
+
+
+@pytest.mark.parametrize("links_there", [True, False])
+@pytest.mark.parametrize("again", [False, True])
+def test_a_word_that_another_listener_writes_at_the_last_moment_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links_there: bool, again: bool
+) -> None:
+    """It comes between the look at the file and its removal; `again`: and once more while the first is put back."""
+    first, at = Awaiting(tmp_path), tmp_path / "control" / "listener.json"
+    first.begin()
+    own, plain, looks = at.read_text(), awaited._told, []
+
+    def told(path: Path, *name: str) -> Any:
+        found = plain(path, *name)
+        looks.append(name)
+        if len(looks) == 1 or again:
+            at.write_text(f'{{"pid": {len(looks)}}}')
+        return found
+
+    def refused(*_: Any) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(awaited, "_told", told)
+    if not links_there:
+        monkeypatch.setattr(os, "link", refused)
+    first.end()
+    assert at.read_text() == f'{{"pid": {1 + again}}}' != own
+    assert [one.name for one in at.parent.iterdir()] == ["listener.json"]

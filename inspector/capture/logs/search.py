@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -19,6 +19,11 @@ MOST_ENTRIES = 100_000
 MOST_FILES = 2_000
 """Log files that are opened."""
 NOTHING: Mapping[Path, str] = {}
+Noted = Callable[[int], None]
+"""Called with how many entries were seen, before each folder and now and then within one; what it raises ends the
+search."""
+OFTEN = 256
+"""Entries after which that is called again."""
 
 
 @dataclass(slots=True)
@@ -30,6 +35,34 @@ class Search:
     seen: int = 0
     too_deep: str = ""
     """The first folder that was not looked into, because it lies too deep."""
+    most: int = 0
+    """How many logs are enough; 0: none is left out."""
+    noted: Noted | None = None
+
+    @property
+    def enough(self) -> bool:
+        """Whether as many were found as are asked for."""
+        return 0 < self.most <= len(self.found)
+
+    def take(self, path: Path, key: str, root: str) -> bool:
+        """Take one more log; whether no more are looked for."""
+        if len(self.found) >= MOST_FILES:
+            self.left_out.append(f"{root} has more than the {MOST_FILES:,} log files that are read.")
+            return True
+        self.found.append((path, key))
+        return self.enough
+
+    def count(self) -> int:
+        """How many entries were seen, with one more."""
+        self.seen += 1
+        if self.seen % OFTEN == 0:
+            self.note()
+        return self.seen
+
+    def note(self) -> None:
+        """Say how many entries were seen."""
+        if self.noted is not None:
+            self.noted(self.seen)
 
 
 def logs_at(path: Path, known: Mapping[Path, str] = NOTHING) -> Search:
@@ -41,9 +74,19 @@ def logs_at(path: Path, known: Mapping[Path, str] = NOTHING) -> Search:
     return Search([(path, key)] if key else [])
 
 
-def search(folder: Path, known_files: Mapping[Path, str] = NOTHING) -> Search:
-    """All logs below a folder. Raises OSError where the folder itself cannot be listed."""
-    done, root = Search(), Path(os.path.realpath(folder))
+def has_logs(path: Path, noted: Noted | None = None) -> bool:
+    """Whether `logs_at` finds any: looks no further than the first. Raises OSError where it cannot be read."""
+    if path.is_dir():
+        return bool(search(path, most=1, noted=noted).found)
+    return bool(recognise(path))
+
+
+def search(
+    folder: Path, known_files: Mapping[Path, str] = NOTHING, *, most: int = 0, noted: Noted | None = None
+) -> Search:
+    """All logs below a folder, or the first `most` that are come upon. Raises OSError where the folder itself cannot
+    be listed."""
+    done, root = Search(most=most, noted=noted), Path(os.path.realpath(folder))
     known: set[str] = set()
     waiting = [(folder, 0)]
     while waiting:
@@ -53,7 +96,7 @@ def search(folder: Path, known_files: Mapping[Path, str] = NOTHING) -> Search:
             continue
         known.add(real)
         below = _look(here, depth, root, done, known_files)
-        if done.left_out:
+        if done.left_out or done.enough:
             break
         waiting += [(path, depth + 1) for path in below]
     if done.too_deep:
@@ -66,6 +109,7 @@ def search(folder: Path, known_files: Mapping[Path, str] = NOTHING) -> Search:
 
 def _look(here: Path, depth: int, root: Path, done: Search, known: Mapping[Path, str]) -> list[Path]:
     """The folders in a folder; its logs are noted."""
+    done.note()
     try:
         with os.scandir(here) as entries:
             listed = sorted((entry.name, entry) for entry in entries)
@@ -75,8 +119,7 @@ def _look(here: Path, depth: int, root: Path, done: Search, known: Mapping[Path,
         return []
     below: list[Path] = []
     for name, entry in listed:
-        done.seen += 1
-        if done.seen > MOST_ENTRIES:
+        if done.count() > MOST_ENTRIES:
             done.left_out.append(f"{root.name} has more than the {MOST_ENTRIES:,} files that are looked at.")
             return below
         if name.startswith(".") or (entry.is_symlink() and not _inside(entry.path, root)):
@@ -91,11 +134,10 @@ def _look(here: Path, depth: int, root: Path, done: Search, known: Mapping[Path,
                 below.append(path)
             else:
                 done.too_deep = done.too_deep or entry.name
-        elif entry.is_file() and (key := known.get(path) or recognise(path, in_folder=True)):
-            if len(done.found) >= MOST_FILES:
-                done.left_out.append(f"{root.name} has more than the {MOST_FILES:,} log files that are read.")
-                return below
-            done.found.append((path, key))
+            continue
+        key = (known.get(path) or recognise(path, in_folder=True)) if entry.is_file() else ""
+        if key and done.take(path, key, root.name):
+            break
     return below
 
 

@@ -37,6 +37,7 @@ from inspector.engine.hooks.module_stack import ROOT, in_backward
 from inspector.engine.trace.heads import Heads, PassedOn, edge_of
 from inspector.engine.trace.trace import Attention, KeyEnds
 from inspector.engine.wording import error_text
+from inspector.records.plain_text import shortened
 
 _MHA = inspect.signature(F.multi_head_attention_forward)
 _MODULE = inspect.signature(nn.MultiheadAttention.forward)
@@ -96,7 +97,7 @@ class AttentionRecorder:
         except Exception as error:  # noqa: BLE001 - whatever happens here must not reach the user's model
             place = self.where()[0]
             self.broken = (
-                f"Recording the attention of {place} failed ({error_text(error)[:150]}); "
+                f"Recording the attention of {place} failed ({shortened(error_text(error), 150)}); "
                 "attention after it is not shown."
             )
 

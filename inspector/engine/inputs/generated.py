@@ -8,7 +8,14 @@ import torch
 from torch import Tensor
 
 from inspector.engine.errors import InputError
-from inspector.engine.model.batching import check_length, model_dtype, number_option, pad, what_it_reads
+from inspector.engine.model.batching import (
+    DEFAULT_STEPS,
+    check_length,
+    model_dtype,
+    number_option,
+    pad,
+    what_it_reads,
+)
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.registries import INPUTS
 from inspector.records import InputSpec, Option
@@ -27,7 +34,7 @@ class Generated:
     choices = KINDS
     reads = ("vectors",)
     options = (
-        Option(name="steps", type="int", default=100, low=0, high=10_000_000, help="How many steps."),
+        Option(name="steps", type="int", default=DEFAULT_STEPS, low=0, high=10_000_000, help="How many steps."),
         Option(name="value", type="float", default=1.0, help="How large it is; for noise, its standard deviation."),
         Option(name="at", type="int", default=0, low=0, help="The step of the impulse.", of_value=("impulse",)),
         Option(name="period", type="float", default=20.0, help="Steps of one period.", of_value=("sine",)),
@@ -35,7 +42,8 @@ class Generated:
     )
 
     def make(self, subject: Subject, spec: InputSpec, seed: int) -> Batch:
-        """A batch of `samples` sequences (different noise in each), 100 steps unless given otherwise."""
+        """A batch of `samples` sequences (different noise in each). Noise of options left out is what a model without
+        examples runs first, which the fields beside it say."""
         if subject.kind == "vectors" and subject.width is None:
             raise InputError(
                 f"How many numbers a step of {subject.name} has is not known, so no signal can be made; "
@@ -45,7 +53,7 @@ class Generated:
             raise InputError(f"{subject.name} reads {what_it_reads(subject)}; generated signals are for vectors.")
         if spec.value not in KINDS:
             raise InputError(f"There is no signal {spec.value!r}; there are {', '.join(KINDS)}.")
-        steps, count = int(number_option(spec, "steps", 100)), int(number_option(spec, "samples", 1))
+        steps, count = int(number_option(spec, "steps", DEFAULT_STEPS)), int(number_option(spec, "samples", 1))
         check_length(max(0, steps))
         if not 1 <= count <= 1024:
             raise InputError(f"A batch of {count} sequences was requested; 1 to 1024 are possible.")

@@ -11,6 +11,7 @@ from inspector.engine.model.batching import of_value, pad, what_it_reads
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.registries import INPUTS
 from inspector.records import InputSpec
+from inspector.records.plain_text import shortened
 
 _WORD = re.compile(r"[+-]?\d{1,18}\Z")
 
@@ -40,7 +41,9 @@ def parse_ids(text: str) -> list[int]:
     words = text.replace(",", " ").split()
     for word in words:
         if not _WORD.match(word):
-            raise InputError(f"{word[:40]!r} is not a token id; expected whole numbers with spaces or commas between.")
+            raise InputError(
+                f"{shortened(word, 40)!r} is not a token id; expected whole numbers with spaces or commas between."
+            )
     return [int(word) for word in words]
 
 

@@ -33,6 +33,7 @@ from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.model.typed_number import as_number
 from inspector.engine.registries import INPUTS
 from inspector.records import InputSpec, Option
+from inspector.records.plain_text import shortened
 
 UNREADABLE = (
     ValueError, OSError, EOFError, KeyError, MemoryError, RuntimeError, OverflowError, zipfile.BadZipFile, zlib.error,
@@ -98,7 +99,7 @@ def _npz(file: IO[bytes], key: str) -> npt.NDArray[Any]:
             raise ValueError(f"it holds {', '.join(names[:10])}: choose one with the option key=NAME")
         chosen = key or (names[0] if names else "")
         if names.count(chosen) > 1:
-            raise ValueError(f"it holds two arrays named {chosen[:80]!r}")
+            raise ValueError(f"it holds two arrays named {shortened(chosen, 80)!r}")
         if chosen not in names:
             raise ValueError(f"it holds {', '.join(names[:10]) or 'no arrays'}, not {chosen!r}")
         locked = encrypted([archive.getinfo(f"{chosen}.npy")])
@@ -127,7 +128,7 @@ def _csv(path: Path) -> npt.NDArray[Any]:
             raise ValueError(f"row {number} has {len(row)} cells, the first has {width}")
         for cell in row:
             if not _is_number(cell):
-                raise ValueError(f"{cell[:40]!r} in row {number} is not a number")
+                raise ValueError(f"{shortened(cell, 40)!r} in row {number} is not a number")
     return np.array([row for _, row in rows], dtype=np.float64)
 
 

@@ -12,6 +12,7 @@ from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.model.typed_number import as_number
 from inspector.engine.registries import INPUTS
 from inspector.records import InputSpec, counted
+from inspector.records.plain_text import shortened
 
 _DECIMAL_COMMA = re.compile(r"\d,\d")
 
@@ -70,13 +71,15 @@ def _sample(width: int | None) -> str:
 def _numbers(part: str) -> list[float]:
     words = part.split()
     if len(words) > 1 and (odd := next((word for word in words if _DECIMAL_COMMA.search(word)), "")):
-        raise InputError(f"{odd[:40]!r} may be one number or two; write a decimal point, or a space behind a comma.")
+        raise InputError(
+            f"{shortened(odd, 40)!r} may be one number or two; write a decimal point, or a space behind a comma."
+        )
     numbers = []
     for word in part.replace(",", " ").split():
         number = as_number(word)
         if number is None:
             raise InputError(
-                f"{word[:40]!r} is not a number; expected numbers with spaces between, and ; behind a step."
+                f"{shortened(word, 40)!r} is not a number; expected numbers with spaces between, and ; behind a step."
             )
         numbers.append(number)
     return numbers

@@ -27,6 +27,7 @@ from inspector.engine.model.inside_folder import require_inside
 from inspector.engine.model.one_directory import left_unread, named_twice, require_one_directory
 from inspector.engine.registries import LOADERS
 from inspector.records import counted
+from inspector.records.plain_text import shortened
 
 STEPS = ("global_step", "step", "iteration", "iter", "epoch")
 MOST_EMPTY = 1 << 16
@@ -107,14 +108,15 @@ def _tensor(path: Path, name: str, one: Stored, dtype: torch.dtype) -> Tensor:
         held = _read(path, name, part)
         if not isinstance(held, Tensor) or tuple(held.shape) != part.sizes or held.layout != torch.strided:
             raise InputError(
-                f"{path.name}: a part of {name[:80]} is not the tensor of shape {part.sizes} that it is said to be."
+                f"{path.name}: a part of {shortened(name, 80)} is not the tensor of shape {part.sizes} that it "
+                "is said to be."
             )
         region = tuple(slice(start, start + size) for start, size in zip(part.offsets, part.sizes, strict=True))
         whole[region] = held.to(dtype)
         if written is not None:
             written[region] = True
     if written is not None and not bool(written.all()):
-        raise InputError(f"{path.name}: the parts of {name[:80]} overlap, and leave some of it out.")
+        raise InputError(f"{path.name}: the parts of {shortened(name, 80)} overlap, and leave some of it out.")
     return whole
 
 
@@ -128,7 +130,7 @@ def _read(path: Path, name: str, part: StoredPart) -> Any:
     except OSError as problem:
         raise InputError(f"{path.name}/{part.file} cannot be read: {in_words(problem)}.") from None
     if len(data) != part.length:
-        raise InputError(f"{path.name}/{part.file} is cut short: a part of {name[:80]} is not in it.")
+        raise InputError(f"{path.name}/{part.file} is cut short: a part of {shortened(name, 80)} is not in it.")
     try:
         with io.BytesIO(data) as held, zipfile.ZipFile(held) as archive:
             require_one_directory(held)
@@ -143,14 +145,14 @@ def _read(path: Path, name: str, part: StoredPart) -> Any:
                 raise ValueError("it unpacks to far more than it has")
             changed = archive.testzip()
         if changed is not None:
-            raise ValueError(f"{changed[:60]} has changed since it was written")
+            raise ValueError(f"{shortened(changed, 60)} has changed since it was written")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
     except Exception as problem:  # noqa: BLE001 - damaged or hostile bytes may raise anything on their way
         said = " ".join(str(problem).split())
         said = "it holds more than tensors and numbers" if "weights_only" in said else said[:120].rstrip(".")
-        raise InputError(f"{path.name}/{part.file}: a part of {name[:80]} cannot be read ({said}).") from None
+        raise InputError(f"{path.name}/{part.file}: a part of {shortened(name, 80)} cannot be read ({said}).") from None
 
 
 def _step(path: Path, stored: Mapping[str, Stored]) -> tuple[int, str] | None:

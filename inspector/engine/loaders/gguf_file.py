@@ -14,6 +14,7 @@ from inspector.engine.errors import InputError
 from inspector.engine.model.gguf_header import check_header
 from inspector.engine.model.named_arrays import MOST_TENSORS, as_tensor, needed
 from inspector.engine.registries import LOADERS
+from inspector.records.plain_text import shortened
 
 MOST_BYTES = 16 << 30
 """Of all tensors in single precision: a quantised file takes some eight times its size."""
@@ -63,7 +64,7 @@ def _require_places(first: int, listed: Sequence[Any]) -> None:
     stop = int(first)
     for one in sorted(listed, key=lambda one: int(one.data_offset)):
         if int(one.data_offset) < stop:
-            raise ValueError(f"the numbers of {str(one.name)[:80]} lie on others")
+            raise ValueError(f"the numbers of {shortened(str(one.name), 80)} lie on others")
         stop = int(one.data_offset) + int(one.n_bytes)
 
 
@@ -83,7 +84,7 @@ def _layout(reader: Any) -> str:
         named = bytes(field.parts[field.data[0]]).decode() if field is not None else ""
     except (ValueError, IndexError, TypeError):
         named = ""
-    return f"GGUF, {named[:40]}" if named else "GGUF"
+    return f"GGUF, {shortened(named, 40)}" if named else "GGUF"
 
 
 LOADERS.register("gguf")(GgufFile())

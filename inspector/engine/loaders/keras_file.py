@@ -19,6 +19,7 @@ from inspector.engine.contracts import REBUILDING, State
 from inspector.engine.errors import InputError
 from inspector.engine.model.keras_layers import converted, read_layers
 from inspector.engine.registries import LOADERS
+from inspector.records.plain_text import shortened
 
 
 class KerasFile:
@@ -44,7 +45,7 @@ class KerasFile:
             raise InputError(f"{path.name} is damaged or no file of Keras: {said}.") from None
         found = converted(read)
         if found.twice:
-            raise InputError(f"{path.name} holds two variables named {found.twice[:80]!r}.")
+            raise InputError(f"{path.name} holds two variables named {shortened(found.twice, 80)!r}.")
         return State(found.tensors, "Keras", meta={REBUILDING: found.hints})
 
 

@@ -18,6 +18,7 @@ from inspector.engine.model.named_arrays import MOST_TENSORS, as_tensor, dotted,
 from inspector.engine.model.npy import MAGIC, read_npy
 from inspector.engine.model.one_directory import require_plain
 from inspector.engine.registries import LOADERS
+from inspector.records.plain_text import shortened
 
 MOST_QUOTED = 200
 """Characters of what a library says: it quotes a header, which may be of any length."""
@@ -74,7 +75,7 @@ def _members(path: Path) -> dict[str, Tensor]:
         for member in members:
             name = dotted(member.filename.removesuffix(".npy"))
             if name in tensors:
-                raise InputError(f"{path.name} holds two arrays named {name[:80]!r}.")
+                raise InputError(f"{path.name} holds two arrays named {shortened(name, 80)!r}.")
             with archive.open(member) as stream:
                 found = as_tensor(read_npy(stream, member.file_size, most_bytes(path)))
             if found is not None:

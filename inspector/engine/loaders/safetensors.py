@@ -13,6 +13,7 @@ from inspector.engine.contracts import MAX_STEP, State
 from inspector.engine.errors import InputError
 from inspector.engine.registries import LOADERS
 from inspector.records.json_text import NamedTwiceError, read_json
+from inspector.records.plain_text import shortened
 
 MAX_HEADER = 16 << 20
 MAX_TENSORS = 50_000
@@ -77,7 +78,9 @@ def _check_kinds(path: Path, header: Mapping[str, Any]) -> None:
     for name, one in header.items():
         kind = one.get("dtype") if isinstance(one, dict) else None
         if kind in PACKED:
-            raise InputError(f"{path.name}: tensor {name[:80]} is of {kind}; numbers of less than a byte are not read.")
+            raise InputError(
+                f"{path.name}: tensor {shortened(name, 80)} is of {kind}; numbers of less than a byte are not read."
+            )
 
 
 def _has_place(entry: Mapping[str, Any]) -> bool:

@@ -15,6 +15,7 @@ from inspector.engine.model.inside_folder import require_inside
 from inspector.engine.registries import LOADERS
 from inspector.records import counted
 from inspector.records.json_text import NamedTwiceError, read_json
+from inspector.records.plain_text import shortened
 
 SUFFIX = ".index.json"
 MAX_INDEX = 64 << 20
@@ -41,7 +42,7 @@ class Sharded:
             wanted = [name for name, place in places.items() if place == file]
             lacking = [name for name in wanted if name not in held]
             if lacking:
-                raise InputError(f"{path.name} says that {file} holds {lacking[0][:80]}, which is not in it.")
+                raise InputError(f"{path.name} says that {file} holds {shortened(lacking[0], 80)}, which is not in it.")
             tensors |= {name: held[name] for name in wanted}
         return State(tensors, f"{counted(len(files), 'file')} with an index")
 
@@ -76,9 +77,9 @@ def _check_files(path: Path, files: Iterable[str]) -> None:
     """The files lie beside the index, and exist. Raises InputError."""
     for file in sorted(files):
         if Path(file).name != file or "\\" in file:
-            raise InputError(f"{path.name} names the file {file[:80]!r}; expected files beside it.")
+            raise InputError(f"{path.name} names the file {shortened(file, 80)!r}; expected files beside it.")
         if not _is_there(path.parent / file):
-            raise InputError(f"{path.name} needs the file {file[:80]}, which is not beside it.")
+            raise InputError(f"{path.name} needs the file {shortened(file, 80)}, which is not beside it.")
         require_inside(path.parent, file)
 
 
@@ -93,7 +94,7 @@ def _loader_of(path: Path, file: str) -> Loader:
     suffix = Path(file).suffix.lower()
     found = next((loader for _, loader in LOADERS.items() if suffix and suffix in loader.suffixes), None)
     if found is None:
-        raise InputError(f"{path.name} names the file {file[:80]}, whose format is not known.")
+        raise InputError(f"{path.name} names the file {shortened(file, 80)}, whose format is not known.")
     return found
 
 

@@ -26,6 +26,7 @@ from inspector.engine.model.pickle_opcodes import could_allocate, opcodes
 from inspector.engine.model.pickle_parts import never_ends
 from inspector.engine.registries import LOADERS
 from inspector.engine.wording import a_class
+from inspector.records.plain_text import shortened
 
 OLD_MAGIC = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46"
 NESTED = (
@@ -157,11 +158,14 @@ def _check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:
     require_plain(path, members)
     twice = named_twice(one.filename for one in members)
     if twice is not None:  # programs differ in which of the two they read
-        raise InputError(f"{path.name} has two archive members named {' '.join(twice.split())[:120]}; it is not read.")
+        raise InputError(
+            f"{path.name} has two archive members named {shortened(' '.join(twice.split()), 120)}; it is not read."
+        )
     unread = left_unread(members)
     if unread is not None:
         raise InputError(
-            f"{path.name} is damaged: archive member {' '.join(unread.split())[:120]} is no file of its length."
+            f"{path.name} is damaged: archive member {shortened(' '.join(unread.split()), 120)} is no file of "
+            "its length."
         )
     size = path.stat().st_size
     if sum(member.file_size for member in members) > _most_bytes(path):  # members may also overlap
@@ -297,7 +301,9 @@ def _tensors_in(held: Mapping[Any, Any]) -> dict[str, Tensor]:
     for key, one in held.items():
         if isinstance(one, Tensor):
             if str(key) in tensors:
-                raise InputError(f"Two tensors are named {str(key)[:80]!r}: one by a text, one by another key.")
+                raise InputError(
+                    f"Two tensors are named {shortened(str(key), 80)!r}: one by a text, one by another key."
+                )
             tensors[str(key)] = one
     return tensors
 

@@ -21,6 +21,7 @@ from inspector.engine.model.batch import INPUT, SEQUENCES, Batch, NamedInput
 from inspector.engine.model.subject import Subject, guess_again
 from inspector.engine.wording import a_class, text_of
 from inspector.records import STEP_DOMAIN, InputSpec, Option, counted
+from inspector.records.plain_text import shortened
 
 MAX_STEPS = 2_000_000
 MAX_FILE = 1 << 30
@@ -319,7 +320,7 @@ def number_option(spec: InputSpec, name: str, default: float) -> float:
     """A number among the options. Raises InputError."""
     value = spec.options.get(name, default)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e18:
-        raise InputError(f"Option {name} is {str(value)[:40]!r}; expected a number.")
+        raise InputError(f"Option {name} is {shortened(str(value), 40)!r}; expected a number.")
     return float(value)
 
 
@@ -347,7 +348,7 @@ def regular_file(path: str, most: int = MAX_FILE) -> Path:
         raise InputError(f"{found} cannot be read: {in_words(problem)}.") from None
     except (OSError, ValueError, RuntimeError) as problem:
         why = in_words(problem) if isinstance(problem, OSError) else problem
-        raise InputError(f"{path[:80]!r} cannot be read: {why}.") from None
+        raise InputError(f"{shortened(path, 80)!r} cannot be read: {why}.") from None
     if size > most:
         raise InputError(f"{found.name} has {size >> 20} MiB; at most {most >> 20} MiB are read here.")
     return found

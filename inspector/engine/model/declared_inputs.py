@@ -14,6 +14,7 @@ from torch import Tensor
 from inspector.engine.errors import InputError
 from inspector.engine.model.batch import SEQUENCES, InputKind
 from inspector.engine.wording import a_class, text_of
+from inspector.records.plain_text import shortened
 
 KINDS: tuple[str, ...] = get_args(InputKind)
 MARKS = ("real", "padding")
@@ -89,7 +90,7 @@ def declare(inputs: Any, who: str) -> dict[str, DeclaredInput]:
 
 def _name(name: object, who: str) -> str:
     if not isinstance(name, str) or not name.isidentifier():
-        raise InputError(f"{text_of(name)[:40]!r} cannot name an input of {who}; expected an identifier.")
+        raise InputError(f"{shortened(text_of(name), 40)!r} cannot name an input of {who}; expected an identifier.")
     return name
 
 

@@ -20,6 +20,7 @@ from inspector.capture.regular import in_words, open_regular
 from inspector.engine.errors import InputError
 from inspector.engine.model.pickle_opcodes import takes_room
 from inspector.engine.model.pickle_parts import never_ends
+from inspector.records.plain_text import shortened
 
 METADATA = ".metadata"
 MAX_METADATA = 256 << 20
@@ -115,7 +116,7 @@ class _Restricted(pickle.Unpickler):
         dtype = getattr(torch, name, None) if module == "torch" and name.isidentifier() else None
         if isinstance(dtype, torch.dtype):
             return dtype
-        raise pickle.UnpicklingError(f"it names {module[:60]}.{name[:60]}")
+        raise pickle.UnpicklingError(f"it names {shortened(module, 60)}.{shortened(name, 60)}")
 
     def persistent_load(self, _pid: Any) -> Any:
         raise pickle.UnpicklingError("it refers to something outside of it")
@@ -162,7 +163,7 @@ def read_metadata(folder: Path) -> dict[str, Stored]:
     except (RecursionError, MemoryError) as problem:
         raise InputError(f"{folder.name}/{METADATA} needs too much memory ({type(problem).__name__}).") from None
     except Exception as problem:  # noqa: BLE001 - a damaged or hostile pickle may raise anything on its way
-        said = " ".join(str(problem).split())[:160].rstrip(".") or type(problem).__name__
+        said = shortened(" ".join(str(problem).split()), 160).rstrip(".") or type(problem).__name__
         raise InputError(
             f"{folder.name}/{METADATA} is not that of a torch.distributed checkpoint, or it is damaged ({said}); "
             "nothing of it was run."
@@ -195,7 +196,7 @@ def _place(place: Any) -> StoredPart:
     if not isinstance(file, str) or type(offset) is not int or type(length) is not int or min(offset, length) < 0:
         raise ValueError("a part has no place")
     if Path(file).name != file or "\\" in file or file.startswith(".."):
-        raise ValueError(f"it names the file {file[:60]!r}, which is not one of the folder")
+        raise ValueError(f"it names the file {shortened(file, 60)!r}, which is not one of the folder")
     if getattr(place, "transform_descriptors", None):
         raise ValueError("its parts are compressed, which is not read")
     return StoredPart(file, offset, length)
@@ -215,10 +216,10 @@ def _one(
     dtype = state[0] if isinstance(state, tuple) and state else getattr(held, "dtype", None)
     chunks = getattr(value, "chunks", None)
     if not isinstance(dtype, torch.dtype) or not isinstance(chunks, list):
-        raise ValueError(f"{name[:80]} has no dtype or no parts")
+        raise ValueError(f"{shortened(name, 80)} has no dtype or no parts")
     parts = [_part(name, chunk, shape, by_part) for chunk in chunks]
     if sum(math.prod(part.sizes) for part in parts) != math.prod(shape):
-        raise ValueError(f"the parts of {name[:80]} are not all of it")
+        raise ValueError(f"the parts of {shortened(name, 80)} are not all of it")
     return Stored(nested, tuple(parts), shape, dtype)
 
 
@@ -232,12 +233,12 @@ def _part(
 ) -> StoredPart:
     offsets, sizes = _numbers(getattr(chunk, "offsets", None)), _numbers(getattr(chunk, "sizes", None))
     if not len(offsets) == len(sizes) == len(shape):
-        raise ValueError(f"a part of {name[:80]} has other axes than it")
+        raise ValueError(f"a part of {shortened(name, 80)} has other axes than it")
     if any(start + size > length for start, size, length in zip(offsets, sizes, shape, strict=True)):
-        raise ValueError(f"a part of {name[:80]} lies outside of it")
+        raise ValueError(f"a part of {shortened(name, 80)} lies outside of it")
     place = by_part.get((name, offsets)) or (by_part.get((name, ())) if not any(offsets) else None)
     if place is None:
-        raise ValueError(f"a part of {name[:80]} is in no file")
+        raise ValueError(f"a part of {shortened(name, 80)} is in no file")
     return StoredPart(place.file, place.offset, place.length, offsets, sizes)
 
 

@@ -15,6 +15,7 @@ from inspector.engine.model.arrays_of_child import arrays_in, own_file, read_in_
 from inspector.engine.model.named_arrays import most_bytes
 from inspector.engine.model.one_directory import named_twice, require_plain
 from inspector.records.json_text import read_json
+from inspector.records.plain_text import shortened
 
 MOST_CONFIG = 16 << 20
 WEIGHTS, CONFIG, METADATA = "model.weights.h5", "config.json", "metadata.json"
@@ -79,7 +80,7 @@ def read_keras(path: Path) -> KerasFileRead:
         with zipfile.ZipFile(raw) as archive, own_file() as inner:
             twice = named_twice(archive.namelist())
             if twice is not None:
-                raise InputError(f"{path.name} has two archive members named {twice[:120]}; it is not read.")
+                raise InputError(f"{path.name} has two archive members named {shortened(twice, 120)}; it is not read.")
             require_plain(path, archive.infolist())
             for name, most in ((CONFIG, MOST_CONFIG), (WEIGHTS, most_bytes(path))):
                 if archive.getinfo(name).file_size > most:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from inspector.engine.model.keras_child import read_keras
 from inspector.engine.model.named_arrays import dotted
+from inspector.records.plain_text import shortened
 
 RECURRENT = {"LSTM": 4, "GRU": 3, "SimpleRNN": 1}
 Variables = dict[str, Tensor]
@@ -144,18 +145,27 @@ def _cut(
         kind, own = str(one.get("class_name", "")), one["config"]
         inner = own.get("layer", {}) if kind in WRAPPERS and isinstance(own.get("layer"), dict) else one
         within = str(inner.get("class_name", ""))
-        why = why or ("" if within in KNOWN else f"{name[:60]} ({within[:40] or kind[:40]}) is not rebuilt")
+        why = why or (
+            ""
+            if within in KNOWN
+            else f"{shortened(name, 60)} ({shortened(within, 40) or shortened(kind, 40)}) is not rebuilt"
+        )
         if name in place_of:
             why = why or kept.get(dotted(place_of[name]), "")
         if why and name in place_of:
             hints["not_run"][dotted(place_of[name])] = why
         activation = inner.get("config", {}).get("activation", "linear") if within == "Dense" else "linear"
         if activation not in ("linear", None):
-            why = why or f"what follows {name[:60]} is given its {str(activation)[:40]}, which is not rebuilt"
+            why = why or (
+                f"what follows {shortened(name, 60)} is given its {shortened(str(activation), 40)}, which is "
+                "not rebuilt"
+            )
         if own.get("mask_zero"):
-            hints["remarks"].append(f"{name[:60]} masks token 0 in Keras (mask_zero); here its steps are run.")
+            hints["remarks"].append(
+                f"{shortened(name, 60)} masks token 0 in Keras (mask_zero); here its steps are run."
+            )
         if name not in place_of and within in RECURRENT:
-            why = why or f"the variables of {name[:60]} were not found"
+            why = why or f"the variables of {shortened(name, 60)} were not found"
 
 
 def _cell(variables: Variables, config: Mapping[str, Any], version: str) -> tuple[dict[str, Any], Variables] | None:
@@ -265,11 +275,14 @@ def _unlike(kind: str, own: list[Tensor], config: Mapping[str, Any]) -> str:
     for key, ordinary in ORDINARY.items():
         known = (*ordinary, "relu") if kind == "SimpleRNN" and key == "activation" else ordinary
         if key in settings and settings[key] not in known and not (kind == "SimpleRNN" and key != "activation"):
-            return f"its {key} is {str(settings[key])[:40]!r}, where torch's layer has {' or '.join(known)}"
+            return f"its {key} is {shortened(str(settings[key]), 40)!r}, where torch's layer has {' or '.join(known)}"
     if settings.get("go_backwards"):
         return "it reads its sequence backwards (go_backwards)"
     if config.get("class_name") == "Bidirectional" and config["config"].get("merge_mode", "concat") != "concat":
-        return f"its directions are put together by {str(config['config'].get('merge_mode'))[:20]!r}, not side by side"
+        return (
+            f"its directions are put together by {shortened(str(config['config'].get('merge_mode')), 20)!r}, "
+            "not side by side"
+        )
     return ""
 
 

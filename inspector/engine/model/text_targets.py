@@ -12,6 +12,7 @@ from inspector.engine.errors import InputError
 from inspector.engine.model.batching import ask, check_ids, tensor_of
 from inspector.engine.model.subject import Subject
 from inspector.records import Option, counted
+from inspector.records.plain_text import shortened
 
 IGNORED = -100
 """The target of a step that carries no loss, as in torch's losses."""
@@ -37,7 +38,8 @@ def masked(subject: Subject, rows: list[Tensor], given: str) -> tuple[list[Tenso
     shortest, longest = min(map(len, rows)), max(map(len, rows))
     if not all(word.isascii() and word.isdigit() and len(word) < 9 and int(word) < shortest for word in words):
         raise InputError(
-            f"Option mask is {given[:40]!r}; expected numbers of tokens from 0 to {shortest - 1}, as the text has "
+            f"Option mask is {shortened(given, 40)!r}; expected numbers of tokens from 0 to {shortest - 1}, as "
+            "the text has "
             f"{counted(shortest, 'token')}."
         )
     hidden, targets = [row.clone() for row in rows], [[IGNORED] * longest for _ in rows]
@@ -58,7 +60,9 @@ def class_of(subject: Subject, given: str) -> int:
     if given.isascii() and given.isdigit() and len(given) < 9 and int(given) < len(names):
         return int(given)
     known = ", ".join(names[:12]) + (" …" if len(names) > 12 else "")
-    raise InputError(f"Option label is {given[:40]!r}; expected one of {known}, or a number below {len(names)}.")
+    raise InputError(
+        f"Option label is {shortened(given, 40)!r}; expected one of {known}, or a number below {len(names)}."
+    )
 
 
 def judged(subject: Subject, rows: list[Tensor], mask: str | None, label: str | None) -> tuple[list[Tensor], list[Any]]:
@@ -80,7 +84,7 @@ def _by_step(
     try:
         found = [label_of(label, row) for row in rows]
     except ValueError as problem:
-        raise InputError(f"Option label is {label[:40]!r}; {subject.name} expects {problem}.") from None
+        raise InputError(f"Option label is {shortened(label, 40)!r}; {subject.name} expects {problem}.") from None
     return [[*target, *[IGNORED] * (longest - len(target))] for target in found]
 
 

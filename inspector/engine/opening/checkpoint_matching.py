@@ -14,6 +14,7 @@ from inspector.engine.contracts import State
 from inspector.engine.errors import InputError
 from inspector.engine.opening.parametrizations import fold
 from inspector.records import CheckpointReport, Mismatch, counted
+from inspector.records.plain_text import shortened
 from inspector.records.report import BAD
 
 PREFIXES = ("module.", "_orig_mod.", "model.", "net.", "network.", "ema_model.", "encoder_model.")
@@ -87,13 +88,14 @@ def _require_values(tensors: Mapping[str, Tensor], path: Path) -> None:
     if empty:
         raise InputError(
             f"{path.name} has {len(empty)} of {counted(len(tensors), 'tensor')} without values, saved on the device "
-            f"'meta' (the first: {empty[0][:60]}); give a checkpoint saved from a model on the CPU or an accelerator."
+            f"'meta' (the first: {shortened(empty[0], 60)}); give a checkpoint saved from a model on the CPU or "
+            "an accelerator."
         )
 
 
 def _first(tensors: Mapping[str, Tensor]) -> str:
     """The first names with their shapes."""
-    named = [f"{name[:60]} {tuple(tensor.shape)}" for name, tensor in list(tensors.items())[:NAMED]]
+    named = [f"{shortened(name, 60)} {tuple(tensor.shape)}" for name, tensor in list(tensors.items())[:NAMED]]
     return ", ".join(named) + (" …" if len(tensors) > NAMED else "") if named else "none"
 
 

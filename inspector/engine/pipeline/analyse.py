@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from inspector.capture import CaptureError
-from inspector.engine.errors import CancelledError
+from inspector.engine.errors import CancelledError, whole_texts
 from inspector.engine.pipeline.kept_trace import KeptTrace
 from inspector.engine.pipeline.options import RunOptions
 from inspector.engine.registries import QUANTITIES, quantity_of
@@ -67,12 +67,15 @@ def analyse_later(kept: KeptTrace, sink: Sink, options: RunOptions) -> KeptTrace
 
 def _compute(request: str, trace: Trace, emit: Emitter) -> None:
     quantity, values = quantity_of(request)
-    try:
-        quantity.run(trace, emit, **values)
-    except (CancelledError, CaptureError):
-        raise
-    except Exception as fault:  # noqa: BLE001 - a failure of one quantity must not affect the others
-        refuse_failed(f"run:{split_request(request)[0]}", "Computing it", fault, emit)
+    with whole_texts() as whole:
+        try:
+            quantity.run(trace, emit, **values)
+        except (CancelledError, CaptureError):
+            raise
+        except Exception as fault:  # noqa: BLE001 - a failure of one quantity must not affect the others
+            refuse_failed(f"run:{split_request(request)[0]}", "Computing it", fault, emit)
+    for text in whole:
+        emit.sink.write(Log(f"{request}, the whole message: {text}", "warning", "engine"))
 
 
 def refuse_failed(channel: str, what: str, fault: Exception, emit: Emitter) -> None:

@@ -20,6 +20,7 @@ from inspector.engine.model.batch import Batch
 from inspector.engine.model.subject import Subject, adopt
 from inspector.engine.programs.agreement import tensors_of
 from inspector.engine.wording import text_of
+from inspector.records.plain_text import shortened
 
 ARGUMENTS = {"kind": ("tokens", "vectors", "other"), "task": ("next token", "none"), "time_first": (True, False)}
 """What `--arguments` may say of a program, and the values of each."""
@@ -86,10 +87,12 @@ def check_arguments(arguments: Mapping[str, Any], known: Mapping[str, Sequence[A
     """Raises InputError for arguments that a program does not take."""
     for name, value in arguments.items():
         if name not in known:
-            raise InputError(f"This file takes no argument {text_of(name)[:40]!r}; there are {', '.join(known)}.")
+            raise InputError(
+                f"This file takes no argument {shortened(text_of(name), 40)!r}; there are {', '.join(known)}."
+            )
         if value not in known[name]:
             expected = " or ".join(map(text_of, known[name]))
-            raise InputError(f"The {name} asked for is {text_of(value)[:40]!r}; expected {expected}.")
+            raise InputError(f"The {name} asked for is {shortened(text_of(value), 40)!r}; expected {expected}.")
 
 
 def reads(inputs: Sequence[Given], arguments: Mapping[str, Any]) -> Reads:

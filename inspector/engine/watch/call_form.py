@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from inspector.records.plain_text import shortened
+
 DEPTH = 6
 MOST_TEXT, MOST_PARTS = 1000, 1000
 
@@ -55,5 +57,5 @@ def of_form(form: Any, tensors: Mapping[str, Tensor], name: str, say: Callable[[
     if kind in ("list", "tuple") and isinstance(inside, list) and depth:
         found = [of_form(one, tensors, f"{name}/{n}", say, depth - 1) for n, one in enumerate(inside)]
         return tuple(found) if kind == "tuple" else found
-    say(f"{name} ({str(inside)[:60] if kind == 'other' else kind})")
+    say(f"{name} ({shortened(str(inside), 60) if kind == 'other' else kind})")
     return None

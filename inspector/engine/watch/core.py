@@ -28,7 +28,7 @@ from inspector.engine.watch.parameters import Parameters, first_of
 from inspector.engine.watch.passes import Passes
 from inspector.engine.watch.ranks import Ranks
 from inspector.engine.watch.tables import PLACE, About, Tables
-from inspector.engine.wording import error_text
+from inspector.engine.wording import error_text, in_short
 from inspector.records import TRAINED, Event, Log, Scalar
 
 COST = f"{PLACE}:cost"
@@ -116,7 +116,7 @@ class Core:
         if self.error is not None:
             return
         text = str(fault) if type(fault).__name__.endswith("CaptureError") else error_text(fault)
-        self.error = f"inspector: watching ended at iteration {self.iteration} ({' '.join(text.split())[:300]})"
+        self.error = f"inspector: watching ended at iteration {self.iteration} ({in_short(text, 300)})"
         with suppress(Exception):
             sys.stderr.write(f"{self.error}; training goes on.\n")
         with suppress(Exception):

@@ -9,6 +9,7 @@ import torch.distributed as dist
 from inspector.capture import CaptureError
 from inspector.capture.regular import in_words
 from inspector.engine.watch.ranks import several
+from inspector.records.plain_text import shortened
 
 
 def own_path(path: Path) -> Path:
@@ -26,7 +27,7 @@ def free_path(path: Path) -> Path:
         if not path.exists():
             return path
     except OSError as problem:
-        raise CaptureError(f"Nothing can be written at {str(path)[:200]} ({in_words(problem)}).") from None
+        raise CaptureError(f"Nothing can be written at {shortened(str(path), 200)} ({in_words(problem)}).") from None
     stem, suffix = path.name.removesuffix(path.suffix), path.suffix
     numbered = (path.with_name(f"{stem}-{n}{suffix}") for n in range(2, 100_000))
     return next(one for one in numbered if not one.exists())

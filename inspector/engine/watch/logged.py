@@ -11,6 +11,7 @@ from torch import Tensor
 from inspector.engine.watch.optimizer_settings import as_float
 from inspector.engine.watch.tables import PLACE, About, Tables
 from inspector.records import ITERATION_DOMAIN
+from inspector.records.plain_text import shortened
 
 LOGGED = f"{PLACE}:logged"
 NAMES = "logged"
@@ -71,7 +72,10 @@ class Logged:
         for name in wrong.keys() - self._refused:
             self._refused.add(name)
             if len(self._refused) <= MOST_REFUSED:
-                say(f"log({name[:100]}=…) was given {kind_of(wrong[name])}; expected a number, so it is left out.")
+                say(
+                    f"log({shortened(name, 100)}=…) was given {kind_of(wrong[name])}; expected a number, so it "
+                    "is left out."
+                )
         return {name: value for name, value in values.items() if name not in wrong}
 
     def take(self, values: Mapping[str, Any], iteration: int, seconds: float) -> None:

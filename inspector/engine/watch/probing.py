@@ -32,6 +32,7 @@ from inspector.engine.watch.frame_limit import DEFAULT, GIGABYTE, FrameLimit
 from inspector.engine.watch.pace import Pace
 from inspector.engine.wording import error_text
 from inspector.records import Channel, Frame, InputSpec, Load, Log, Page
+from inspector.records.plain_text import shortened
 
 GROWTH = {"light": 1.25, "normal": 1.25, "full": 1.1}
 """Each frame is this many times as far from the beginning as the one before: a million iterations have about 65 frames
@@ -90,7 +91,9 @@ def wanted(
 def _spec(text: str) -> InputSpec:
     kind, colon, value = text.partition(":")
     if not colon or kind not in INPUTS:
-        raise InputError(f"The probe {text[:60]!r} is no input; expected KIND:VALUE, KIND one of {', '.join(INPUTS)}.")
+        raise InputError(
+            f"The probe {shortened(text, 60)!r} is no input; expected KIND:VALUE, KIND one of {', '.join(INPUTS)}."
+        )
     return InputSpec(kind=kind, value=value)
 
 

@@ -44,6 +44,7 @@ from inspector.engine.watch.targets import Elsewhere, LateSink
 from inspector.engine.watch.unregistered import unregistered
 from inspector.records import Frame, Log, parse_condition
 from inspector.records.break_condition import FORM
+from inspector.records.plain_text import shortened
 from inspector.transport.network.address import SCHEME, address_of, secret_of
 from inspector.transport.network.sender import Sender
 
@@ -261,7 +262,7 @@ class Watcher:
         for that one at their next collective.
         """
         if self._target is not None:
-            self._orders.pause(" ".join(str(why).split())[:200] or "the program")
+            self._orders.pause(shortened(" ".join(str(why).split()), 200) or "the program")
 
     def go_on(self) -> None:
         """Wait no more; from any thread."""

@@ -52,5 +52,14 @@ def or_why(value: Any, capture: Capture, name: str, frame: int) -> Any:
 
 
 def _missing(capture: Capture) -> str:
-    """The word for what no page brought; what a run has left may be on its way."""
-    return COMING if capture.stop is None or capture.stop.left else ABSENT
+    """The word for what no page brought: of a run that goes on it is to come, and what a run has left may be on its
+    way; of one that failed, was cancelled or broke off nothing comes any more."""
+    stop = capture.stop
+    if stop is not None:
+        return COMING if stop.status == "done" and stop.left else ABSENT
+    return ABSENT if capture.status == "unfinished" and not _may_go_on(capture) else COMING
+
+
+def _may_go_on(capture: Capture) -> bool:
+    """Whether a run that nobody here writes may go on: where another machine writes it that is not known."""
+    return bool(getattr(capture, "written_elsewhere", False)) or getattr(capture, "awaited", None) is not None

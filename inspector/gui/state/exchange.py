@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from inspector.gui.state.folder_look import FolderLook
 from inspector.records import Failure, Load, Loaded, Log, NeedsTrust, ParameterChanges, Run
 
 
@@ -57,3 +58,5 @@ class Changes:
     """The run that was not possible as requested; what was shown before is still shown."""
     parameters: ParameterChanges | Failure | None = None
     """How the parameters of two checkpoints differ, or why that cannot be said."""
+    looked: FolderLook | None = None
+    """Folders that were looked through, and are opened now."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from inspector.capture.regular import is_a_file
+from inspector.capture.turns import give_way
 from inspector.records import Catalog, Entry
 
 TRAINER, PARTS = "trainer_state.json", ".metadata"
@@ -55,7 +56,7 @@ class Offered:
         taken for plots of a training.
         """
         try:
-            files = sorted(one for one in Path(folder).iterdir() if one.is_file())
+            files = sorted((one for one in _listed(folder) if one.is_file()), key=str)
         except OSError:
             return ()
         suffixes = {one.suffix.lower() for one in files}
@@ -77,7 +78,7 @@ class Offered:
     def checkpoints_below(self, folder: str) -> bool:
         """Whether a folder has folders that are checkpoints, as trainers write them."""
         try:
-            below = [one for one in Path(folder).iterdir() if one.is_dir()]
+            below = [one for one in _listed(folder) if one.is_dir()]
         except OSError:
             return False
         return any(self.is_checkpoint_folder(str(one)) for one in below)
@@ -94,6 +95,13 @@ class Offered:
         suffix = Path(path.strip()).suffix.lower()
         known = self.catalog.inputs if self.catalog is not None else ()
         return next((entry for entry in known if suffix and suffix in entry.suffixes), None)
+
+
+def _listed(folder: str) -> Iterator[Path]:
+    """What is in a folder; in a thread that looks beside the window, with pauses for it."""
+    for one in Path(folder).iterdir():
+        give_way()
+        yield one
 
 
 def is_of_transformers(folder: str) -> bool:

@@ -13,6 +13,7 @@ import platformdirs
 from inspector.gui.state.answers import Answers
 from inspector.gui.state.capture_opening import CaptureOpening
 from inspector.gui.state.exchange import Changes, Make
+from inspector.gui.state.folder_look import FolderLook
 from inspector.gui.state.followed_log import FollowedLog, LogOpening, as_log
 from inspector.gui.state.listening import Listening
 from inspector.gui.state.opening import Wanted
@@ -97,6 +98,19 @@ class Session(Work):
             self.reading.cancel()
         self.reading = RunsOpening([Path(path) for path in paths])
         self.sentence = self.reading.sentence
+
+    def look_through(self, look: FolderLook) -> None:
+        """Wait for folders to be looked through; they are opened then (`Changes.looked`)."""
+        if self.reading is not None:
+            self.reading.cancel()
+        self.reading = look
+        self.sentence = look.sentence
+
+    def forget_look(self) -> None:
+        """Nothing waits any more for folders that are being looked through: something else is opened."""
+        if isinstance(self.reading, FolderLook):
+            self.reading.cancel()
+            self.reading = None
 
     def show_run(self, run: str | None) -> None:
         """Show one run of the log that is shown, or all of them. Raises CaptureError."""
@@ -296,6 +310,9 @@ class Session(Work):
         self.reading = None
         if reading.cancelled:
             self.sentence = f"Reading {reading.name} was cancelled."
+            return
+        if isinstance(reading, FolderLook) and not reading.problem:
+            self.sentence, changes.looked = "", reading
             return
         self.sentence = reading.problem or reading.shown
         if isinstance(reading, CaptureOpening) and reading.capture is not None:

@@ -215,6 +215,8 @@ class Window(Asking):
             self.docking.give_way(self.session.capture)
             self.docking.label_tabs()
         self._answer(changes)
+        if changes.looked is not None:
+            self.go_on(changes.looked)
         self.open_at.go()
         self.sessions.tick()
 

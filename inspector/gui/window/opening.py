@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import Slot
 
-from inspector.capture import PACKED_SUFFIX, SUFFIX, CaptureError, capture_of_index, is_log
+from inspector.capture import CaptureError, capture_of_index, is_log
 from inspector.capture.logs.header_words import training_columns
 from inspector.capture.regular import is_a_folder, is_there
 from inspector.diagnosis.series import listed
@@ -20,10 +21,10 @@ from inspector.gui.state.preferred import DEVICE
 from inspector.gui.state.session import Session
 from inspector.gui.state.settings import Settings
 from inspector.gui.widgets.plain_text import clean
-from inspector.gui.window.model_opening import ModelOpening, is_capture
+from inspector.gui.window.looked_through import LooksThrough, is_mere_folder, is_or_was_capture
+from inspector.gui.window.model_opening import ModelOpening
 from inspector.gui.window.open_at import OpenAt
 from inspector.gui.window.sessions import Sessions
-from inspector.gui.window.showing import Showing
 from inspector.gui.window.spikes import Spikes
 from inspector.gui.window.sweeps import Sweeps
 from inspector.records import (
@@ -49,15 +50,13 @@ AS_SEQUENCE = (
 )
 
 
-class Opening(Showing):
+class Opening(LooksThrough):
     """A window whose lists, fields and dialogs open files, models and samples."""
 
     def __init__(self, session: Session, settings: Settings) -> None:
         super().__init__(session, settings)
         self.models = ModelOpening(self, self.open_model, settings)
         self.models.preferred = lambda: self.device
-        self.offered = Offered()
-        """What the worker can open and run; nothing before its catalogue has arrived."""
         self._listen: ListenDialog | None = None
         self._waiting: list[str] = []
         """Files that wait for the worker's catalogue before they are opened."""
@@ -122,12 +121,16 @@ class Opening(Showing):
 
     @Slot(str)
     def open_path(self, path: str) -> None:
-        """Open whatever a file is: a capture, a model's code, a checkpoint, a sequence."""
+        """Open whatever a file is: a capture, a model's code, a checkpoint, a sequence; a folder once it was looked
+        through."""
+        self.open_paths([path])
+
+    def _open_one(self, path: str) -> None:
         path = str(capture_of_index(Path(path)))
         suffix, kind = Path(path).suffix.lower(), self.offered.kind_of(path)
         if is_session(path):
             self.sessions.open(path)
-        elif path.rstrip("/").endswith((SUFFIX, PACKED_SUFFIX)) or is_capture(path):
+        elif is_or_was_capture(path):
             self.open_capture(path)
         elif is_a_folder(path):
             self._open_folder(path)
@@ -166,7 +169,7 @@ class Opening(Showing):
         names what only trainings have."""
         if kind == "sequence" and self.session.subject and not training_columns(Path(path)):
             return False
-        return is_log(path)
+        return self.held_by(path).log if is_mere_folder(path) else is_log(path)
 
     @staticmethod
     def _why_log(path: str) -> str:
@@ -185,11 +188,12 @@ class Opening(Showing):
 
     def _open_folder(self, path: str) -> None:
         """A folder that is no capture holds sequences, or the weights of a model."""
-        weights = self.offered.weights_in(path)
+        held = self.held_by(path)
+        weights = held.weights
         if self.session.catalog is None:  # which files are weights is not known yet
             self._wait_to_open(path)
-        elif not weights and is_log(path):
-            if self.offered.checkpoints_below(path):
+        elif not weights and held.log:
+            if held.checkpoints_below:
                 self.session.note(Log(f"{Path(path).name} {ALSO_CHECKPOINTS}"))
             self.open_log(path)
         elif self._holds_sequences(path):
@@ -204,8 +208,8 @@ class Opening(Showing):
 
     def _holds_sequences(self, path: str) -> bool:
         """Whether a folder, which is neither a capture nor a log, has no weights, so that its files are sequences."""
-        of_weights = self.offered.weights_in(path) or self.offered.checkpoints_below(path)
-        return not (of_weights or (Path(path) / PARTS).is_file())
+        held = self.held_by(path)
+        return not (held.weights or held.checkpoints_below or (Path(path) / PARTS).is_file())
 
     def _open_checkpoint(self, path: str) -> None:
         """Of the model that is open or was open last; alone where there is none."""
@@ -260,8 +264,12 @@ class Opening(Showing):
         self.show_state()
 
     def open_paths(self, paths: Sequence[str]) -> None:
-        """Open what was dropped or named: several runs together, anything else one after the other."""
-        logs = [path for path in paths if self._is_log(path, self.offered.kind_of(path)) or _is_capture(path)]
+        """Open what was dropped or named: several runs together, anything else one after the other. Folders are looked
+        through first, and where that takes a while the window goes on meanwhile."""
+        self.look_through(paths, partial(self._open_all, paths))
+
+    def _open_all(self, paths: Sequence[str]) -> None:
+        logs = [path for path in paths if self._is_log(path, self.offered.kind_of(path)) or is_or_was_capture(path)]
         if len(logs) > 1:
             self.open_together(logs)
             paths = [path for path in paths if path not in logs]
@@ -271,13 +279,13 @@ class Opening(Showing):
         runs = [path for path in paths if path not in logs and self._is_run(path)]
         for path in paths:
             if path not in runs[1:]:
-                self.open_path(path)
+                self._open_one(path)
         if len(runs) > 1:
             self.fail(_not_run(runs))
 
     def _is_run(self, path: str) -> bool:
         """Whether a file is one that the model which is open runs as a sequence, or a folder, no log, of such files."""
-        if self._nothing_reads or is_session(path) or _is_capture(path):
+        if self._nothing_reads or is_session(path) or is_or_was_capture(path):
             return False
         if is_a_folder(path):
             return self._holds_sequences(path)
@@ -285,7 +293,7 @@ class Opening(Showing):
         return kind == "sequence" and not self._is_log(path, kind)
 
     def _is_checkpoint(self, path: str) -> bool:
-        below = is_a_folder(path) and self.offered.is_checkpoint_folder(path)
+        below = is_mere_folder(path) and self.held_by(path).checkpoint
         return below or self.offered.kind_of(path) == "checkpoint"
 
     def open_together(self, paths: Sequence[str]) -> None:
@@ -296,18 +304,25 @@ class Opening(Showing):
 
     def add_run(self, path: str) -> None:
         """Draw the curves of one more capture or log together with those that are shown."""
-        if not _has_curves(path):
-            self.fail(
-                f"{Path(path).name} is neither a capture nor a log of a training, so it has no curves to be added."
-            )
-            return
         log = as_log(self.session.capture)
         whole: Any = None if log is None else log.whole
         views = getattr(whole, "views", None) or ([whole] if whole is not None else [])
         shown = [str(view.path) for view in views]
         if log is None and self.session.capture is not None:
             shown = [str(self.session.capture.path)]
-        self.open_paths([*shown, path])
+        self.look_through([*shown, path], partial(self._add_run, shown, path))
+
+    def _add_run(self, shown: list[str], path: str) -> None:
+        if self._has_curves(path):
+            self._open_all([*shown, path])
+        else:
+            self.fail(
+                f"{Path(path).name} is neither a capture nor a log of a training, so it has no curves to be added."
+            )
+
+    def _has_curves(self, path: str) -> bool:
+        """Whether a path is that of a capture or a log, whose curves can be drawn with those of others."""
+        return is_or_was_capture(path) or (self.held_by(path).log if is_mere_folder(path) else is_log(path))
 
     @Slot(object)
     def show_run(self, run: str | None) -> None:
@@ -329,11 +344,6 @@ class Opening(Showing):
         self.show_state()
 
 
-def _has_curves(path: str) -> bool:
-    """Whether a path is that of a capture or a log, whose curves can be drawn with those of others."""
-    return _is_capture(path) or is_log(path)
-
-
 def _not_run(paths: Sequence[str]) -> str:
     """What is said of all but the first of several sequences, or folders of them, that were dropped on a model."""
     others = sorted(paths[1:], key=lambda path: not is_a_folder(path))  # of many that are left out no folder is unnamed
@@ -343,7 +353,3 @@ def _not_run(paths: Sequence[str]) -> str:
         f"{listed(names[1:])} {'was' if len(others) == 1 else 'were'} not run: one {what} runs at a time, now "
         f"{names[0]}. To run them all, put them into a folder and drop that."
     )
-
-
-def _is_capture(path: str) -> bool:
-    return path.rstrip("/").endswith((SUFFIX, PACKED_SUFFIX)) or is_capture(path)

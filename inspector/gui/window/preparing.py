@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, QTimer, Slot
 
 from inspector.gui.runtime.qt_types import making_types
 from inspector.gui.runtime.turns import Turns
+from inspector.gui.window.later_imports import LaterImports
 
 NEEDED_SOON = (
     "inspector.gui.export.figure_files", "inspector.gui.panel.remaining", "inspector.gui.runtime.exception_hooks",
@@ -22,12 +23,12 @@ OVER = object()
 
 class Preparing(QObject):
     """`then()` is called once, in the window's thread, when all was imported and the steps of `loading` were taken,
-    each of them after the events that had come by then."""
+    each of them after the events that had come by then. What is needed later is imported after it."""
 
     def __init__(self, parent: QObject, loading: Iterable[None], then: Callable[[], object]) -> None:
         super().__init__(parent)
         self._steps, self._then, self._types = iter(loading), then, making_types()
-        self._stopped = False
+        self._stopped, self._later = False, LaterImports(self)
         self._turns = Turns(import_panels, "inspector-imports")
         self._timer = QTimer(self, interval=0)
         self._timer.timeout.connect(self._look)
@@ -41,11 +42,12 @@ class Preparing(QObject):
             self._turns.give()
             return
         self._timer.stop()  # a step may answer events itself, and no step begins inside another
-        over = next(self._steps, OVER) is OVER
+        done = next(self._steps, OVER) is OVER
         if self._stopped:
             return
-        if over:
+        if done:
             self._then()
+            self._later.begin()
         else:
             self._timer.start(0)
 
@@ -54,10 +56,12 @@ class Preparing(QObject):
         """Nothing more is begun: the window closes."""
         self._stopped = True
         self._timer.stop()
+        self._later.stop()
 
     def close(self) -> None:
         """Wait for the thread: an interpreter that ends while modules are imported may crash."""
         self._turns.finish()
+        self._later.close()
 
 
 def import_panels() -> None:

@@ -11,6 +11,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from inspector.capture.whole_file import replace_whole
+from inspector.records.plain_text import shortened
 
 SCHEME = "tcp://"
 DEFAULT_PORT = 7411
@@ -45,7 +46,9 @@ def address_of(text: str) -> Address:
     number = int(port) if port.isascii() and port.isdigit() else 0
     known = not port or 0 < number < 65536
     if not text.startswith(SCHEME) or not host or not known or (name and not safe_name(name)):
-        raise ValueError(f"{text[:100]!r} is no address of a listener; expected for example tcp://127.0.0.1:7411/run.")
+        raise ValueError(
+            f"{shortened(text, 100)!r} is no address of a listener; expected for example tcp://127.0.0.1:7411/run."
+        )
     return Address(host, number or DEFAULT_PORT, name or "run")
 
 

@@ -31,6 +31,7 @@ from inspector.records import (
 )  # fmt: skip
 from inspector.records.channel import DTYPES
 from inspector.records.json_text import read_json
+from inspector.records.plain_text import shortened
 from inspector.transport.network.address import safe_name
 from inspector.transport.network.files import unpacked_file
 from inspector.transport.network.wire import MAX_BODY, Kind, WireError
@@ -112,7 +113,7 @@ def unpacked(kind: Kind, body: bytes) -> Arrived:
     try:
         record = _page(rest) if kind == Kind.PAGE else decode(bytes(rest))
     except (ValueError, TypeError, RecursionError) as problem:
-        raise WireError(f"a record cannot be read ({' '.join(str(problem).split())[:200]})") from None
+        raise WireError(f"a record cannot be read ({shortened(' '.join(str(problem).split()), 200)})") from None
     if not isinstance(record, (Page, *TAKEN)):
         raise WireError(f"a training sends no {type(record).__name__}")
     if isinstance(record, (Frame, Event, Labels)):
@@ -153,7 +154,7 @@ def _object(body: bytes) -> dict[str, Any]:
 
 def _position(value: Any) -> int:
     if type(value) is not int or not 0 <= value < FARTHEST:
-        raise WireError(f"{str(value)[:40]} is no position")
+        raise WireError(f"{shortened(str(value), 40)} is no position")
     return value
 
 

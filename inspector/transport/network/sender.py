@@ -20,6 +20,7 @@ from inspector.capture import CaptureError
 from inspector.capture.control import Command
 from inspector.records import Axis, Channel, Frame, Labels, Log, Page, Refusal, RunStart, counted
 from inspector.records.json_text import read_json
+from inspector.records.plain_text import shortened
 from inspector.transport.network.address import Address
 from inspector.transport.network.content import Hello, packed
 from inspector.transport.network.files import MOST_BYTES, KeptFile, packed_file
@@ -245,7 +246,9 @@ class Sender:
 
     def _heard_fault(self, message: Any) -> None:
         if message is not None and message.kind is Kind.FAULT:
-            self._fail(f"The listener {self.address} ended it: {message.body.decode('utf-8', 'replace')[:300]}")
+            self._fail(
+                f"The listener {self.address} ended it: {shortened(message.body.decode('utf-8', 'replace'), 300)}"
+            )
             raise WireError("the listener ended it")
 
     def _kept(self, number: int) -> None:

@@ -27,6 +27,14 @@ def make(subject: Subject, kind: str, text: str = "", *, look_at: int = 0, **opt
     return INPUTS[kind].make(adopt(subject), InputSpec(kind=kind, value=text, options=options, look_at=look_at), 0)
 
 
+def test_noise_with_the_options_as_offered_is_what_a_model_without_examples_runs_first() -> None:
+    first = make(VECTORS, "example")
+    offered = {option.name: option.default for option in INPUTS["generated"].options}
+    assert first.length == offered["steps"]
+    for options in ({}, offered):
+        assert torch.equal(make(VECTORS, "generated", "noise", **options).inputs, first.inputs)
+
+
 def test_text_and_its_labels() -> None:
     batch = make(LETTERS, "text", "ab a")
     assert batch.inputs.tolist() == [[0, 1, 2, 0]] and batch.names == (("a", "b", " ", "a"),)

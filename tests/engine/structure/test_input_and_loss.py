@@ -9,11 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from listed import Listed
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 import inspector
 from inspector.analysis.before_training.trial import trials
+from inspector.engine.model.subject import Batch, Subject, adopt
+from inspector.engine.pipeline import RunOptions, perform
+from inspector.records import Log, Refusal
 
 ASKED = ("structure/causal", "structure/loss_input", "trial/input")
 
@@ -107,3 +111,24 @@ def test_one_sequence_and_a_read_out_of_zeros_accuse_nothing(tmp_path: Path) -> 
 def test_the_loss_is_named_in_the_checks_before_a_training() -> None:
     told = {one.test: one.word for one in inspector.preflight(subject_of(Tags("softmax")), quick=True)}
     assert told["loss_input"] == "fault"
+
+
+def test_a_message_that_a_refusal_cuts_is_whole_in_the_log() -> None:
+    calls: list[int] = []
+    words = " ".join(f"word{number}" for number in range(300))
+
+    def loss(y: Tensor, batch: Any) -> Tensor:
+        calls.append(1)
+        if len(calls) > 1:
+            raise ValueError(words)
+        return F.cross_entropy(y.transpose(1, 2), batch.targets, reduction="none")
+
+    subject, sink = subject_of(Tags()), Listed()
+    read = adopt(Subject(model=subject.model, kind="tokens", vocabulary="abcdefgh", loss=loss))
+    ids, targets = subject.examples["one"]
+    batch = Batch(inputs=ids[None], targets=targets[None], lengths=torch.tensor([len(ids)]))
+    perform(read, batch, sink, RunOptions(only=("structure/loss_input",)))
+    said = [one.reason for one in sink if isinstance(one, Refusal) and one.channel.endswith("loss_input")]
+    logged = [one.text for one in sink if isinstance(one, Log) and words in one.text]
+    assert len(said) == 1 and "…" in said[0] and "word150" not in said[0]
+    assert len(logged) == 1 and logged[0].startswith("structure/loss_input, the whole message: ")

@@ -9,6 +9,7 @@ from typing import Any
 from inspector.capture.regular import in_words, open_regular
 from inspector.engine.errors import InputError
 from inspector.records.json_text import read_json
+from inspector.records.plain_text import shortened
 
 CONFIG = "config.json"
 CODE = "auto_map"
@@ -71,7 +72,8 @@ def _refuse_code(folder: Path, name: str, table: Mapping[str, Any]) -> None:
             )
         if key in KERNELS and isinstance(value, str) and ("/" in value or ":" in value):
             raise InputError(
-                f"{folder / name} asks for the attention kernel {value[:60]!r} from Hugging Face's Hub; expected one "
+                f"{folder / name} asks for the attention kernel {shortened(value, 60)!r} from Hugging Face's "
+                "Hub; expected one "
                 "that transformers has itself (sdpa, eager)."
             )
 

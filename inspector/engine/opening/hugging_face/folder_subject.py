@@ -19,6 +19,7 @@ from inspector.engine.opening.hugging_face.tokens import Tokens, read_tokens
 from inspector.engine.opening.hugging_face.weights import build, class_of, dtype_of, read_config, read_state
 from inspector.engine.wording import text_of
 from inspector.records import CheckpointReport
+from inspector.records.plain_text import shortened
 
 ARGUMENTS = ("architecture", "dtype", "attn_implementation")
 """What `--arguments` may say of a folder: another class, another type of numbers, another kernel of attention."""
@@ -48,7 +49,8 @@ def open_folder(folder: Path, arguments: Mapping[str, Any], device: str) -> tupl
     unknown = next((name for name in arguments if name not in ARGUMENTS), None)
     if unknown is not None:
         raise InputError(
-            f"A folder of Hugging Face's takes no argument {text_of(unknown)[:40]!r}; there are {', '.join(ARGUMENTS)}."
+            f"A folder of Hugging Face's takes no argument {shortened(text_of(unknown), 40)!r}; there are "
+            f"{', '.join(ARGUMENTS)}."
         )
     described = read_description(folder)
     with offline(folder) as transformers:
@@ -72,7 +74,9 @@ def open_folder(folder: Path, arguments: Mapping[str, Any], device: str) -> tupl
 
 def _own_kernel(asked: Any) -> str:
     if not isinstance(asked, str) or not asked.replace("_", "").isalnum():
-        raise InputError(f"The attn_implementation asked for is {text_of(asked)[:40]!r}; expected sdpa, eager …")
+        raise InputError(
+            f"The attn_implementation asked for is {shortened(text_of(asked), 40)!r}; expected sdpa, eager …"
+        )
     return asked
 
 

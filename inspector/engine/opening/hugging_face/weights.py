@@ -16,6 +16,7 @@ from inspector.engine.opening.hugging_face.library import FROM_DISK, one_line
 from inspector.engine.registries import LOADERS
 from inspector.engine.wording import text_of
 from inspector.records import CheckpointReport, Mismatch
+from inspector.records.plain_text import shortened
 
 LOADER = "hugging-face"
 DTYPES = ("float32", "float64", "bfloat16", "float16", "auto")
@@ -39,7 +40,7 @@ def read_config(transformers: Any, folder: Path, model_type: str) -> Any:
     except Exception as fault:  # noqa: BLE001 - its checks raise errors of many classes
         if model_type not in transformers.CONFIG_MAPPING:
             raise InputError(
-                f"{folder} is of the model type {text_of(model_type)[:40]!r}, which transformers "
+                f"{folder} is of the model type {shortened(text_of(model_type), 40)!r}, which transformers "
                 f"{transformers.__version__} does not have."
             ) from None
         raise InputError(f"The config.json of {folder} is not one of transformers' ({one_line(fault)}).") from None
@@ -56,7 +57,8 @@ def class_of(transformers: Any, folder: Path, config: Any, asked: str) -> Any:
     found = getattr(transformers, named, None) if named.isidentifier() else None
     if not isinstance(found, type) or not issubclass(found, transformers.PreTrainedModel):
         raise InputError(
-            f"{folder} has the architecture {text_of(named)[:60]!r}, which transformers {transformers.__version__} "
+            f"{folder} has the architecture {shortened(text_of(named), 60)!r}, which transformers "
+            f"{transformers.__version__} "
             "does not have."
         )
     return found
@@ -78,7 +80,9 @@ def dtype_of(config: Any, asked: Any, device: str) -> torch.dtype:
     """
     name = asked or ("float32" if device == "cpu" else "auto")
     if name not in DTYPES:
-        raise InputError(f"The dtype asked for is {text_of(name)[:40]!r}; expected one of {', '.join(DTYPES)}.")
+        raise InputError(
+            f"The dtype asked for is {shortened(text_of(name), 40)!r}; expected one of {', '.join(DTYPES)}."
+        )
     own = getattr(config, "dtype", None) or getattr(config, "torch_dtype", None)
     if name == "auto":
         name = str(own or "float32").removeprefix("torch.")

@@ -17,6 +17,7 @@ from torch import Tensor
 from inspector.engine.errors import InputError
 from inspector.engine.opening.weights_alone.stacks import Stack
 from inspector.engine.wording import text_of
+from inspector.records.plain_text import shortened
 
 ARGUMENTS = ("layers", "embedding", "before", "head", "nonlinearity", "task", "gates", "backward")
 """What `--arguments` may say of a file of weights."""
@@ -133,7 +134,8 @@ def _check(arguments: Mapping[str, Any]) -> None:
     unknown = next((name for name in arguments if name not in ARGUMENTS), None)
     if unknown is not None:
         raise InputError(
-            f"A file of weights takes no argument {text_of(unknown)[:40]!r}; there are {', '.join(ARGUMENTS)}."
+            f"A file of weights takes no argument {shortened(text_of(unknown), 40)!r}; there are "
+            f"{', '.join(ARGUMENTS)}."
         )
     for name, known in (("nonlinearity", NONLINEARITIES), ("task", TASKS)):
         if name in arguments and arguments[name] not in known:
@@ -166,7 +168,9 @@ def _gates(chain: Sequence[Stack], asked: Any) -> str:
     known = [LETTERS[kind] for kind in dict.fromkeys(kinds)]
     if not isinstance(asked, str) or not any(sorted(asked) == sorted(letters) for letters in known):
         orders = " or ".join(f"those of {letters}" for letters in known) or "none, without an LSTM or GRU of torch's"
-        raise InputError(f"The order of gates asked for is {text_of(asked)[:40]!r}; its letters are {orders}.")
+        raise InputError(
+            f"The order of gates asked for is {shortened(text_of(asked), 40)!r}; its letters are {orders}."
+        )
     return "" if asked in known else asked
 
 
@@ -178,7 +182,8 @@ def _backward(chain: Sequence[Stack], asked: Any) -> tuple[str, ...]:
     if wrong is not None:
         known = ", ".join(map(repr, own)) or "none: they have no name or both directions"
         raise InputError(
-            f"Read backward should be {text_of(wrong)[:60]!r}; of the layers that are run this is for {known}."
+            f"Read backward should be {shortened(text_of(wrong), 60)!r}; of the layers that are run this is for "
+            f"{known}."
         )
     return tuple(dict.fromkeys(names))
 
@@ -196,7 +201,9 @@ def _named(what: str, found: Sequence[Matrix], arguments: Mapping[str, Any]) -> 
     chosen = next((one for one in found if one.place == asked), None)
     if chosen is None:
         names = ", ".join(one.place for one in found) or "none"
-        raise InputError(f"The {what} asked for is {text_of(asked)[:60]!r}; of two axes are the weights of {names}.")
+        raise InputError(
+            f"The {what} asked for is {shortened(text_of(asked), 60)!r}; of two axes are the weights of {names}."
+        )
     return chosen
 
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from inspector.engine.errors import InputError
 from inspector.engine.opening.weights_alone.plan import LETTERS, Plan, reordered
 from inspector.engine.opening.weights_alone.stacks import Stack
+from inspector.records.plain_text import shortened
 
 CELLS = (nn.RNNCell, nn.GRUCell, nn.LSTMCell)
 DEEPEST = 64
@@ -102,10 +103,12 @@ def group_of(root: nn.Module, name: str) -> nn.Module:
     for names that no module can have."""
     parts = name.split(".")
     if not all(parts) or len(parts) > DEEPEST:
-        raise InputError(f"{name[:80]!r} is no name of a tensor in a module: parts between dots, {DEEPEST} at most.")
+        raise InputError(
+            f"{shortened(name, 80)!r} is no name of a tensor in a module: parts between dots, {DEEPEST} at most."
+        )
     for part in parts[:-1]:
         if part in root._parameters or part in root._buffers:
-            raise InputError(f"{name[:80]!r} is both a tensor and the beginning of another one's name.")
+            raise InputError(f"{shortened(name, 80)!r} is both a tensor and the beginning of another one's name.")
         found = root._modules.get(part)
         if found is None:
             found = root._modules[part] = Group()
@@ -118,7 +121,7 @@ def keep(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     for name, tensor in tensors.items():
         owner, own = group_of(model, name), name.rpartition(".")[2]
         if own in owner._modules:
-            raise InputError(f"{name[:80]!r} is both a tensor and the beginning of another one's name.")
+            raise InputError(f"{shortened(name, 80)!r} is both a tensor and the beginning of another one's name.")
         floating = tensor.is_floating_point() or tensor.is_complex()
         if floating:
             owner._parameters[own] = nn.Parameter(tensor)

@@ -13,6 +13,7 @@ from torch import Tensor
 from inspector.engine.errors import InputError
 from inspector.engine.programs.onnx.model import identifier
 from inspector.engine.programs.signature import ANY, STEPS, Given, Size
+from inspector.records.plain_text import shortened
 
 TYPES = {
     1: torch.float32, 2: torch.uint8, 3: torch.int8, 5: torch.int16, 6: torch.int32, 7: torch.int64, 9: torch.bool,
@@ -34,9 +35,11 @@ def inputs_of(model: Any, path: Path, steps: int = STEPS) -> tuple[list[str], li
     for one in read:
         kind = one.type.tensor_type
         if not one.type.HasField("tensor_type") or kind.elem_type not in TYPES:
-            raise InputError(f"{path.name} reads {one.name[:60]}, which is no tensor of numbers; it is not run.")
+            raise InputError(
+                f"{path.name} reads {shortened(one.name, 60)}, which is no tensor of numbers; it is not run."
+            )
         if not kind.HasField("shape"):
-            raise InputError(f"{path.name} does not say how many axes {one.name[:60]} has; it is not run.")
+            raise InputError(f"{path.name} does not say how many axes {shortened(one.name, 60)} has; it is not run.")
         words = [(axis.dim_value if axis.HasField("dim_value") else axis.dim_param) for axis in kind.shape.dim]
         sizes = [_size(word) for word in words]
         if len(sizes) == 3 and not sizes[2].fixed and one.name in widths:

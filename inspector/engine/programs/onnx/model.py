@@ -26,6 +26,7 @@ from inspector.engine.programs.onnx.operators import elementwise, layers, quanti
 from inspector.engine.programs.onnx.operators.table import TABLE
 from inspector.engine.programs.onnx.protobuf import Attributes, attributes_of, tensor_of
 from inspector.engine.programs.onnx.recurrent import module_of
+from inspector.records.plain_text import shortened
 
 RECURRENT = ("LSTM", "GRU", "RNN")
 CONTROL = ("Loop", "Scan", "If", "SequenceMap")
@@ -153,7 +154,7 @@ def _translate(work: Assembly, node: Any) -> None:
         return
     try:
         if node.domain not in ("", "ai.onnx"):
-            raise Untranslated(f"it is of {node.domain[:40]}, not of ONNX itself")
+            raise Untranslated(f"it is of {shortened(node.domain, 40)}, not of ONNX itself")
         if node.op_type in RECURRENT:
             _recurrent(work, node, op)
         elif node.op_type in TABLE:

@@ -16,6 +16,7 @@ from torch import Tensor
 from inspector.capture.regular import in_words, open_regular
 from inspector.engine.errors import InputError
 from inspector.engine.model.named_arrays import MOST_TENSORS
+from inspector.records.plain_text import shortened
 
 NEEDED = "{} is a graph of ONNX, which needs onnx and onnxruntime to be run: pip install 'sequence-inspector[onnx]'."
 MOST_NODES, DEEPEST = 200_000, 64
@@ -117,7 +118,7 @@ def check_and_gather(onnx: Any, model: Any, path: Path) -> None:
 
 
 def _named(tensor: Any) -> str:
-    return f"tensor {' '.join(tensor.name.split())[:80] or 'without a name'}"
+    return f"tensor {shortened(' '.join(tensor.name.split()), 80) or 'without a name'}"
 
 
 def _bytes_of(onnx: Any, tensor: Any, path: Path) -> int:
@@ -160,7 +161,9 @@ def _external(tensor: Any, path: Path, needed: int, held: dict[Path, int]) -> by
         if isinstance(problem, InputError):
             raise
         why = in_words(problem) if isinstance(problem, OSError) else str(problem)
-        raise InputError(f"{path.name} needs {real.name[:80]} beside it, which cannot be read: {why}.") from None
+        raise InputError(
+            f"{path.name} needs {shortened(real.name, 80)} beside it, which cannot be read: {why}."
+        ) from None
     return data
 
 

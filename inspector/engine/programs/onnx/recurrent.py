@@ -19,6 +19,7 @@ from inspector.engine.programs.onnx.cells import (
     activation,
 )
 from inspector.engine.programs.onnx.operands import Operand, Operator, Untranslated
+from inspector.records.plain_text import shortened
 
 DEFAULTS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
 DIRECTIONS = {"forward": ("forward",), "reverse": ("reverse",), "bidirectional": ("forward", "reverse")}
@@ -72,7 +73,7 @@ def _activations(op: Operator, directions: int) -> list[list[tuple[str, float, f
     known = {one.lower(): one for one in ("Sigmoid", "Tanh", "Relu", "Softsign", "Softplus", *ALPHAS)}
     unknown = next((one for one in names if one.lower() not in known), None)
     if unknown is not None:
-        raise Untranslated(f"its activation {unknown[:40]!r} is not known")
+        raise Untranslated(f"its activation {shortened(unknown, 40)!r} is not known")
     alphas, betas = (list(op.attributes.get(f"activation_{word}", ())) for word in ("alpha", "beta"))
     found = []
     for name in (known[one.lower()] for one in names):

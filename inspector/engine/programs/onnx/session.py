@@ -10,6 +10,7 @@ from torch import Tensor
 
 from inspector.engine.errors import InputError
 from inspector.engine.programs.onnx.protobuf import torch_of
+from inspector.records.plain_text import shortened
 
 QUIET = 4
 """Of its log only what ends the process is printed."""
@@ -30,7 +31,7 @@ def session_of(onnxruntime: Any, serialized: bytes, name: str) -> Any:
 def in_short(problem: Exception) -> str:
     """The library's message without its codes."""
     text = " ".join(str(problem).split()).rstrip(".")
-    return text.rpartition("ErrorMessage:")[2].rpartition("] : ")[2][:200] or type(problem).__name__
+    return shortened(text.rpartition("ErrorMessage:")[2].rpartition("] : ")[2], 200) or type(problem).__name__
 
 
 def with_all_values(onnx: Any, model: Any) -> Any:

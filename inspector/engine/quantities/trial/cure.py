@@ -22,6 +22,7 @@ from inspector.engine.trace.quantity import Describe, per_run
 from inspector.engine.trace.trace import Trace
 from inspector.records import LOSS_UNIT, Option, data_spec
 from inspector.records.catalogue import LOSS
+from inspector.records.plain_text import shortened
 
 PLACE = "model"
 VERSIONS = ("as it is", "cured")
@@ -72,7 +73,8 @@ def cure(
     for key in keys:
         if key and key not in CURES:
             emit.refuse(
-                f"{PLACE}:trial/cure/{key[:80]}", f"There is no cure {key[:80]!r}; there are {', '.join(CURES)}."
+                f"{PLACE}:trial/cure/{shortened(key, 80)}",
+                f"There is no cure {shortened(key, 80)!r}; there are {', '.join(CURES)}.",
             )
     try:
         trial = Trial(trace)

@@ -31,6 +31,7 @@ from inspector.engine.recurrent.traced.program.tanh_states import other_squashes
 from inspector.engine.recurrent.traced.record.operator_traits import Kind
 from inspector.engine.recurrent.traced.record.source_names import assigned, variable, without_containers
 from inspector.engine.recurrent.traced.state_checks import check_memory, check_of, check_shapes
+from inspector.engine.wording import in_short
 
 Step = TypeVar("Step", ReplayStep, GraphStep)
 MOST_LAGS = 64
@@ -232,7 +233,7 @@ def _used(layout: Layout, groups: Sequence[Steps], values: Mapping[str, Tensor],
 
 
 def _not_again(reason: Exception) -> Unsupported:
-    why = " ".join(str(reason).split())[:160]
+    why = in_short(reason, 160)
     return Unsupported(f"The steps cannot be run again with other parameters ({why}).")
 
 
@@ -322,7 +323,7 @@ class _Recorded:
         graph = self._described(GraphStep(self.parts, self.state, self.names))
         recorded = all(slot.values[-1].requires_grad for slot in self.state)
         if any(part.lag for part in self.parts.values()) or not recorded:
-            raise Unsupported(f"its steps cannot be run again ({' '.join(str(reason).split())[:160]})") from None
+            raise Unsupported(f"its steps cannot be run again ({in_short(reason, 160)})") from None
         x = self.states.new_zeros(self.steps, self.size, 0)
         return GraphRecurrence(
             self.place, _class_name(self.flow), graph, x, self.states, self.lengths, known=self.known

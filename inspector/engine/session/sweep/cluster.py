@@ -17,6 +17,7 @@ from inspector.engine.session.sweep.one_frame import Maker, compute
 from inspector.engine.session.sweep.runners import Done, spool_of
 from inspector.engine.session.sweep.spool import Spool
 from inspector.records import SweepFrame, decode, encode
+from inspector.records.plain_text import shortened
 from inspector.version import __version__
 
 SECONDS = 15
@@ -143,9 +144,8 @@ class Cluster:
             if not failed:
                 spool_of(task).write_bytes(data)
         except Exception as problem:  # noqa: BLE001 - a worker that died or was lost raises errors of dask's own
-            failed = (
-                f"The cluster did not compute it: {' '.join(str(problem).split())[:200] or type(problem).__name__}."
-            )
+            said = shortened(" ".join(str(problem).split()), 200) or type(problem).__name__
+            failed = f"The cluster did not compute it: {said}."
         future.release()
         return Done(task, failed)
 

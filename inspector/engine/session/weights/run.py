@@ -22,6 +22,7 @@ from inspector.engine.session.weights.parts import Part, Tensors, parts_of
 from inspector.engine.trace.emitter import Emitter
 from inspector.records import Channel, Frame, InputSpec, RunStart, RunStop, split_request
 from inspector.records import weights as layout
+from inspector.records.plain_text import shortened
 
 MOST_EACH, MOST_TOGETHER = 1 << 22, 1 << 25
 """Elements up to which the values of a tensor are stored at once, the smallest tensors first."""
@@ -250,10 +251,12 @@ class KeptWeights:
         if key == layout.MORE and number.isdecimal() and int(number) < len(self.run.parts):
             part = self.run.parts[int(number)]
         if part is None:
-            raise InputError(f"Of weights {layout.MORE}@NUMBER can be asked for, not {request[:60]!r}.")
+            raise InputError(f"Of weights {layout.MORE}@NUMBER can be asked for, not {shortened(request, 60)!r}.")
         found = [tensors[part.name] for _, tensors in self.run.sides if part.name in tensors]
         if any(one.numel() > MOST_ASKED for one in found):
-            raise InputError(f"{part.name[:80]} has more than {MOST_ASKED:,} elements, too many to be copied.")
+            raise InputError(
+                f"{shortened(part.name, 80)} has more than {MOST_ASKED:,} elements, too many to be copied."
+            )
         if any(one.dim() > layout.MOST_AXES for one in found):
-            raise InputError(f"{part.name[:80]} has more than {layout.MOST_AXES} axes.")
+            raise InputError(f"{shortened(part.name, 80)} has more than {layout.MOST_AXES} axes.")
         return part.name

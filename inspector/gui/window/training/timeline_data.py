@@ -13,6 +13,7 @@ from inspector.capture.curves import SERIES
 from inspector.gui.state.placed_frames import placed
 from inspector.gui.widgets.numbers import round_numbers
 from inspector.records import Event, Frame
+from inspector.records.plain_text import shortened
 
 Floats = npt.NDArray[np.float64]
 LANE_ROLES = ("loss", "gradient norm", "learning rate")
@@ -178,4 +179,4 @@ def noted_events(capture: Capture, places: Floats) -> Iterator[Event]:
     for note in found:
         place = float(note.where.iteration) if note.where.iteration >= 0 else at.get(note.where.frame)
         if place is not None:
-            yield Event(place, "note", " ".join(note.text.split())[:200], note.where.frame)
+            yield Event(place, "note", shortened(" ".join(note.text.split()), 200), note.where.frame)

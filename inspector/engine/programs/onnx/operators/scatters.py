@@ -9,12 +9,13 @@ from torch import Tensor
 
 from inspector.engine.programs.onnx.operands import Calls, Operand, Operator, Untranslated
 from inspector.engine.programs.onnx.operators.table import first, operator
+from inspector.records.plain_text import shortened
 
 
 def _adds(op: Operator) -> bool:
     reduction = op.attributes.get("reduction", "none")
     if reduction not in ("none", "add"):
-        raise Untranslated(f"it writes by {str(reduction)[:20]}")
+        raise Untranslated(f"it writes by {shortened(str(reduction), 20)}")
     return bool(reduction == "add")
 
 

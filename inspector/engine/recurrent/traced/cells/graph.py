@@ -23,6 +23,7 @@ from inspector.engine.recurrent.traced.loops.carried_state import Slot
 from inspector.engine.recurrent.traced.program.state_layout import Part
 from inspector.engine.trace.gradient_hooks import without_hooks
 from inspector.engine.trace.trace import Recurrence
+from inspector.records.plain_text import shortened
 
 LET_GO = (
     "The derivatives of this recurrence are read off autograd's graph, which the backward pass has freed; "
@@ -32,7 +33,7 @@ LET_GO = (
 
 def no_way_back(problem: RuntimeError) -> Unsupported:
     """The reason why autograd cannot compute a derivative."""
-    text = " ".join(str(problem).split())[:160]
+    text = shortened(" ".join(str(problem).split()), 160)
     gone = "a second time" in text
     return Unsupported(LET_GO if gone else f"Autograd cannot go back through this step ({text}).")
 

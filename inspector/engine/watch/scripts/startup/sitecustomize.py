@@ -91,7 +91,9 @@ def _told(optimizer: Any) -> None:
         _state["supervisor"].made(optimizer)
     except Exception as fault:  # noqa: BLE001 - whatever is wrong with watching, the script runs as it is
         _state["failed"] = True
-        told = f"inspector: this script cannot be watched ({' '.join(str(fault).split())[:300]}); it runs on."
+        said = " ".join(str(fault).split())
+        why = f"{said[:300]}{'…' if len(said) > 300 else ''}"
+        told = f"inspector: this script cannot be watched ({why}); it runs on."
         _leave_word(told)
 
 
