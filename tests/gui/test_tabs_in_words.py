@@ -61,7 +61,7 @@ def test_a_tab_is_not_pale_where_the_run_before_had_its_maps_along_another_axis(
             qtbot.waitUntil(partial(shows, window, path), timeout=20_000)
             assert not panel.on_screen and panel.stale
             window.docking.label_tabs()
-            assert "attention" not in window.docking.tabs._pale
+            assert "attention" not in window.docking.tabs.pale
 
 
 def test_what_is_pale_is_said(qtbot: QtBot, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ class InWords:
 
 
 class Described(QAccessibleWidget):
-    """The interface of such a widget. Only Qt holds it, and deletes it with the widget."""
+    """The interface of such a widget. Qt deletes it with the widget, or at the end of the application."""
 
     def text(self, kind: QAccessible.Text) -> str:
         """Name, value and description; where a program reads no values, the description begins with it."""
@@ -48,9 +48,16 @@ def describe_widgets() -> None:
     QAccessible.installFactory(_interface_of)
 
 
+_given: list[Described] = []
+"""PySide lets go of all interfaces at the end of the application. Where Qt has made one of its own before the factory
+was installed, that is before Qt deletes them, and Python would delete what Qt then deletes again: a crash. PySide keeps
+each until then too, so this costs one pointer for each."""
+
+
 def _interface_of(_kind: str, asked: Any) -> QAccessibleInterface | None:
     if isinstance(asked, InWords) and isinstance(asked, QWidget):
-        return Described(asked, asked.accessible_role, asked.accessibleName())
+        _given.append(made := Described(asked, asked.accessible_role, asked.accessibleName()))
+        return made
     return None
 
 
