@@ -75,7 +75,14 @@ def run_lines(view: Any) -> list[str]:
         parts.append(state[view.status])
     said = "; ".join(parts)
     own = bool(parts) and parts[0] in labels  # what was typed or named stays as it was written
-    return [said if own else said[:1].upper() + said[1:]] if said else []
+    lines = [said if own else said[:1].upper() + said[1:]] if said else []
+    return [*lines, *_why_it_failed(view)]
+
+
+def _why_it_failed(view: Any) -> list[str]:
+    """What the model or the program said as the run failed, in one line."""
+    told = " ".join(view.stop.message.split()) if view.status == "failed" and view.stop is not None else ""
+    return [f"Why it failed: {told}"] if told else []
 
 
 def _frames(view: Any) -> list[str]:

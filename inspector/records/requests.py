@@ -169,7 +169,10 @@ class CheckpointReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """The answer to Load: the model is ready (or, when `needs_consent`, waits for `partial=True`)."""
+    """The answer to Load: the model is ready (or, when `needs_consent`, waits for `partial=True`).
+
+    `typed` is the input that typed characters are at first; "" for the first that is offered.
+    """
 
     subject: str
     title: str = ""
@@ -179,6 +182,7 @@ class Loaded:
     characters: bool = False
     examples: tuple[str, ...] = ()
     default_text: str = ""
+    typed: str = ""
     audio: bool = False
     has_data: bool = False
     has_loss: bool = False

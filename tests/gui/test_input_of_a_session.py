@@ -47,3 +47,17 @@ def test_options_that_do_not_fit_leave_the_row_as_it_is(bar: InputBar, options: 
     assert bar.spec() == InputSpec(kind="generated", value="noise")
     bar.show_spec(InputSpec(kind="generated", value="no such signal"))
     assert bar.spec() == InputSpec(kind="generated", value="noise")
+
+
+@pytest.mark.parametrize("examples, kinds", [((), ["ids", "text"]), (("one",), ["example", "ids", "text"])])
+def test_a_model_without_a_vocabulary_begins_with_ids(
+    qapp: QApplication, examples: tuple[str, ...], kinds: list[str]
+) -> None:
+    bar = InputBar()
+    bar.set_offered(Offered(catalog()))
+    bar.set_loaded(Loaded(subject="m.py:make", kind="tokens", examples=examples, typed="ids"))
+    assert [bar.kind.itemData(n) for n in range(len(kinds))] == kinds
+    QTest.keyClicks(bar.line, "1 2 3")
+    assert bar.typed_spec() == InputSpec(kind="ids", value="1 2 3")
+    bar.set_loaded(Loaded(subject="m.py:make", kind="tokens", examples=examples, vocabulary=5))
+    assert bar.kind.findData("text") < bar.kind.findData("ids"), "text, where it can be encoded"

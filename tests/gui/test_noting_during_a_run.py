@@ -20,7 +20,7 @@ from inspector.capture.store import LOCK_SECONDS
 from inspector.gui.window import holding
 from inspector.gui.window.main_window import Window
 from inspector.gui.window.waiting_notes import KEY
-from inspector.records import Noted
+from inspector.records import Frame, Labels, Noted, RunStart, RunStop
 
 UNIT = Noted(frame=0, step=11, unit=3, place="rnn.l0")
 
@@ -63,6 +63,7 @@ def test_a_bookmark_waits_for_the_end_of_the_run(window: Window, path: Path, qtb
         qtbot.wait(200)
         assert told(path) == before
     qtbot.waitUntil(lambda: told(path) == [*before, (UNIT, "Bookmark")])
+    qtbot.waitUntil(lambda: window.session.sentence == f"Noted in the capture: {UNIT.words}.")
     window.looking.move(step=0, unit=0)
     window.holding.next_note(1)
     assert window.looking.position.step == 11 and not failed
@@ -134,3 +135,37 @@ def test_of_a_capture_that_is_only_read_nothing_waits(
         window.holding.bookmark()
         overview: Any = window.panels.made["overview"]
         assert failed == ["b.inspect is read-only: no note can be added."] and not overview.pending.all
+
+
+def test_a_place_is_bookmarked_once(window: Window, path: Path, qtbot: Any) -> None:
+    before = told(path)
+    with going_on(path):
+        window.holding.bookmark()
+        window.holding.bookmark()  # while the first one waits
+        assert window.session.sentence == f"There is a bookmark already: {UNIT.words}."
+    qtbot.waitUntil(lambda: told(path) == [*before, (UNIT, "Bookmark")])
+    window.holding.bookmark()
+    assert told(path) == [*before, (UNIT, "Bookmark")]
+    window.looking.move(step=12)
+    window.holding.bookmark()
+    assert len(told(path)) == len(before) + 2
+
+
+@pytest.mark.parametrize("tokens, kept", [(300, True), (11, False), (0, False)])
+def test_a_run_that_has_no_numbers_yet(
+    window: Window, path: Path, tmp_path: Path, qtbot: Any, tokens: int, kept: bool
+) -> None:
+    """What is shown pale is of the run before: the step is noted that the cursor comes back to, where it is there."""
+    failed, begun = list[str](), tmp_path / "c.inspect"
+    window.fail = failed.append  # type: ignore[method-assign, assignment]
+    with Writer(begun, RunStart(run="r", title="t")) as writer:
+        writer.write(Frame(index=0, label="typed"))
+        writer.write(Labels("step", ("a",) * tokens))
+        writer.flush()
+        window.open_path(str(begun))
+        qtbot.waitUntil(lambda: window.session.capture.path == begun and window.looking.position.step is None)  # type: ignore[union-attr]
+        window.holding.bookmark()
+        assert failed == ([] if kept else [holding.NO_STEP_YET])
+        writer.write(RunStop("done"))
+    marked = [(Noted(frame=0, step=11), "Bookmark")] if kept else []  # of a unit nothing is known yet
+    qtbot.waitUntil(lambda: told(begun) == marked)

@@ -102,11 +102,13 @@ def test_share_and_count_are_told_of_each_gate(capture: Capture) -> None:
         told = f"{signal}; {share:.3g} % saturated" if signal in COUNTED else signal
         assert row_of(panel, signal).plot.titleLabel.lines == (told,)
     for step in range(STEPS):
-        stage.cursor.move(step=step, unit=0, place="rnn")
-        rows = dict(panel.labelled_readout())
-        for signal in VALUES:
-            count = rows.get(f"{signal} saturated [{step}]")
-            assert count == (f"{sum(BEYOND[signal][step])} of {UNITS} units" if signal in COUNTED else None)
+        for unit in (None, 0):
+            stage.cursor.move(step=step, unit=unit, place="rnn")
+            rows = dict(panel.labelled_readout())
+            for signal in VALUES:
+                count = rows.get(f"{signal} saturated [{step}]")
+                assert count == (f"{sum(BEYOND[signal][step])} of {UNITS} units" if signal in COUNTED else None)
+            assert unit is not None or len(rows) == len(COUNTED), "without a unit nothing is told of one"
     stage.close()
 
 

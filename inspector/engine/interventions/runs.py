@@ -24,7 +24,7 @@ from inspector.engine.recurrent.traced.record.recorder import EAGER_LOOPS
 from inspector.engine.recurrent.traced.recorded_loops import RecordedLoop, RecordedLoops
 from inspector.engine.trace.emitter import Sink
 from inspector.engine.trace.trace import Trace
-from inspector.records import Edit, Frame, Page, Refusal
+from inspector.records import Channel, Edit, Frame, Page, Refusal
 from inspector.records.run import EDITS
 
 PROBES = ("handwritten", "attention")
@@ -177,10 +177,13 @@ def _say_what_is_missing(before: Trace, after: Trace, channels: _Channels, frame
 
 
 class _Channels:
-    """A sink that notes which channels have values in which frame, and which are refused in the edited one."""
+    """A sink that notes which channels have values in which frame, and which are refused in the edited one. Gates keep
+    the titles that they have in the unedited one."""
 
     def __init__(self, sink: Sink) -> None:
         self.sink = sink
+        self.titles: dict[str, str] = {}
+        self.edited = False
         self.shown: dict[int, set[str]] = {}
         self.refused: set[str] = set()
 
@@ -192,7 +195,18 @@ class _Channels:
             if record.channel.endswith(AHEAD):
                 return  # what is computed ahead there is how modules are written out, not the user's code
             self.refused.add(record.channel)
+        elif isinstance(record, Frame):
+            self.edited = record.edited
+        elif isinstance(record, Channel) and record.kind == "gate":
+            record = self._titled(record)
         self.sink.write(record)
+
+    def _titled(self, gate: Channel) -> Channel:
+        """The same gate has one title, also where its module runs step by step and only its name is known there."""
+        if self.edited:
+            return replace(gate, title=self.titles.get(gate.name, gate.title))
+        self.titles[gate.name] = gate.title
+        return gate
 
 
 def editor_of(trace: Trace, edits: Sequence[Edit]) -> Editor:

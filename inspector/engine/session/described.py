@@ -17,6 +17,7 @@ def describe(opened: Opened, load: Load) -> Loaded:
         kind=str(subject.kind) if opened.tensors is None else WEIGHTS,
         vocabulary=len(vocabulary), characters=bool(vocabulary) and all(len(str(entry)) == 1 for entry in vocabulary),
         examples=tuple(subject.examples), default_text=first if isinstance(first, str) else "",
+        typed="ids" if subject.kind == "tokens" and not vocabulary and subject.encode is None else "",
         audio=subject.frames is not None, has_data=subject.data is not None, has_loss=subject.loss is not None,
         places=places(subject.model),
         report=opened.report, needs_consent=opened.pending, generation=load.generation,

@@ -56,7 +56,16 @@ class CurvePanel(Panel):
         self.curves.show(self.capture, self.shown(), self.frame, self.steps.bounds)
         unseen = list(dict.fromkeys(self.curves.unseen))
         where = "all layers" if self.where.currentText() == EVERY else self.where.currentText()
-        self.curves.plot.set_title(f"{self.drawn_as}, {where}", f"{UNSEEN}: {', '.join(unseen)}" if unseen else "")
+        said = f"{UNSEEN}: {', '.join(unseen)}" if unseen else ""
+        self.curves.plot.set_title(f"{self.drawn_as}, {where}", "; ".join(filter(None, (self.remark(), said))))
+
+    def remark(self) -> str:
+        """What is to be known of the lines that are shown; "" for nothing."""
+        return ""
+
+    def told(self, channel: Channel, step: int, value: Any) -> Any:
+        """A number of a line as it is told, or words in its place."""
+        return value
 
     def follow(self, new: Position, old: Position) -> None:
         """A chosen place follows the cursor's place."""
@@ -77,7 +86,7 @@ class CurvePanel(Panel):
                 and step is not None
                 and step < self.capture.extent(channel.name, self.frame)[0]
             ):
-                value = exact_at(self.capture, channel.name, self.frame, step)
+                value = self.told(channel, step, exact_at(self.capture, channel.name, self.frame, step))
                 rows.append((f"{channel.titled} [{step}]  {channel.place}", measured(value, channel.unit)))
         return rows
 

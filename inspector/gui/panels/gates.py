@@ -301,25 +301,29 @@ class Gates(Panel):
         return self.shown()[self.plots.index(plot)] if plot in self.plots else None
 
     def readout(self, position: Position) -> list[tuple[str, str]]:
-        """Every gate at step and unit, and the unit's saturation."""
-        rows: list[tuple[str, str]] = []
-        for channel in self.shown():
-            if self.capture is None or position.unit is None:
+        """Every gate at step and unit, how many units are saturated at the step, and the unit's saturation."""
+        capture, rows = self.capture, list[tuple[str, str]]()
+        for channel in self.shown() if capture is not None else []:
+            assert capture is not None
+            steps, units = capture.extent(channel.name, self.frame)
+            step, unit = position.step, position.unit
+            if unit is not None and unit >= units:
                 continue
-            steps, units = self.capture.extent(channel.name, self.frame)
-            if position.unit >= units:
-                continue
-            if position.step is not None and position.step < steps:
-                value = exact_at(self.capture, channel.name, self.frame, position.step, position.unit)
-                rows.append((f"{channel.title} [{position.step}, {position.unit}]", measured(value, channel.unit)))
-                if many := self.saturated.at_step(channel, position.step):
-                    rows.append((f"{channel.title} saturated [{position.step}]", many))
-            shown = [shares for shares in self.before_and_after(channel) if shares is not None]
-            if shown:
-                texts = [self._shares_told(channel, shares[:, position.unit]) for shares in shown]
-                what = f"{channel.title.removeprefix('Δ ')}: {' / '.join(SATURATION)} saturation"
-                rows.append((what, " → ".join(texts)))
+            if step is not None and step < steps:
+                if unit is not None:
+                    value = exact_at(capture, channel.name, self.frame, step, unit)
+                    rows.append((f"{channel.title} [{step}, {unit}]", measured(value, channel.unit)))
+                if many := self.saturated.at_step(channel, step):  # of all units: it needs none
+                    rows.append((f"{channel.title} saturated [{step}]", many))
+            rows += self._shares_of(channel, unit) if unit is not None else []
         return rows
+
+    def _shares_of(self, channel: Channel, unit: int) -> list[tuple[str, str]]:
+        """The saturation of one unit of a gate, in one run or in two."""
+        shown = [shares for shares in self.before_and_after(channel) if shares is not None]
+        texts = [self._shares_told(channel, shares[:, unit]) for shares in shown]
+        what = f"{channel.title.removeprefix('Δ ')}: {' / '.join(SATURATION)} saturation"
+        return [(what, " → ".join(texts))] if texts else []
 
     def _shares_told(self, channel: Channel, shares: Array) -> str:
         """The three shares of a unit, or one word where none of them is known."""

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
+from inspector.analysis.replaced_states import NONE, replacing, without_gradient
+from inspector.capture.pyramid import with_nan
 from inspector.gui.panel.line_panel import CurvePanel
 from inspector.gui.panel.registry import PANELS
 from inspector.records import Channel
@@ -31,3 +37,21 @@ class Gradients(CurvePanel):
     def concerns(self, name: str) -> bool:
         """Gradients that could not be computed."""
         return ":gradient" in name
+
+    def told(self, channel: Channel, step: int, value: Any) -> Any:
+        """The norm; where an edit replaced the state there is none, and that is said."""
+        if isinstance(value, str):
+            return value
+        edits, at = replacing(self.capture, channel, self.frame), np.array([float(step)])
+        return NONE if without_gradient(edits, at, np.array([float(value)])).any() else value
+
+    def remark(self) -> str:
+        """Where there is no gradient, which is no fault of the model's."""
+        assert self.capture is not None
+        edits = dict[str, None]()
+        for channel in self.shown():
+            if own := replacing(self.capture, channel, self.frame):
+                values = with_nan(self.capture.array(channel.name, self.frame)).astype(np.float64)
+                if without_gradient(own, np.arange(len(values), dtype=np.float64), values).any():
+                    edits |= dict.fromkeys(map(str, own))
+        return f"none where an edit replaced the state: {', '.join(edits)}" if edits else ""

@@ -215,6 +215,7 @@ class Overview(Panel):
         """What was read since."""
         if self.pending.write_first():
             self.redraw()
+            self.note_written.emit()
         if not self.on_screen and not self.pending.all:
             self._poll.stop()
             return

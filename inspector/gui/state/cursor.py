@@ -114,6 +114,10 @@ class Cursor(QObject):
             if wanted >= length:
                 self._pulled[axis] = wanted
 
+    def awaited(self, axis: str) -> int | None:
+        """Where the cursor comes to be on an axis as soon as that has so many steps; None where that is not awaited."""
+        return self._pulled.get(axis)
+
     def _settle(self, axis: str, step: int | None) -> None:
         self.settling = True
         try:

@@ -83,12 +83,14 @@ class Offered:
             return False
         return any(self.is_checkpoint_folder(str(one)) for one in below)
 
-    def inputs_for(self, reads: str, examples: bool) -> list[Entry]:
-        """The inputs of a model that reads tokens or vectors, in the order in which they are offered."""
+    def inputs_for(self, reads: str, examples: bool, typed: str = "") -> list[Entry]:
+        """The inputs of a model that reads tokens or vectors, in the order in which they are offered; `typed` before
+        the others that are typed."""
         known = self.catalog.inputs if self.catalog is not None else ()
         fitting = [entry for entry in known if entry.form and (not entry.reads or reads in entry.reads)]
         shown = [entry for entry in fitting if entry.form != "example" or examples]
-        return sorted(shown, key=lambda entry: (entry.order, entry.key))
+        first = min((entry.order for entry in shown if entry.form == "line"), default=0)
+        return sorted(shown, key=lambda e: (first if e.key == typed else e.order, e.key != typed, e.key))
 
     def input_of(self, path: str) -> Entry | None:
         """The input that reads a file, by its suffix."""

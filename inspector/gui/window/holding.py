@@ -19,6 +19,7 @@ BOOKMARK = "Bookmark"
 """The text of a note that only marks a place."""
 NO_CAPTURE = "There is nothing to note yet: run a model or open a capture first."
 NO_STEP = "There is no step under the cursor: move it over a plot or the sequence first."
+NO_STEP_YET = "The run that has begun has no steps yet: note it again when its first numbers are here."
 LATER = "it will be kept when the run has ended."
 ESCAPE = "Esc"
 
@@ -75,18 +76,62 @@ class Holding(QObject):
         """The step under the cursor, and the unit where there is one; None where there is no step."""
         cursor = self.window.looking
         position = cursor.position.along(cursor.focused)
-        if position.step is None:
+        step = position.step if position.step is not None else self._awaited(position.axis)
+        if step is None:
             return None
         frames = self.window.session.capture.frames if self.window.session.capture is not None else ()
         frame = position.frame if position.frame >= 0 else frames[-1].index if frames else -1
         unit = -1 if position.unit is None else position.unit
-        return Noted(
-            frame=frame, step=position.step, axis=position.axis, unit=unit, place=position.place if unit >= 0 else ""
-        )
+        return Noted(frame=frame, step=step, axis=position.axis, unit=unit, place=position.place if unit >= 0 else "")
+
+    def _awaited(self, axis: str) -> int | None:
+        """The step at which the cursor is again as soon as a run that has just begun has numbers; None where it is not
+        known that its sequence has that step."""
+        capture, step = self.window.session.capture, self.window.looking.awaited(axis)
+        if capture is None or step is None or not self._has_just_begun:
+            return None
+        return step if step < len(capture.labels(axis)) else None
+
+    @property
+    def _has_just_begun(self) -> bool:
+        """Whether what is shown is a run that has no numbers yet, and will have some."""
+        capture = self.window.session.capture
+        return capture is not None and capture.stop is None and not capture.channels
 
     def bookmark(self) -> None:
-        """Mark the place under the cursor in the capture."""
-        self._write(self.about(), BOOKMARK)
+        """Mark the place under the cursor in the capture, once."""
+        about = self.about()
+        if about is not None and self._is_marked(about):
+            self._say(f"There is a bookmark already: {about.words}.")
+            return
+        self._write(about, BOOKMARK)
+
+    def _is_marked(self, about: Noted) -> bool:
+        """Whether a place has a bookmark, in the capture or among the notes that wait for the end of its run."""
+        capture: Any = self.window.session.capture
+        overview: Any = self.window.panels.made.get("overview")
+        waiting = overview.pending.all if overview is not None else ()
+        if capture is None:
+            return False
+        return any(one.where == about and one.text == BOOKMARK for one in notes(capture)) or (
+            (capture.path, about, BOOKMARK) in waiting
+        )
+
+    def _say(self, sentence: str) -> None:
+        """Say it in the status row."""
+        self.window.session.sentence = sentence
+        self.window.show_state()
+
+    def say_kept(self) -> None:
+        """A note that waited was written: that it will be is not said any longer."""
+        capture, overview = self.window.session.capture, self.window.panels.made.get("overview")
+        sentence = self.window.session.sentence
+        pending: Any = getattr(overview, "pending", None)
+        if not sentence.endswith(LATER) or capture is None or pending is None or pending.all:
+            return
+        about = sentence.removeprefix("Noted: ").removesuffix(f"; {LATER}")
+        kept = any(one.where.words == about for one in notes(capture))
+        self._say(f"Noted in the capture: {about}." if kept else pending.said)
 
     def note(self) -> None:
         """Ask for a note on the place under the cursor, and keep it in the capture."""
@@ -102,7 +147,7 @@ class Holding(QObject):
         """Whether it is kept, now or when the run that writes the capture has ended."""
         capture = self.window.session.capture
         if capture is None or about is None:
-            self.window.fail(NO_CAPTURE if capture is None else NO_STEP)
+            self.window.fail(NO_CAPTURE if capture is None else NO_STEP_YET if self._has_just_begun else NO_STEP)
             return False
         try:
             there = self._kept(capture, about, text)
@@ -114,9 +159,7 @@ class Holding(QObject):
         overview = self.window.panels.made.get("overview")
         if overview is not None:
             overview.draw_if_seen()
-        words = f"Noted in the capture: {about.words}."
-        self.window.session.sentence = words if there else f"Noted: {about.words}; {LATER}"
-        self.window.show_state()
+        self._say(f"Noted in the capture: {about.words}." if there else f"Noted: {about.words}; {LATER}")
         return True
 
     def _kept(self, capture: Any, about: Noted, text: str) -> bool:

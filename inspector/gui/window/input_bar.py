@@ -118,7 +118,11 @@ class InputBar(QWidget):
 
     def _offer(self, loaded: Loaded | None) -> None:
         runs = loaded is not None and loaded.kind != WEIGHTS
-        entries = self._offered.inputs_for(loaded.kind, bool(loaded.examples)) if loaded is not None and runs else []
+        entries = (
+            self._offered.inputs_for(loaded.kind, bool(loaded.examples), loaded.typed)
+            if loaded is not None and runs
+            else []
+        )
         self._entries = {entry.key: entry for entry in entries}
         for field in self.fields:
             field.setEnabled(bool(entries))

@@ -138,6 +138,7 @@ class Window(Asking):
             panel.opening.connect(self.open_sequence)
             panel.leading.connect(self.go_to)
             panel.note_written.connect(self.show_notes)
+            panel.note_written.connect(self.holding.say_kept)
             panel.reproducing.connect(lambda finding: save_script(self, finding))
             panel.trying.connect(lambda finding, cure: try_cure(self, finding, cure))
             panel.muting.connect(lambda mute, on: change_mute(self, mute, on=on))

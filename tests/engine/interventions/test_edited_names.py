@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from inspector.engine.interventions.runs import perform_with_edits, plan_edits
 from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.pipeline import RunOptions, perform
-from inspector.records import Edit
+from inspector.records import Channel, Edit
 
 D = torch.float64
 H, T = 4, 6
@@ -86,3 +86,29 @@ def test_every_shown_name_is_one_that_can_be_edited(kind: type[nn.RNNCellBase], 
             before, after = sink.array(name, frame=0), sink.array(name, frame=1)
             assert before.shape == after.shape and (after[2:4, 1] == value).all()
             np.testing.assert_allclose(before[:2], after[:2], rtol=1e-12)
+
+
+class Fused(nn.Module):
+    def __init__(self, kind: type[nn.RNNBase]) -> None:
+        super().__init__()
+        self.rnn = kind(H, H, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.rnn(x)[0].square().sum(-1)
+
+
+@pytest.mark.parametrize("kind", [nn.GRU, nn.LSTM])
+def test_gates_have_the_same_titles_before_and_after_an_edit(kind: type[nn.RNNBase]) -> None:
+    torch.manual_seed(1)
+    subject = Subject(Fused(kind).to(D), loss=lambda out, batch: out)
+    batch = Batch(torch.randn(1, T, H, dtype=D), torch.tensor([T]), ())
+    sink = Kept()
+    plan = plan_edits(subject, batch, [Edit(place="rnn.l0", signal="h", start=2)], OPTIONS)
+    perform_with_edits(subject, batch, sink, plan, OPTIONS)
+    titles: dict[str, list[str]] = {}
+    for one in sink.records:
+        if isinstance(one, Channel) and one.kind == "gate":
+            titles.setdefault(one.name, []).append(one.title)
+    assert "rnn.l0:candidate" in titles and any(title[-1].islower() for title, *_ in titles.values())
+    for name, said in titles.items():
+        assert len(said) >= 2 and len(set(said)) == 1, (name, said)
