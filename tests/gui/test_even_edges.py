@@ -7,11 +7,16 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QWheelEvent
 
 from inspector.gui.state.cursor import Cursor
 from inspector.gui.widgets.even_edges import EvenEdges
 from inspector.gui.widgets.theme import LIGHT
 from inspector.gui.widgets.token_strip import TokenStrip
+
+UNPRESSED = (Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False)
+"""Of a turn of the wheel."""
 
 
 @pytest.mark.parametrize(("boxes", "width"), [(0, 1), (0, 9), (1, 1), (1, 20), (7, 1), (13, 8)])
@@ -42,3 +47,22 @@ def test_a_strip_without_names_takes_no_memory_for_its_steps(qtbot: object) -> N
     strip.cursor_.move(step=4_000_000)
     assert strip.step_at(0) <= 4_000_000 <= strip.step_at(399), "what the cursor is at is in view"
     strip.grab()
+
+
+def test_the_cursor_stays_in_view_in_a_strip_that_gets_narrower(qtbot: object) -> None:
+    """A session was opened with a wider bar at the left than it was saved with: the strip ended before its cursor."""
+    strip = TokenStrip(Cursor(), LIGHT)
+    qtbot.addWidget(strip)
+    strip.resize(400, 30)
+    strip.show()
+    strip.set_sequence(tuple("abcdefghij" * 20), 200)
+    strip.cursor_.set_length(200)
+    strip.cursor_.move(step=139)
+    for width in (330, 150, 40):
+        strip.resize(width, 30)
+        assert strip.step_at(0) < 139 < strip.step_at(width - 1)
+    strip.resize(200, 30)
+    turn = QWheelEvent(QPointF(9, 9), QPointF(9, 9), QPoint(), QPoint(0, 9999), *UNPRESSED)
+    strip.wheelEvent(turn)
+    strip.resize(150, 30)
+    assert strip.step_at(0) == 0, "the user looks at another place"

@@ -87,3 +87,19 @@ def test_bars_that_were_squeezed_get_their_widths_again_and_chosen_ones_stay(win
     window.resize(1300, 800)
     qtbot.wait(50)
     assert left.width() == 150
+
+
+def test_bars_have_their_widths_again_when_a_narrow_window_is_wide_again(window: Window, qtbot: Any) -> None:
+    """They were squeezed to 150 pixels, a little more than the least, and stayed so."""
+    left, right = window.docks["open"], window.docks["numbers"]
+    window.resize(1380, 860)
+    qtbot.wait(50)
+    window.resizeDocks([left, right], [217, 270], Qt.Orientation.Horizontal)
+    qtbot.waitUntil(lambda: (left.width(), right.width()) == (217, 270))
+    for _ in range(2):
+        for narrow in (960, 1100, 960):
+            window.resize(narrow, 860)
+            qtbot.wait(50)
+        assert left.width() < 217 and right.width() < 270
+        window.resize(1380, 860)
+        qtbot.waitUntil(lambda: (left.width(), right.width()) == (217, 270))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,21 @@ def test_shift_and_a_click_pin_a_place_whose_own_numbers_are_told(stage: Stage) 
     assert panel.row.plot._pins.shown == ((20, 1), (90, 2)) == panel.trace._pins.shown
     pins.remove(1)
     assert panel.row.plot._pins.shown == ((90, 2),)
+
+
+def test_numbers_of_pins_do_not_cover_each_other(stage: Stage) -> None:
+    """In a narrow plot the boxes of two pins lay over each other: the number of the first could not be read."""
+    panel = on_screen(stage, "states")
+    for step in (96, 98, 100, 280):
+        pins_of(stage.cursor).add(Position(frame=0, place="rnn.l0", step=step, unit=1))
+    for width in (900, 420):
+        panel.resize(width, 700)
+        QTest.qWait(20)
+        labels = [line.label for line in panel.trace._pins._lines]
+        places = [label.mapRectToScene(label.boundingRect()).adjusted(1, 1, -1, -1) for label in labels]
+        assert not [one for one, other in combinations(places, 2) if one.intersects(other)]
+        assert labels[0].row == labels[3].row == 0 and labels[1].row > 0
+        assert panel.trace.vb.sceneBoundingRect().bottom() >= max(place.bottom() for place in places)
 
 
 def test_numbers_of_pins_are_whole_in_low_plots_and_stand_once_in_a_map(stage: Stage) -> None:

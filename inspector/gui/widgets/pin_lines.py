@@ -1,4 +1,4 @@
-"""Pins in a plot: a dashed line at each, with its number at the top."""
+"""Pins in a plot: a dashed line at each, with its number at the top, below those that it would cover."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyqtgraph as pg
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPointF, Qt
 
 from inspector.gui.widgets.theme import LIGHT, Theme
 
@@ -17,11 +17,30 @@ BELOW_THE_EDGE = ((0, 0), (1, 0))
 class PinNumber(pg.InfLineLabel):  # type: ignore[misc]
     """The number of a pin, at the upper edge of the plot whichever way its vertical axis runs."""
 
+    row = 0
+    """Numbers that hang above this one."""
+    beside: PinLines | None = None
+    """Those of the plot, which are told that this one has moved."""
+
     def updatePosition(self) -> None:
         """Called when the view has changed."""
         box = self.line.getViewBox()
         self.orthoPos = 0.0 if isinstance(box, pg.ViewBox) and box.yInverted() else 1.0
         super().updatePosition()
+        self.hang(self.row)
+        if self.beside is not None:
+            self.beside.stack()
+
+    def hang(self, row: int) -> None:
+        """Below so many others."""
+        self.row = row
+        self.setAnchor((self.anchor.x(), -row))
+
+    def span(self, at: float) -> tuple[float, float]:
+        """(left, right) in pixels of the scene, for a line at a place of the axis."""
+        vb = self.line.getViewBox()
+        edge, width = vb.mapViewToScene(QPointF(at, 0.0)).x(), self.boundingRect().width()
+        return (edge - width, edge) if self.anchor.x() else (edge, edge + width)
 
 
 class PinLines:
@@ -63,10 +82,28 @@ class PinLines:
     def _number(self) -> None:
         for line, (_, number) in zip(self._lines, self.shown, strict=False):
             line.label.setVisible(number not in self._elsewhere)
+        self.stack()
+
+    def stack(self) -> None:
+        """Numbers that would cover each other hang below each other, as many as the plot has room for."""
+        rows: list[list[tuple[float, float]]] = []
+        for line, (at, number) in zip(self._lines, self.shown, strict=False):
+            label = line.label
+            if number in self._elsewhere or not isinstance(line.getViewBox(), pg.ViewBox):
+                continue
+            left, right = label.span(at)
+            free = (n for n, row in enumerate(rows) if all(right <= low or high <= left for low, high in row))
+            most = max(1, int(self.plot.vb.height() / label.boundingRect().height()))
+            row = min(next(free, len(rows)), most - 1)
+            rows += [[] for _ in range(len(rows), row + 1)]
+            rows[row].append((left, right))
+            if row != label.row:
+                label.hang(row)
 
     def _made(self) -> pg.InfiniteLine:
         line = pg.InfiniteLine(angle=90, movable=False)
         line.label = PinNumber(line, anchors=BELOW_THE_EDGE)
+        line.label.beside = self
         line.setZValue(49)
         self._colour(line)
         self.plot.addItem(line, ignoreBounds=True)

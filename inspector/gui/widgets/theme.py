@@ -195,3 +195,10 @@ def colour_table(scale: str, marked: bool = False) -> npt.NDArray[np.uint32]:
 LAST, MASKED = 252, 253
 BEYOND = 252
 INFINITE, NOT_A_NUMBER = 254, 255
+
+
+def mixed(low: QColor, high: QColor, share: float) -> QColor:
+    """A colour between two: the first one at 0, the second one at 1."""
+    return QColor(
+        *(round(a + (b - a) * share) for a, b in zip(low.getRgb()[:3], high.getRgb()[:3], strict=True))  # type: ignore[index]
+    )

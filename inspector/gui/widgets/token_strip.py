@@ -22,7 +22,7 @@ from inspector.gui.widgets.plain_text import clean, token, tooltip
 from inspector.gui.widgets.quantise import levels_of
 from inspector.gui.widgets.strip_ends import paint_more
 from inspector.gui.widgets.strip_range import StripRange
-from inspector.gui.widgets.theme import INFINITE, Theme, colour_table, readable_on
+from inspector.gui.widgets.theme import INFINITE, Theme, colour_table, mixed, readable_on
 from inspector.records import STEP_DOMAIN
 
 NO_SEQUENCE = "no sequence yet"
@@ -66,6 +66,8 @@ class TokenStrip(InWords, QWidget):
         self._pointed = False
         self._awaited = False
         """Whether the cursor is at a step that the sequence has not come to yet."""
+        self._scrolled = False
+        """Whether the user has scrolled since the cursor moved, who may look at another place than the cursor's."""
         self._before: tuple[tuple[str, ...], int, int] | None = None
         """(names, steps, left edge) of the run before, while another one comes to as many steps."""
         self.setMouseTracking(True)
@@ -211,7 +213,7 @@ class TokenStrip(InWords, QWidget):
         low, share = QColor(self.theme.base), self._share(step)
         high = QColor(self.theme.series[1] if share is not None and share < 0 else self.theme.accent)
         share = None if share is None else abs(share)
-        colour = _mixed(low, high, share) if share is not None else self._without(step)
+        colour = mixed(low, high, share) if share is not None else self._without(step)
         painter.fillRect(box.adjusted(gap, 0, -gap, 0), colour)
         self._cover(painter, step, QRectF(box.adjusted(gap, 0, -gap, 0)))
         painter.setPen(readable_on(colour) if colour != QColor(self.theme.raised) else QColor(self.theme.text))
@@ -282,7 +284,7 @@ class TokenStrip(InWords, QWidget):
 
     def _follow(self, new: Position, old: Position) -> None:
         if new.step != old.step:
-            self._before = None
+            self._before, self._scrolled = None, False
             self._bring_into_view(new.step)
             value_changed(self)
         self.update()
@@ -373,6 +375,15 @@ class TokenStrip(InWords, QWidget):
         if not self.range.released():
             super().mouseReleaseEvent(event)
 
+    def resizeEvent(self, _event: object) -> None:
+        """The cursor stays in view in a narrower strip, unless the user has scrolled away from it."""
+        step, last = self.cursor_.position.step, max(0, int(self._edges[-1]) - self.width())
+        self._left = min(self._left, last)
+        if step is None or step + 1 >= len(self._edges) or self._scrolled:
+            return
+        if not self._left <= self._edges[step] <= self._edges[step + 1] <= self._left + self.width():
+            self._bring_into_view(step)
+
     def focusInEvent(self, event: QFocusEvent) -> None:
         """Keys and the player move along this axis from now on."""
         if isinstance(self.cursor_, Looking):
@@ -382,12 +393,6 @@ class TokenStrip(InWords, QWidget):
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Scroll along the sequence."""
         delta = event.angleDelta().x() or event.angleDelta().y()
-        self._before = None
+        self._before, self._scrolled = None, True
         self._left = min(max(0, self._left - delta), max(0, int(self._edges[-1]) - self.width()))
         self.update()
-
-
-def _mixed(low: QColor, high: QColor, share: float) -> QColor:
-    return QColor(
-        *(round(a + (b - a) * share) for a, b in zip(low.getRgb()[:3], high.getRgb()[:3], strict=True))  # type: ignore[index]
-    )

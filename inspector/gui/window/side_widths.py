@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow
 
 from inspector.gui.window.side_docks import NARROWEST as NARROWEST_NUMBERS
@@ -29,11 +30,18 @@ class Arrangement(Protocol):
     enlarged: str
 
 
-class SideWidths:
+class SideWidths(QObject):
     """Of the two bars of an arrangement of docks."""
 
     def __init__(self, docking: Arrangement) -> None:
+        super().__init__(docking.window)
         self._docking = docking
+        self._settled = 0
+        """Width of the window for which the bars have theirs; another one while they get them."""
+        self._roomy: dict[QDockWidget, tuple[int, int]] = {}
+        """(width, that of the window then) of each bar before a narrower window squeezed it."""
+        self._given: dict[QDockWidget, int] = {}
+        """Widths that they got back, of which Qt tells later."""
         self._without_pins = 0
         """Width of the bar at the right before pins needed a wider one; 0 where none does."""
         self._noted: list[tuple[QDockWidget, int]] = []
@@ -66,12 +74,32 @@ class SideWidths:
         """The window has another size: a narrow one, or a layout that was remembered of one, squeezes the bars at the
         sides, and Qt leaves them so when there is room again.
 
-        Those that are as narrow as they can be get their first width. Counter-example: so does one that somebody made
-        as narrow as that.
+        They get the width back that they had, or its share of a window that is still narrower; those that are as
+        narrow as they can be their first width. Counter-example: so does one that somebody made as narrow as that.
         """
-        there = self._there
-        both = zip(self.bars, self.first(), strict=True)
-        self._set([(dock, width) for dock, width in both if dock in there and dock.width() <= SQUEEZED])
+        there, now = self._there, self._docking.window.width()
+        wanted = {dock: width for dock, width in zip(self.bars, self.first(), strict=True) if dock.width() <= SQUEEZED}
+        if now > self._settled:
+            for dock, (width, then) in self._roomy.items():
+                wanted[dock] = max(wanted.get(dock, 0), width * min(now, then) // then)
+        self._given = {dock: width for dock, width in wanted.items() if dock in there and dock.width() < width}
+        self._set(list(self._given.items()))
+        if not self._settled:
+            for dock in self.bars:
+                dock.installEventFilter(self)
+        self._settled = now
+        for dock in there:
+            width, (most, then) = self._given.get(dock, dock.width()), self._roomy.get(dock, (0, 0))
+            if now >= then or width > most:
+                self._roomy[dock] = width, now
+
+    def eventFilter(self, dock: QObject, event: QEvent) -> bool:
+        """A bar has another width, and the window has not: somebody has chosen it."""
+        settled = self._docking.window.width() == self._settled
+        if settled and isinstance(event, QResizeEvent) and isinstance(dock, QDockWidget) and dock in self._there:
+            width = event.size().width()
+            self._roomy |= {dock: (width, self._settled)} if width != self._given.get(dock) else {}
+        return False
 
     def note(self) -> None:
         """What comes needs more room than there may be: the bars get theirs back afterwards."""

@@ -76,6 +76,28 @@ def test_the_list_of_checkpoints_marks_the_one_that_is_named(dialog: OpenModelDi
     assert [one.text().split()[0] for one in dialog.weights.selectedItems()] == ["b.pt"]
 
 
+@pytest.mark.parametrize("suffix", ["", ":make"])
+def test_what_is_highlighted_by_keys_is_what_opens(
+    dialog: OpenModelDialog, qtbot: object, models: Path, suffix: str
+) -> None:
+    """Another callable than the highlighted one was opened: the arrow keys moved the highlight alone."""
+    for name in ("a.pt", "b.pt"):
+        (models.parent / name).write_bytes(b"")
+    dialog.offer_checkpoints((".pt",))
+    dialog.subject.setText(f"{models}{suffix}")
+    for found in (dialog.makers, dialog.weights):
+        found.setFocus()
+        before = dialog.load()
+        assert dialog.fields["subject"] == f"{models}{suffix}" or found is dialog.weights, "focus alone chooses nothing"
+        qtbot.keyClick(found, Qt.Key.Key_Down)
+        (marked,) = found.selectedItems()
+        loaded = dialog.load()
+        assert loaded != before and marked.data(Qt.ItemDataRole.UserRole) in (loaded.subject, loaded.checkpoint)
+    press_open(dialog, qtbot)
+    assert not dialog.isVisible() and dialog.load() == loaded
+    assert loaded.subject == f"{models}:Good" and loaded.checkpoint
+
+
 def test_the_device_is_one_of_those_that_are_there(dialog: OpenModelDialog) -> None:
     assert dialog.load().device == "cpu" and not dialog.device.isEnabled()
     dialog.offer_devices(("cpu", "cuda:0", "cuda:1"))
