@@ -42,6 +42,19 @@ def add_note(capture: Any, where: Noted, text: str) -> Note:
     return _append(capture, Note(where, checked(text), time.time()))
 
 
+def add_once(capture: Any, note: Note) -> None:
+    """Append a note that was written earlier, unless the capture has it: another process may append the same.
+
+    Raises CaptureError as `add_note`.
+    """
+    _append(capture, note, once=True)
+
+
+def run_of(capture: Any) -> str:
+    """Of which run a capture is. Its folder would not tell: another run may have taken that, and a copy has another."""
+    return f"{capture.start.run} {capture.start.created!r}"
+
+
 def checked(text: str) -> str:
     """What is kept of a note that somebody wrote. Raises CaptureError where it is empty or too long."""
     if not (kept := text.strip()):
@@ -59,13 +72,22 @@ def change_note(capture: Any, note: Note, text: str) -> Note:
     return _append(capture, Note(note.where, text.strip(), time.time(), of=note.written))
 
 
-def _append(capture: Any, note: Note) -> Note:
+def _append(capture: Any, note: Note, *, once: bool = False) -> Note:
     _not_too_long(note.text)
     if why := why_no_notes(capture):
         raise CaptureError(why)
     with Writer(capture.path, capture.start, again=True) as writer:
-        writer.write(note)
+        if once:  # no other process writes from here on
+            capture.refresh()
+        if not (once and _has(capture, note)):
+            writer.write(note if note.written else replace(note, written=time.time()))
     return note
+
+
+def _has(capture: Any, note: Note) -> bool:
+    """Whether it was written there, whatever it says now."""
+    same = (one for one in capture.notes if one.where == note.where and one.text == note.text and not one.of)
+    return any(one.written == note.written or not note.written for one in same)
 
 
 def _not_too_long(text: str) -> str:

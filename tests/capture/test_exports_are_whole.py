@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,21 @@ def test_it_is_synchronised_whole_before_it_gets_its_name(tmp_path: Path, monkey
     write_atomically(tmp_path / "a.csv", DATA)
     assert seen == [("synchronised", len(DATA)), ("named", len(DATA))]
     assert (tmp_path / "a.csv").read_bytes() == DATA and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes of files")
+@pytest.mark.parametrize("mode", [0o600, 0o664])
+def test_whoever_could_read_what_was_there_can_read_the_new_one(mode: int, tmp_path: Path) -> None:
+    target = tmp_path / "a.csv"
+    before = os.umask(0o022)
+    try:
+        write_atomically(target, DATA)
+        assert target.stat().st_mode & 0o777 == 0o644
+        target.chmod(mode)
+        write_atomically(target, b"after")
+    finally:
+        os.umask(before)
+    assert target.stat().st_mode & 0o777 == mode and target.read_bytes() == b"after"
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EROFS, errno.EACCES])

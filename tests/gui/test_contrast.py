@@ -25,9 +25,9 @@ from inspector.gui.widgets.theme import (
     STYLE,
     Theme,
     colour_table,
+    mixed,
     readable_on,
 )
-from inspector.gui.widgets.token_strip import _mixed
 
 Array = npt.NDArray[np.float64]
 EYES = {
@@ -103,7 +103,7 @@ def test_the_first_curves_of_a_plot_are_told_apart_by_thin_lines(theme: Theme) -
 def test_a_token_is_read_on_whatever_colour_its_number_has(theme: Theme) -> None:
     for end in (theme.accent, theme.series[1]):
         for share in np.linspace(0, 1, 65):
-            ground = _mixed(QColor(theme.base), QColor(end), float(share))
+            ground = mixed(QColor(theme.base), QColor(end), float(share))
             assert contrast(readable_on(ground), ground) >= 4.5
     for special in colour_table("sequential")[[254, 255]]:
         ground = QColor.fromRgb(int(special))

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import QApplication
 from inspector.capture import CaptureError, Writer, notes, open_capture
 from inspector.gui.panel.overview import pending_notes
 from inspector.gui.panel.overview.pending_notes import PendingNotes
+from inspector.gui.state.remembered_notes import Pending
 from inspector.records import Note, Noted, RunStart, RunStop
 
 SUPPORT = Path(__file__).parents[1] / "support"
@@ -102,16 +103,16 @@ def test_a_capture_whose_disk_is_full_takes_the_note_later(
     path, written, full = tmp_path / "a.inspect", [], [True]
     with Writer(path, RunStart(run="r", title="t")) as writer:
         writer.write(RunStop("done"))
-    add = pending_notes.add_note
+    add = pending_notes.add_once
 
-    def adds(view: Any, where: Noted, text: str) -> Note:
+    def adds(view: Any, note: Note) -> None:
         if full[0]:
             raise CaptureError("a.inspect: no space is left on the disk.")
-        return add(view, where, text)
+        add(view, note)
 
-    monkeypatch.setattr(pending_notes, "add_note", adds)
+    monkeypatch.setattr(pending_notes, "add_once", adds)
     pending = PendingNotes(written.append)
-    pending.add([(path, Noted(), "one"), (path, Noted(frame=0), "two")])
+    pending.add([Pending(path, Noted(), "one"), Pending(path, Noted(frame=0), "two")])
     assert pending.write_first() and len(pending.all) == 2
     assert pending.said == (
         "2 notes could not be kept yet; it is tried again: a.inspect: no space is left on the disk."

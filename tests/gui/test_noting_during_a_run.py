@@ -17,9 +17,9 @@ from inspector.capture import Writer, notes, open_capture
 from inspector.capture.in_turn import in_turn
 from inspector.capture.noted import MOST_CHARACTERS
 from inspector.capture.store import LOCK_SECONDS
+from inspector.gui.state.remembered_notes import KEY
 from inspector.gui.window import holding
 from inspector.gui.window.main_window import Window
-from inspector.gui.window.waiting_notes import KEY
 from inspector.records import Frame, Labels, Noted, RunStart, RunStop
 
 UNIT = Noted(frame=0, step=11, unit=3, place="rnn.l0")

@@ -18,10 +18,11 @@ from inspector.gui.panel.overview import pending_notes
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.panels.overview import Overview
 from inspector.gui.state.cursor import Cursor
+from inspector.gui.state.remembered_notes import KEY, Pending
 from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.theme import LIGHT
-from inspector.gui.window.waiting_notes import KEY, remember_waiting, take_waiting
+from inspector.gui.window.waiting_notes import remember_waiting, take_waiting
 from inspector.records import Frame, Noted, RunStart, RunStop
 from inspector.workspace.trainings import path_or_training
 
@@ -141,32 +142,21 @@ def test_a_note_is_changed_and_removed_from_its_menu(panel: Overview, tmp_path: 
 
 
 def test_a_note_that_waits_outlives_the_window(panel: Overview, tmp_path: Path, qtbot: Any) -> None:
-    class Kept(Settings):
-        def __init__(self) -> None:
-            self.texts: dict[str, str] = {}
-
-        def text(self, name: str, default: str = "") -> str:
-            return self.texts.get(name, default)
-
-        def set_text(self, name: str, value: str) -> None:
-            self.texts[name] = value
-
-        def not_written(self) -> str:
-            return ""
-
-    ended, going, kept = small(tmp_path / "a.inspect"), tmp_path / "b.inspect", Kept()
+    ended, going, kept = small(tmp_path / "a.inspect"), tmp_path / "b.inspect", Settings()
     writer = Writer(going, RunStart(run="r", title="t"))
     writer.write(Frame(index=0))
     writer.flush()
     said = "two\nlines\u2028and\ta tab"
-    panel.wait_for([(going, Noted(frame=0), said), (ended, Noted(), "its run has ended with the window")])
+    first = Pending(going, Noted(frame=0), said)
+    panel.wait_for([first, Pending(ended, Noted(), "its run has ended with the window")])
     remember_waiting(kept, panel)
     with open_capture(ended) as capture:
         assert [one.text for one in notes(capture)] == ["its run has ended with the window"]
     panel.pending.all.clear()
     writer.close()
     take_waiting(kept, panel)
-    assert panel.pending.all == [(going, Noted(frame=0), said)] and not kept.text(KEY)
+    assert panel.pending.all == [first] and kept.text(KEY), "until it is written"
     qtbot.waitUntil(lambda: not panel.pending.all, timeout=10_000)
+    assert not kept.text(KEY)
     with open_capture(going) as capture:
         assert [one.text for one in notes(capture)] == [said]

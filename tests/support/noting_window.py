@@ -2,7 +2,7 @@
 
     python noting_window.py DISK ANSWER
 
-DISK is a small file system with the settings and `a.inspect`; it is filled to the last byte when the note was written.
+DISK is a small file system with the settings and `a.inspect`; it is filled to the last byte before the note is written.
 A line on stdout says so. ANSWER is the button that is pressed when the window asks something, and its file's place.
 """
 
@@ -63,8 +63,8 @@ def noted(window: Any, disk: Path, button: str) -> bool:
     overview = window.panels.made.get("overview")
     if overview is None or overview.capture is None:
         return False
-    overview.write_note(Noted(frame=0), "two\nlines of some worth")
     fill(disk)
+    overview.write_note(Noted(frame=0), "two\nlines of some worth")
     sys.stdout.write("waiting\n")
     sys.stdout.flush()
     if button:

@@ -26,13 +26,14 @@ from inspector.gui.panel.base import Panel
 from inspector.gui.panel.overview.finding_cards import lead_to
 from inspector.gui.panel.overview.look_over import LookOver
 from inspector.gui.panel.overview.page import OverviewPage
-from inspector.gui.panel.overview.pending_notes import Pending, PendingNotes
+from inspector.gui.panel.overview.pending_notes import PendingNotes
 from inspector.gui.panel.overview.pictures import PICTURES
 from inspector.gui.panel.pages import FIGURE
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.panel.signals import Lead
 from inspector.gui.state.background import Rest
 from inspector.gui.state.cursor import Position
+from inspector.gui.state.remembered_notes import Pending
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel, Entry, Finding, Note, Noted
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import platformdirs
-from PySide6.QtCore import QByteArray, QSettings
+from PySide6.QtCore import QByteArray, QLockFile, QSettings
 
 from inspector.gui.state.unlocked_store import UnlockedStore
 
@@ -16,6 +17,8 @@ RECENT = 10
 LAYOUT_VERSION = 2
 LARGEST = 8 << 20
 """Bytes of a file of settings: they have some kilobytes, and Qt reads whatever is there, as a whole."""
+TURN_MS = 500
+"""So long a window waits for another one that changes the same choice: that takes some milliseconds."""
 FILES = ("window.ini", *(f"window-{number}.ini" for number in range(1, 10)))
 """The first of them that can be read is taken: a pipe would be waited for without end."""
 
@@ -82,6 +85,19 @@ class Settings:
         """Remember a choice."""
         self._store.setValue(f"choice/{name}", value)
         self._chosen = True
+
+    def change_text(self, name: str, change: Callable[[str], str]) -> None:
+        """Remember what becomes of a choice as it is now, which another window may have changed, and write it."""
+        turn = QLockFile(f"{self._store.fileName()}.turn")
+        turn.tryLock(TURN_MS)  # where that cannot be had, the later one of two windows holds
+        try:
+            self._store.sync()
+            before = self.text(name)
+            if (after := change(before)) != before:
+                self.set_text(name, after)
+                self._store.sync()
+        finally:
+            turn.unlock()
 
     def layout(self) -> tuple[QByteArray, QByteArray] | None:
         """(geometry, state of docks), or None at the first start."""

@@ -1,9 +1,10 @@
 """Notes that wait for the end of a run outlive the window in which they were written.
 
-When it closes, its own runs end, and their notes are written. What another process still writes (a training that is
-watched), and what a full disk did not take, is remembered among the settings, and the next window writes it. Where the
-settings cannot be written either, the window asks before it closes; where nobody can be asked (SIGTERM, Ctrl+C, the end
-of a run that came after the question) they go to any folder that has room, and stderr says where.
+Each is remembered among the settings as it begins to wait, and until its capture has it, so that the next window writes
+it. When a window closes, its own runs end, and their notes are written; what another process still writes (a training
+that is watched), and what a full disk did not take, stays remembered. Where the settings cannot be written either, the
+window asks before it closes; where nobody can be asked (SIGTERM, Ctrl+C, the end of a run that came after the question)
+they go to any folder that has room, and stderr says where. What was lost with its capture goes to stderr too.
 """
 
 from __future__ import annotations
@@ -18,71 +19,67 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from inspector.capture import CaptureError, write_atomically
+from inspector.gui.state.remembered_notes import Pending, Remembered
 from inspector.gui.state.settings import Settings
 from inspector.gui.widgets.plain_text import plain_box
-from inspector.records import BadRecordError, Note, Noted, counted, decode, encode
+from inspector.records import counted
 from inspector.transport.terminal import complain
 
 if TYPE_CHECKING:  # panels are imported when the window stands
-    from inspector.gui.panel.overview.pending_notes import Pending
     from inspector.gui.panels.overview import Overview
 
-KEY, MOST = "waiting notes", 200
-"""Where they are among the settings, and how many are remembered: the latest."""
 ELSEWHERE, DISCARD = "Save elsewhere…", "Discard"
 FILE = "inspector-notes"
 
 
 def take_waiting(settings: Settings, panel: Overview) -> None:
-    """Hand what was remembered to an overview that has just been made."""
-    if not (known := _read(settings)):
-        return
-    settings.set_text(KEY, "")
-    panel.wait_for(known)
+    """Hand what is remembered to an overview that has just been made; it stays remembered until it is written."""
+    panel.wait_for(_remembered(settings, panel).all())
 
 
 def may_close(window: QWidget, settings: Settings, panel: Overview) -> bool:
-    """Whether the window may close: notes that wait are remembered now, and where they cannot be, it is asked what is
-    to become of them. The answer may be that it stays open."""
-    if not panel.pending.all:
-        return True
-    remembered = settings.text(KEY)
-    _remember(settings, panel.pending.all)
-    why = settings.not_written()
-    settings.set_text(KEY, remembered)  # they are still here, and may be written before the end
+    """Whether the window may close: where notes that wait cannot be remembered, it is asked what is to become of them.
+    The answer may be that it stays open."""
+    pending, remembered = panel.pending, _remembered(settings, panel)
+    unsafe = remembered.unsafe(pending.all)
+    why = remembered.add(unsafe) if unsafe else ""
     while why:
-        chosen = _asked(window, panel.pending.all, why)
+        chosen = _asked(window, unsafe, why)
         if chosen is None:
             return False
         if not chosen:
-            panel.pending.all = []
+            remembered.drop(unsafe)
+            pending.all = [one for one in pending.all if one not in unsafe]
             return True
-        why = _saved(Path(chosen), panel.pending.all)
-        panel.pending.elsewhere = not why
+        why = _saved(Path(chosen), unsafe)
+        pending.elsewhere = not why
     return True
 
 
 def remember_waiting(settings: Settings, panel: Overview) -> None:
-    """Write what can be written, and remember the rest; the window's worker has ended."""
-    if not panel.pending.all:
-        return
-    panel.pending.write_all()
-    if not panel.pending.all:
-        return
-    _remember(settings, panel.pending.all)
-    if settings.not_written() and not panel.pending.elsewhere:
-        complain(_rescued(panel.pending.all))
+    """Write what can be written, and remember the rest; the window's worker has ended. What the window has said to be
+    lost is not said by the next one again."""
+    pending, remembered = panel.pending, _remembered(settings, panel)
+    said = list(pending.lost)
+    pending.write_all()
+    if pending.lost:
+        complain(f"The capture of {counted(len(pending.lost), 'note')} is gone: {_in_a_line(pending.lost)}")
+    remembered.drop(said)
+    unsafe = remembered.unsafe(pending.all)
+    if unsafe and remembered.add(unsafe) and not pending.elsewhere:
+        complain(_rescued(unsafe))
 
 
-def _remember(settings: Settings, notes: Sequence[Pending]) -> None:
-    left = [*_read(settings), *notes][-MOST:]
-    settings.set_text(KEY, "\n".join(f"{path}\t{_line(Note(where, text))}" for path, where, text in left))
+def _remembered(settings: Settings, panel: Overview) -> Remembered:
+    if panel.pending.remembered is None:
+        panel.pending.remembered = Remembered(settings)
+    return panel.pending.remembered
 
 
 def _asked(window: QWidget, notes: Sequence[Pending], why: str) -> str | None:
     """The file to which they are to be saved, "" for nowhere; None where the window is to stay open."""
     it = "it" if len(notes) == 1 else "them"
-    names = ", ".join(dict.fromkeys(path.name for path, _, _ in notes))
+    names = ", ".join(dict.fromkeys(one.path.name for one in notes))
     said = f"{counted(len(notes), 'note')} may be lost: {names} cannot take {it} yet. {why}"
     box = plain_box(window, "inspector", f"{said} Save {it} elsewhere before the window closes?")
     box.setIcon(QMessageBox.Icon.Warning)
@@ -116,8 +113,7 @@ def _rescued(notes: Sequence[Pending]) -> str:
             if folder.is_dir() and not os.path.lexists(path) and not _saved(path, notes):
                 path.chmod(0o600)
                 return f"Notes that could not be kept where they belong are in {path}."
-    texts = "; ".join(f"{where.words}: {text}" for _, where, text in notes)
-    return f"{counted(len(notes), 'note')} could not be kept anywhere: {texts}"
+    return f"{counted(len(notes), 'note')} could not be kept anywhere: {_in_a_line(notes)}"
 
 
 def _folders() -> Iterable[Path]:
@@ -132,19 +128,8 @@ def _folders() -> Iterable[Path]:
 
 def _as_text(notes: Sequence[Pending]) -> str:
     """For reading: of each its capture, what it is about, and its words."""
-    return "\n".join(f"{path}\n{where.words}\n{text}\n" for path, where, text in notes)
+    return "\n".join(f"{one.path}\n{one.where.words}\n{one.text}\n" for one in notes)
 
 
-def _line(note: Note) -> str:
-    return encode(note).decode("utf-8", "surrogatepass")  # JSON: a line break of the text is escaped in it
-
-
-def _read(settings: Settings) -> list[tuple[Path, Noted, str]]:
-    found = []
-    for line in settings.text(KEY).split("\n"):
-        path, _, record = line.partition("\t")
-        with suppress(BadRecordError):
-            note = decode(record)
-            if isinstance(note, Note) and path:
-                found.append((Path(path), note.where, note.text))
-    return found
+def _in_a_line(notes: Sequence[Pending]) -> str:
+    return "; ".join(f"{one.where.words}: {one.text}" for one in notes)

@@ -9,22 +9,26 @@ from pathlib import Path
 from typing import Any
 
 from inspector.capture import Capture, CaptureError, add_note, open_capture
-from inspector.capture.noted import checked, is_being_written, why_read_only, would_wait
-from inspector.records import Noted, counted
+from inspector.capture.noted import add_once, checked, is_being_written, run_of, why_read_only, would_wait
+from inspector.gui.state.remembered_notes import Pending, Remembered
+from inspector.records import Note, Noted, counted
 
-Pending = tuple[Path, Noted, str]
-"""The folder of the capture, what the note is about, its text."""
 AGAIN_SECONDS = 10.0
 """A capture whose disk took no note is tried again after so long."""
+MOST = 200
+"""So many wait at most."""
 
 
 class PendingNotes:
     """Of one window, in the order in which they were written. `on_written(path)` for each that a capture has taken;
-    `elsewhere`: whether they are in a file of the user's too, so that none is lost."""
+    `elsewhere`: whether they are in a file of the user's too, so that none is lost; `remembered`: those of all windows;
+    `lost`: what no capture can take any more, as its own is gone."""
 
     def __init__(self, on_written: Callable[[Path], None]) -> None:
         self.all: list[Pending] = []
         self.elsewhere = False
+        self.remembered: Remembered | None = None
+        self.lost: list[Pending] = []
         self._on_written = on_written
         self._lost = self._late = ""
         self._again = 0.0
@@ -43,12 +47,17 @@ class PendingNotes:
             return True
         if why := why_read_only(view):
             raise CaptureError(why)
-        self.add([(view.path, where, checked(text))])
+        if len(self.all) >= MOST:
+            raise CaptureError(f"{MOST} notes wait already, and no more can: write it when one of them was kept.")
+        self.add([Pending(view.path, where, checked(text), time.time(), run_of(view))])
+        if self.remembered is not None:  # now: the window may be killed
+            self.remembered.add(self.all[-1:])
         return False
 
     def forget_lost(self) -> None:
         """What could not be kept has been read: another note was written since."""
-        self._lost = ""
+        self._forget(self.lost)
+        self._lost, self.lost = "", []
 
     @property
     def said(self) -> str:
@@ -65,7 +74,7 @@ class PendingNotes:
         if not self.all or time.monotonic() < self._again:
             return False
         before = self._late
-        if self._settled(*self.all[0]):
+        if self._settled(self.all[0]):
             del self.all[0]
             return True
         if self._late:  # another capture may be on another disk
@@ -75,22 +84,37 @@ class PendingNotes:
 
     def write_all(self) -> None:
         """Write now what can be: the window closes, and the runs of its worker have ended."""
-        self.all = [one for one in self.all if not self._settled(*one)]
+        self.all = [one for one in self.all if not self._settled(one)]
 
-    def _settled(self, path: Path, where: Noted, text: str) -> bool:
+    def _settled(self, one: Pending) -> bool:
         """Whether a note does not wait any more: it was written, or its capture is gone."""
         try:
-            if would_wait(path):  # asked many times: opening the capture for that would hold the window
+            if would_wait(one.path):  # asked many times: opening the capture for that would hold the window
                 return False
-            with open_capture(path) as view:
+            with open_capture(one.path) as view:
                 if is_being_written(view):
                     return False
-                add_note(view, where, text)
-            self._late = ""
-            self._on_written(path)
+                if one.run and run_of(view) != one.run:
+                    return self._is_lost(one, f"{one.path.name} is of another run now, and its own is gone")
+                add_once(view, Note(one.where, one.text, one.written))
         except CaptureError as problem:
-            if path.is_dir() and os.access(path, os.W_OK):  # its disk is full
+            if not (one.path.is_dir() and os.access(one.path, os.W_OK)):
+                return self._is_lost(one, str(problem))
+            if not would_wait(one.path):  # its disk is full
                 self._late = str(problem)
-                return False
-            self._lost = f"A note could not be kept ({problem}): {text}"
+            return False
+        self._late = ""
+        self._forget([one])
+        self._on_written(one.path)
         return True
+
+    def _is_lost(self, one: Pending, why: str) -> bool:
+        """It is said with its words, and remembered until that was read."""
+        if self.remembered is None or self.remembered.has(one):  # else another window has written it
+            self.lost.append(one)
+            self._lost = f"{self._lost} A note could not be kept ({why}): {one.text}".strip()
+        return True
+
+    def _forget(self, notes: Sequence[Pending]) -> None:
+        if self.remembered is not None:
+            self.remembered.drop(notes)
