@@ -178,6 +178,7 @@ def test_tabs_of_empty_panels_stay_pale_whatever_moves_the_docks(
     window: Window, qapp: QApplication, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     monkeypatch.setattr(window.panels["gates"], "channels", list)
+    monkeypatch.setattr(type(window.panels["gates"]), "found_in", classmethod(lambda *_: []))
     window.docking.label_tabs()
     before = colours(window)
     assert before["Gates"] == window.theme.muted != before["Jacobians"]

@@ -304,7 +304,7 @@ class Docking:
 
     def raise_useful(self) -> None:
         """Where the panel on top of a group of tabs is empty, one that is not comes to the top."""
-        for _ in self.giving_way.steps(frozenset(self.seen)):
+        for _ in self.giving_way.steps(frozenset(self.seen), at_once=True):
             pass
 
     def give_way(self, capture: object) -> None:

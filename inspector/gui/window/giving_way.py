@@ -94,14 +94,17 @@ class GivingWay:
 
         QTimer.singleShot(TURN_MS, self._docking.window, step)
 
-    def steps(self, seen: frozenset[str]) -> Iterator[None]:
+    def steps(self, seen: frozenset[str], *, at_once: bool = False) -> Iterator[None]:
         """Of the panels that were seen those that are empty give way, one that is drawn after the other.
 
-        A panel of which what it offers was computed stays, and says why it has nothing to show.
+        A panel of which what it offers was computed stays, and says why it has nothing to show. `at_once`: no events
+        come between the steps, so that nothing is left to its turn.
         """
         for key, panel in self._docking.made.items():
             if key not in seen:
                 continue
+            if at_once:
+                panel.take_turn_now()
             while panel.waits_for_its_turn:  # what it shows is read in slices, which would be read at once here
                 yield
             if key not in self._docking.seen:  # another was asked for between two steps, or the page came to the front
