@@ -114,7 +114,7 @@ class Holding(QObject):
         if capture is None:
             return False
         return any(one.where == about and one.text == BOOKMARK for one in notes(capture)) or (
-            (capture.path, about, BOOKMARK) in waiting
+            (capture.path, about, BOOKMARK) in ((one.path, one.where, one.text) for one in waiting)
         )
 
     def _say(self, sentence: str) -> None:
