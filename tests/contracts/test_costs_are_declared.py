@@ -21,6 +21,8 @@ from inspector.engine.trace.trace import Trace
 from inspector.engine.trace.work import CHEAP_ORDER, run_size
 
 STEPS, WIDTH, PASSES = 96, 24, 4
+OF_DECLARED = ("latent/hidden_markov", "latent/kalman")
+"""Of modules that say what they are; what these cost is tested in engine/latent/test_declared.py."""
 MODELS: dict[str, Callable[[], nn.Module]] = {
     "lstm": lambda: OnlyOutput(nn.LSTM(WIDTH, WIDTH, batch_first=True)),
     "gru": lambda: OnlyOutput(nn.GRU(WIDTH, WIDTH, 2, batch_first=True)),
@@ -67,7 +69,10 @@ def test_declared_work_is_positive_and_grows_with_the_run() -> None:
     for key, entry in QUANTITIES.items():
         if entry.work is not None:
             less, more = (NOMINAL.seconds(entry.work(run_size(trace))) for trace in (short, long))
-            assert 0 < less <= more, key
+            if key in OF_DECLARED:
+                assert less == more == 0, f"{key}: an LSTM has no module of which this is computed"
+            else:
+                assert 0 < less <= more, key
 
 
 def test_an_estimate_is_corrected_by_what_was_seen() -> None:
