@@ -12,7 +12,7 @@ from inspector.records.json_text import read_json
 from inspector.records.plain_text import plain_text, shortened
 
 CHOSEN = ("range", "colours", "marked")
-"""What can be chosen for a scale of colours (gui/widgets/colour_choice.py)."""
+"""What can be chosen for a scale of colours (gui/widgets/images/colour_choice.py)."""
 
 OPTIONS = (
     click.option("--panel", default=None, help="A panel, by its key or title; a figure of it: .png .svg .pdf"),

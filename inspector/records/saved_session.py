@@ -37,7 +37,7 @@ class SavedSession:
         opened: path of a capture or log that is shown instead of a run; relative to the file where it lies beside it.
         at: panel, frame, place and cursor.
         pins: places whose numbers stand beside those under the cursor. notes: of the capture.
-        layout: the docks, as gui/window/layouts.py describes them.
+        layout: the docks, as gui/window/docking/layouts.py describes them.
         choices: of each panel (by key) what is chosen in its controls, by their names.
         cursor: where it is, on each axis of steps; `at` has the step of the input alone.
         zooms: of each panel (by key) what was zoomed in its plots, as gui/window/zooms.py describes it.

@@ -17,9 +17,9 @@ from PySide6.QtWidgets import QApplication
 
 from inspector.capture import Writer, open_capture
 from inspector.gui.state.step_range import StepRange
-from inspector.gui.widgets.atlas import Atlas, Shown, thumbnail
-from inspector.gui.widgets.maprow import MapRow
-from inspector.gui.widgets.source import changes_of, glance, overview_of
+from inspector.gui.widgets.maps.atlas import Atlas, Shown, thumbnail
+from inspector.gui.widgets.maps.maprow import MapRow
+from inspector.gui.widgets.plots.source import changes_of, glance, overview_of
 from inspector.gui.widgets.theme import LIGHT
 from inspector.records import Channel, Page, RunStart
 

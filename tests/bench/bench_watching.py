@@ -23,7 +23,7 @@ from harness import Row
 from torch import Tensor, nn
 
 import inspector
-from inspector.engine.watch.in_cache import differences
+from inspector.engine.watch.measures.in_cache import differences
 
 VOCABULARY, BATCH, STEPS = 1000, 16, 64
 ROUNDS, TURN = 16, 5

@@ -17,11 +17,11 @@ PLANTED = {
     "inspector/records/channel.py": ("from inspector.capture import pack", "Packages import downwards only"),
     "inspector/capture/layout.py": ("from inspector.engine import errors", "Only the engine imports torch"),
     "inspector/engine/model/subject.py": ("import PySide6.QtCore", "Only the window imports Qt"),
-    "inspector/gui/widgets/curves.py": (
+    "inspector/gui/widgets/charts/curves.py": (
         "from inspector.gui.state import session",
         "Widgets know nothing of sessions, workers or files",
     ),
-    "inspector/gui/widgets/legend.py": (
+    "inspector/gui/widgets/plots/legend.py": (
         "from inspector.gui.panel import base",
         "Inside the window imports go downwards",
     ),

@@ -17,8 +17,8 @@ from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_axes import lengths_of
 from inspector.gui.state.step_range import AxisRange, StepRange
 from inspector.gui.widgets.theme import DARK, LIGHT, Theme
-from inspector.gui.window.docks import ON_OCCASION
-from inspector.gui.window.sequence_rows import SequenceRows
+from inspector.gui.window.bars.sequence_rows import SequenceRows
+from inspector.gui.window.docking.docks import ON_OCCASION
 from inspector.records import ANSWER_DOMAIN, STEP_DOMAIN, Channel, Frame, Labels, Page, RunStart, RunStop, Scalar
 
 ASKED = tuple("abcdefg")

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication
 
 from inspector.gui.panel.arranged import Arranged
 from inspector.gui.panel.figure import Figure
-from inspector.gui.widgets.stepplot import StepPlot
+from inspector.gui.widgets.plots.stepplot import StepPlot
 from inspector.gui.widgets.theme import LIGHT
 from inspector.gui.widgets.wrapped_text import WrappedText
 

@@ -15,7 +15,7 @@ from inspector.capture import Writer, open_capture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panels.ask import PERHAPS, WAITING
 from inspector.gui.state.asked import asked_of
-from inspector.gui.widgets.match_bands import MatchBands
+from inspector.gui.widgets.plots.match_bands import MatchBands
 from inspector.gui.window.main_window import Window
 from inspector.records import STEP_DOMAIN, Channel, Frame, Labels, Page, RunStart, RunStop
 

@@ -12,7 +12,7 @@ from panel_captures import channel, shown
 from inspector.capture import Writer, open_capture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panel.map_options import VIEWS
-from inspector.gui.widgets.head_map import thinned
+from inspector.gui.widgets.maps.head_map import thinned
 from inspector.gui.widgets.theme import MASKED, NOT_A_NUMBER
 from inspector.records import Channel, Frame, Labels, Page, RunStart
 

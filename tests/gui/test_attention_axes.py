@@ -12,7 +12,7 @@ from panel_captures import channel, shown
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPen, QPicture
 
-from inspector.gui.widgets.axes import StepAxis
+from inspector.gui.widgets.plots.axes import StepAxis
 from inspector.records import Labels
 
 WORDS = ("a", "wonderful", "extraordinary", "cat", "sat", "on", "the", "mat", "and", "went", "away", "again")

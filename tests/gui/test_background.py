@@ -25,7 +25,7 @@ from inspector.gui.panel.missing import why_empty
 from inspector.gui.panels.state_derivatives import StateDerivatives
 from inspector.gui.state.background import Rest
 from inspector.gui.state.session import Session
-from inspector.gui.window.frame_bar import DIFFERENCE
+from inspector.gui.window.bars.frame_bar import DIFFERENCE
 from inspector.gui.window.main_window import Window
 from inspector.gui.window.menus import pack_as, save_as
 from inspector.gui.window.saving import FIRST, WITHOUT, save_panel

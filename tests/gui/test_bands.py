@@ -11,7 +11,7 @@ import numpy as np
 from inspector.capture import open_capture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.state.pins import pins_of
-from inspector.gui.widgets.bands import bands
+from inspector.gui.widgets.charts.bands import bands
 
 
 def test_bands_are_the_extremes_and_the_mean_of_each_part() -> None:

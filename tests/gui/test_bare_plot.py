@@ -7,8 +7,8 @@ import pyqtgraph as pg
 import pytest
 from PySide6.QtWidgets import QApplication, QWidget
 
-from inspector.gui.widgets.bare_plot import BarePlot
-from inspector.gui.widgets.quiet_axis import QuietAxis
+from inspector.gui.widgets.plots.bare_plot import BarePlot
+from inspector.gui.widgets.plots.quiet_axis import QuietAxis
 
 pytestmark = pytest.mark.usefixtures("qtbot")
 

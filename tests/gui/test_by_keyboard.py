@@ -13,7 +13,7 @@ from PySide6.QtGui import QColor, QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QCheckBox, QDialog, QListWidget, QTableWidgetItem, QWidget
 
-from inspector.gui.window.docks import ON_OCCASION
+from inspector.gui.window.docking.docks import ON_OCCASION
 from inspector.gui.window.keyboard.stops import holds
 from inspector.gui.window.main_window import Window
 

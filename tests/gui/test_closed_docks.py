@@ -10,7 +10,7 @@ from opened import opened
 from PySide6.QtCore import QPoint, QRect, QSize
 from PySide6.QtWidgets import QApplication
 
-from inspector.gui.window.dock_title import within_reach
+from inspector.gui.window.docking.dock_title import within_reach
 from inspector.gui.window.main_window import Window
 
 

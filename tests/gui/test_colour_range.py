@@ -20,11 +20,11 @@ from inspector.capture import Writer, open_capture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panel.colours import colours_of
 from inspector.gui.panel.plot_menu import FULL_OF_ALL, PlotMenu, full_of_all
-from inspector.gui.widgets.colour_choice import AS_USUAL, DRAWN, OWN, ColourChoice
-from inspector.gui.widgets.colour_span import BINS, BOTH, HIGH, LOW, Span, counted
-from inspector.gui.widgets.colourbar import ColourBar
 from inspector.gui.widgets.described import describe_widgets
-from inspector.gui.widgets.quantise import Levels
+from inspector.gui.widgets.images.colour_choice import AS_USUAL, DRAWN, OWN, ColourChoice
+from inspector.gui.widgets.images.quantise import Levels
+from inspector.gui.widgets.maps.colour_span import BINS, BOTH, HIGH, LOW, Span, counted
+from inspector.gui.widgets.maps.colourbar import ColourBar
 from inspector.gui.window.panel_asks import COLOURS
 from inspector.records import Channel, Frame, Page, Place, RunStart, RunStop
 

@@ -19,7 +19,7 @@ from inspector.capture.layout import INDEX
 from inspector.capture.older import SEPARATE
 from inspector.gui.export.figure_files import save_data
 from inspector.gui.panel.compared import compared_runs, for_file, meaning
-from inspector.gui.widgets.quantise import extreme, levels_of
+from inspector.gui.widgets.images.quantise import extreme, levels_of
 from inspector.records import Channel
 
 STEPS = 6

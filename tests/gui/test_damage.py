@@ -18,11 +18,11 @@ from inspector.gui.export.figure_files import picture, save_data
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panel.damaged import damage_in
 from inspector.gui.panel.registry import PANELS
-from inspector.gui.widgets.curves import Curves
+from inspector.gui.widgets.charts.curves import Curves
 from inspector.gui.widgets.gaps import Gaps, in_order
-from inspector.gui.widgets.heatmap import Heatmap
-from inspector.gui.widgets.quantise import Levels
-from inspector.gui.widgets.source import glance
+from inspector.gui.widgets.images.heatmap import Heatmap
+from inspector.gui.widgets.images.quantise import Levels
+from inspector.gui.widgets.plots.source import glance
 from inspector.gui.widgets.theme import LIGHT, colour_table
 from inspector.gui.widgets.token_strip import TokenStrip
 from inspector.records import Channel, Frame, Page, RunStop
@@ -254,7 +254,7 @@ def test_counts_that_are_not_known_are_question_marks(
 
 def test_the_strip_of_tokens_has_no_colour_where_a_number_is_not_known(tmp_path: Path, qtbot: Any) -> None:
     from inspector.gui.state.cursor import Cursor
-    from inspector.gui.widgets.source import drawable
+    from inspector.gui.widgets.plots.source import drawable
 
     path = tmp_path / "a.inspect"
     with Writer(path, START) as writer:
@@ -291,7 +291,7 @@ def test_a_difference_is_hatched_where_either_run_is_damaged(tmp_path: Path, qtb
 
 def test_no_mark_is_drawn_where_it_is_not_known(qtbot: Any) -> None:
     """Qt ends the process where it is to draw a mark at NaN."""
-    from inspector.gui.widgets.plane import Plane
+    from inspector.gui.widgets.charts.plane import Plane
 
     plane = Plane(LIGHT)
     plane.show_marks(np.array([np.nan, 1.0, 2.0]), np.array([0.0, np.inf, 3.0]), np.array([True, True, True]))
@@ -299,9 +299,9 @@ def test_no_mark_is_drawn_where_it_is_not_known(qtbot: Any) -> None:
 
 
 def test_lines_and_bars_of_what_is_not_known_are_not_those_of_0(qtbot: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from inspector.gui.widgets import linesview
-    from inspector.gui.widgets.linesview import LinesView
-    from inspector.gui.widgets.tokenbars import TokenBars
+    from inspector.gui.widgets.charts.tokenbars import TokenBars
+    from inspector.gui.widgets.maps import linesview
+    from inspector.gui.widgets.maps.linesview import LinesView
 
     def drawn(weights: np.ndarray) -> set[str]:
         view = LinesView(LIGHT)

@@ -20,7 +20,7 @@ from inspector.gui.export.figure_files import save_data, save_figure
 from inspector.gui.export.headless import export_panel
 from inspector.gui.widgets.gaps import Gaps
 from inspector.gui.widgets.theme import LIGHT
-from inspector.gui.window.damage_bar import DamageBar
+from inspector.gui.window.bars.damage_bar import DamageBar
 from inspector.records import Channel, Page, RunStop, ViewAt
 
 # -- files

@@ -18,10 +18,10 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from inspector.gui.panel.curve_tree import CurveTree
-from inspector.gui.widgets.heatmap import Heatmap
-from inspector.gui.widgets.quantise import Levels
-from inspector.gui.widgets.stepplot import StepPlot
+from inspector.gui.panel.over_iterations.curve_tree import CurveTree
+from inspector.gui.widgets.images.heatmap import Heatmap
+from inspector.gui.widgets.images.quantise import Levels
+from inspector.gui.widgets.plots.stepplot import StepPlot
 from inspector.gui.widgets.theme import DARK, LIGHT, STYLE, Theme, colour_table
 
 

@@ -15,8 +15,8 @@ from inspector.gui.export.offscreen import Stage
 from inspector.gui.panels.dynamics import Dynamics
 from inspector.gui.panels.spectra import Spectra
 from inspector.gui.state.cursor import Position
-from inspector.gui.widgets.fan import subscript
-from inspector.gui.widgets.source import line_of
+from inspector.gui.widgets.charts.fan import subscript
+from inspector.gui.widgets.plots.source import line_of
 from inspector.gui.widgets.theme import DARK
 from inspector.records import Channel, Frame, Page, Refusal, RunStart, RunStop, Scalar
 

@@ -18,9 +18,9 @@ from inspector.gui.export.figure_files import save_data, save_figure
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panel.compared import compared_runs, compared_runs_short, for_file, meaning, named_data, number_title
 from inspector.gui.state.cursor import Position
+from inspector.gui.window.bars.frame_bar import DIFFERENCE, FrameBar
 from inspector.gui.window.cursor_readout import rows_of
-from inspector.gui.window.frame_bar import DIFFERENCE, FrameBar
-from inspector.gui.window.side_docks import Readout
+from inspector.gui.window.docking.side_docks import Readout
 from inspector.records import Channel, Edit, Frame, Page, RunStart, RunStop
 
 

@@ -15,7 +15,7 @@ from inspector.capture import Capture, open_capture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panel.base import Panel
 from inspector.gui.panel.registry import ordered
-from inspector.gui.widgets.view import View, views_in
+from inspector.gui.widgets.plots.view import View, views_in
 
 LEAST = 24
 """Pixels across that a plot has at least: bars beside a map are narrower, and no plots to move in."""

@@ -14,8 +14,8 @@ from PySide6.QtWidgets import QApplication
 
 from inspector.capture import open_capture
 from inspector.gui.dialogs.spike_dialog import SpikeDialog
+from inspector.gui.window.docking.side_widths import NARROWEST, SQUEEZED
 from inspector.gui.window.main_window import Window
-from inspector.gui.window.side_widths import NARROWEST, SQUEEZED
 from inspector.workspace.trainings import list_trainings
 
 

@@ -17,11 +17,12 @@ from inspector.capture.layout import SUFFIX
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Cursor
 from inspector.gui.state.step_range import StepRange, room_for
-from inspector.gui.widgets import growing_image, source
-from inspector.gui.widgets.growing_image import cell_width
-from inspector.gui.widgets.maprow import MapRow
-from inspector.gui.widgets.quantise import Levels, levels_of
-from inspector.gui.widgets.source import changes_of, glance, overview_of, steady
+from inspector.gui.widgets.images import growing_image
+from inspector.gui.widgets.images.growing_image import cell_width
+from inspector.gui.widgets.images.quantise import Levels, levels_of
+from inspector.gui.widgets.maps.maprow import MapRow
+from inspector.gui.widgets.plots import source
+from inspector.gui.widgets.plots.source import changes_of, glance, overview_of, steady
 from inspector.gui.widgets.theme import DARK, LIGHT, Theme
 from inspector.records import Channel, Page, RunStart, RunStop
 

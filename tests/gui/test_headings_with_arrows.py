@@ -12,8 +12,8 @@ from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QTableView
 from pytestqt.qtbot import QtBot
 
-from inspector.gui.widgets.number_table import NumberTable
-from inspector.gui.widgets.sorted_table import Rows, SortedTable
+from inspector.gui.widgets.tables.number_table import NumberTable
+from inspector.gui.widgets.tables.sorted_table import Rows, SortedTable
 from inspector.gui.widgets.theme import LIGHT, STYLE
 
 HEADINGS = ("in", "by\nchance", "correlation")

@@ -16,8 +16,8 @@ from PySide6.QtWidgets import QApplication
 from inspector.capture import open_capture
 from inspector.gui.panel.attention.places_in_short import in_short
 from inspector.gui.panel.plot_menu import PlotMenu
-from inspector.gui.widgets.map_plot import LOWER
-from inspector.gui.widgets.sorted_table import Rows, written
+from inspector.gui.widgets.maps.map_plot import LOWER
+from inspector.gui.widgets.tables.sorted_table import Rows, written
 
 LEFT = Qt.MouseButton.LeftButton
 OTHER = channel("b:attention/entropy", "attention_statistic", ("head", "query"),

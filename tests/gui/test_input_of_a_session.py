@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication
 
 from inspector.engine.session.catalogue import catalog
 from inspector.gui.state.offered import Offered
-from inspector.gui.window.input_bar import InputBar
+from inspector.gui.window.bars.input_bar import InputBar
 from inspector.records import InputSpec, Loaded
 
 

@@ -14,13 +14,13 @@ from PySide6.QtGui import QFont, QFontMetricsF, QImage
 from PySide6.QtWidgets import QApplication, QMainWindow
 from pytestqt.qtbot import QtBot
 
-from inspector.gui.widgets.axes import style_axis
 from inspector.gui.widgets.callout import Callout
-from inspector.gui.widgets.colourbar import BAR, ColourBar
-from inspector.gui.widgets.quiet_axis import QuietAxis
+from inspector.gui.widgets.maps.colourbar import BAR, ColourBar
+from inspector.gui.widgets.plots.axes import style_axis
+from inspector.gui.widgets.plots.quiet_axis import QuietAxis
 from inspector.gui.widgets.theme import LIGHT
 from inspector.gui.widgets.type_scale import FIRST
-from inspector.gui.window.dock_title import CutTitle
+from inspector.gui.window.docking.dock_title import CutTitle
 
 LARGER = 1.6
 
@@ -112,8 +112,8 @@ PLOT = """
 import pyqtgraph as pg
 from PySide6.QtWidgets import QApplication
 application = QApplication([])
-from inspector.gui.widgets.legend import Legend
-from inspector.gui.widgets.stepplot import StepPlot, curve
+from inspector.gui.widgets.plots.legend import Legend
+from inspector.gui.widgets.plots.stepplot import StepPlot, curve
 from inspector.gui.widgets.theme import LIGHT
 view = pg.GraphicsLayoutWidget()
 plot = StepPlot(None, LIGHT, label="value")

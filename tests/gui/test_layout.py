@@ -16,11 +16,11 @@ from PySide6.QtWidgets import QApplication, QTabBar, QToolTip
 from inspector.capture import CaptureError
 from inspector.gui.app import begin, make_window
 from inspector.gui.export.figure_files import save_figure
-from inspector.gui.widgets.axes import StepAxis
-from inspector.gui.widgets.heatmap import Heatmap
-from inspector.gui.widgets.legend import Legend
-from inspector.gui.widgets.stepplot import StepPlot, curve
-from inspector.gui.window.docks import ON_OCCASION
+from inspector.gui.widgets.images.heatmap import Heatmap
+from inspector.gui.widgets.plots.axes import StepAxis
+from inspector.gui.widgets.plots.legend import Legend
+from inspector.gui.widgets.plots.stepplot import StepPlot, curve
+from inspector.gui.window.docking.docks import ON_OCCASION
 from inspector.gui.window.main_window import Window
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from PySide6.QtWidgets import QApplication
 
-from inspector.gui.widgets.lengths_plot import LengthsPlot
+from inspector.gui.widgets.charts.lengths_plot import LengthsPlot
 from inspector.gui.widgets.theme import LIGHT
 
 TABLE = np.array([[10.0, 20, 40], [0.1, 0.2, 0.8], [0.1, 0.1, 0.4], [0.1, 0.4, 0.8], [100, 200, 400]])

@@ -15,7 +15,7 @@ from PySide6.QtCore import QPointF
 from inspector.capture import Capture, Writer, open_capture
 from inspector.capture.reader import RAW_ROWS
 from inspector.gui.export.offscreen import Stage
-from inspector.gui.widgets.source import line_of
+from inspector.gui.widgets.plots.source import line_of
 from inspector.gui.widgets.theme import LAST, colour_table
 from inspector.records import Channel, Frame, Page, RunStop
 

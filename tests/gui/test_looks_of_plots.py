@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication
 
 from inspector.gui.state.cursor import Cursor
-from inspector.gui.widgets.quiet_axis import QuietAxis
+from inspector.gui.widgets.plots.quiet_axis import QuietAxis
 from inspector.gui.widgets.strip_ends import MORE
 from inspector.gui.widgets.theme import LIGHT
 from inspector.gui.widgets.token_strip import TokenStrip

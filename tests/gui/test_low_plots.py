@@ -21,8 +21,8 @@ from inspector.gui.panel.figure import Figure
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.widgets.control_row import MARGIN, SPACING, ControlRow
 from inspector.gui.widgets.controls import caption, chooser
-from inspector.gui.widgets.legend import Legend
-from inspector.gui.widgets.stepplot import StepPlot, curve
+from inspector.gui.widgets.plots.legend import Legend
+from inspector.gui.widgets.plots.stepplot import StepPlot, curve
 from inspector.gui.widgets.theme import LIGHT
 from inspector.gui.widgets.tile_grid import TileGrid
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from inspector.gui.window import frame_bar
-from inspector.gui.window.frame_bar import DIFFERENCE, NEWEST, FrameBar
+from inspector.gui.window.bars import frame_bar
+from inspector.gui.window.bars.frame_bar import DIFFERENCE, NEWEST, FrameBar
 from inspector.gui.window.what_is_shown import place_of, status_of, title_of
 from inspector.records import Frame, RunStart
 

@@ -15,10 +15,10 @@ from inspector.gui.export.offscreen import Stage
 from inspector.gui.state.cursor import Cursor
 from inspector.gui.state.settings import Settings
 from inspector.gui.widgets.gaps import Gaps
-from inspector.gui.widgets.stepplot import curve
+from inspector.gui.widgets.plots.stepplot import curve
 from inspector.gui.widgets.theme import LIGHT, NOT_A_NUMBER, colour_table
 from inspector.gui.widgets.token_strip import TokenStrip
-from inspector.gui.window.sequence_row import SequenceRow
+from inspector.gui.window.bars.sequence_row import SequenceRow
 from inspector.records import Channel, Frame, Page, RunStop
 
 NAN = QColor.fromRgb(int(colour_table("sequential")[NOT_A_NUMBER])).name()

@@ -11,8 +11,8 @@ from inspector.capture import Capture, Writer, open_capture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.pins import pins_of
-from inspector.gui.widgets.density import BINS, density_overview
-from inspector.gui.widgets.means import BASE, mean_overview
+from inspector.gui.widgets.images.means import BASE, mean_overview
+from inspector.gui.widgets.maps.density import BINS, density_overview
 from inspector.records import Channel, Frame, Page, RunStart, RunStop
 
 STEPS, UNITS = 1000, 3

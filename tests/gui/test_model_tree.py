@@ -7,7 +7,7 @@ from pathlib import Path
 from PySide6.QtWidgets import QApplication
 
 from inspector.capture import Writer, open_capture
-from inspector.gui.window.side_docks import ModelTree
+from inspector.gui.window.docking.side_docks import ModelTree
 from inspector.records import Frame, Place, RunStart, RunStop
 
 

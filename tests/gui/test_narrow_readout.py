@@ -7,9 +7,9 @@ from PySide6.QtGui import QTextDocument, QTextOption
 from PySide6.QtWidgets import QStyleOptionViewItem
 from pytestqt.qtbot import QtBot
 
-from inspector.gui.widgets.breaking import broken_to_fit
 from inspector.gui.widgets.plain_text import MAY_BREAK
-from inspector.gui.window.side_docks import Readout
+from inspector.gui.widgets.tables.breaking import broken_to_fit
+from inspector.gui.window.docking.side_docks import Readout
 
 LONG = "gradient/arriving[150]  encoder.layers.0.self_attn.out_projection_of_everything"
 ROWS = [

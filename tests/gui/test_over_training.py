@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QApplication
 from inspector.capture import Capture, Difference, Pair, Reference, Side, Writer, open_capture, over_frames
 from inspector.gui.export.figure_files import figure_bytes, save_data
 from inspector.gui.export.offscreen import Stage
-from inspector.gui.panel import over_training
+from inspector.gui.panel.over_iterations import over_training
 from inspector.gui.window.main_window import Window
 from inspector.records import Channel, Frame, Page, RunStart, RunStop
 

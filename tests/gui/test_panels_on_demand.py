@@ -18,9 +18,9 @@ from inspector.gui.export.panels_of import panels_of
 from inspector.gui.panel.registry import PANELS, ordered
 from inspector.gui.panels.gates import Gates
 from inspector.gui.widgets.theme import DARK
-from inspector.gui.window.docks import ON_OCCASION
+from inspector.gui.window.docking.docks import ON_OCCASION
+from inspector.gui.window.docking.panels_on_demand import has_data_for
 from inspector.gui.window.main_window import Window
-from inspector.gui.window.panels_on_demand import has_data_for
 from inspector.gui.window.saving import export_all
 from inspector.records import Channel, Frame, Page, RunStart, RunStop
 

@@ -22,9 +22,9 @@ from inspector.capture import Writer, open_capture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panels.openers import ONE, Openers
 from inspector.gui.panels.paths import Paths, share_open
-from inspector.gui.widgets.axes import LogAxis, StepAxis
+from inspector.gui.widgets.charts.tokenbars import TokenBars, ends, places_for
+from inspector.gui.widgets.plots.axes import LogAxis, StepAxis
 from inspector.gui.widgets.theme import LIGHT
-from inspector.gui.widgets.tokenbars import TokenBars, ends, places_for
 from inspector.records import Channel, Frame, Page, RunStart, RunStop, Scalar
 
 # -- words

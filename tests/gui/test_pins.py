@@ -21,12 +21,12 @@ from inspector.gui.export.offscreen import Stage
 from inspector.gui.panel.base import Panel, number
 from inspector.gui.state.cursor import Cursor, Position
 from inspector.gui.state.pins import MOST, Pin, pins_of
-from inspector.gui.widgets.pin_cells import PinCells
-from inspector.gui.widgets.stepplot import StepPlot
+from inspector.gui.widgets.maps.pin_cells import PinCells
+from inspector.gui.widgets.plots.stepplot import StepPlot
 from inspector.gui.widgets.theme import LIGHT
 from inspector.gui.window.cursor_readout import briefly, side_by_side
+from inspector.gui.window.docking.side_docks import Readout
 from inspector.gui.window.main_window import Window
-from inspector.gui.window.side_docks import Readout
 from inspector.records import Noted
 
 LEFT, SHIFT = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.ShiftModifier

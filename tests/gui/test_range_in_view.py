@@ -17,8 +17,8 @@ from inspector.gui.export.figure_files import picture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panel.colours import Colours, colours_of
 from inspector.gui.panel.plot_menu import PlotMenu
-from inspector.gui.widgets.colour_choice import AS_USUAL, IN_VIEW, OWN, ROBUST, ColourChoice
-from inspector.gui.widgets.colourbar import IN_SIGHT
+from inspector.gui.widgets.images.colour_choice import AS_USUAL, IN_VIEW, OWN, ROBUST, ColourChoice
+from inspector.gui.widgets.maps.colourbar import IN_SIGHT
 from inspector.records import ViewAt
 
 FOLLOWING = ColourChoice(span=IN_VIEW)

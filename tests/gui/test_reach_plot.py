@@ -7,7 +7,7 @@ import pyqtgraph as pg
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from inspector.gui.widgets.reachplot import LEAST, ReachPlot
+from inspector.gui.widgets.charts.reachplot import LEAST, ReachPlot
 from inspector.gui.widgets.theme import DARK, LIGHT
 
 NEEDED = np.array([[0.5, 0.0, 0.1], [0.01, 0.01, 0.01], [1.0, 0.0, 1.0]])

@@ -21,14 +21,14 @@ from inspector.gui.panel.missing import NOTHING, why_empty
 from inspector.gui.state.background import Rest
 from inspector.gui.state.cursor import Cursor, Position
 from inspector.gui.state.pins import Pin, pins_of
+from inspector.gui.widgets.plots.titled_plot import TitledPlot
 from inspector.gui.widgets.summary_text import FLAGS, LINES, cut_to
 from inspector.gui.widgets.theme import LIGHT
-from inspector.gui.widgets.titled_plot import TitledPlot
 from inspector.gui.widgets.token_strip import TokenStrip
+from inspector.gui.window.docking.side_docks import Readout
+from inspector.gui.window.docking.side_widths import MOST_FOR_PINS
+from inspector.gui.window.docking.side_widths import NARROWEST as NARROWEST_LEFT
 from inspector.gui.window.main_window import Window
-from inspector.gui.window.side_docks import Readout
-from inspector.gui.window.side_widths import MOST_FOR_PINS
-from inspector.gui.window.side_widths import NARROWEST as NARROWEST_LEFT
 from inspector.records import Channel, Frame, Page, RunStart, RunStop
 
 

@@ -14,7 +14,7 @@ from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QApplication, QMessageBox
 from several_runs import logged, watched
 
-from inspector.gui.panel.baseline import DIFFERENCE, RATIO
+from inspector.gui.panel.over_iterations.baseline import DIFFERENCE, RATIO
 from inspector.gui.window.main_window import Window
 
 ONE, TWO = np.geomspace(5, 1, 20), np.geomspace(6, 0.1, 30)

@@ -14,9 +14,9 @@ from PySide6.QtWidgets import QApplication
 from inspector.capture import Difference, open_capture
 from inspector.gui.state.cursor import Cursor
 from inspector.gui.state.settings import Settings
-from inspector.gui.widgets.plane import Plane
+from inspector.gui.widgets.charts.plane import Plane
 from inspector.gui.widgets.theme import LIGHT
-from inspector.gui.window.sequence_row import MANY, SequenceRow
+from inspector.gui.window.bars.sequence_row import MANY, SequenceRow
 from inspector.records import Labels, Refusal
 
 STATE = np.random.default_rng(0).uniform(-1, 1, (7, 4)).astype(np.float32)

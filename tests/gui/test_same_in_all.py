@@ -26,11 +26,11 @@ from inspector.gui.panel.plot_menu import PlotMenu, plain_number
 from inspector.gui.panel.registry import ordered
 from inspector.gui.state.pins import pins_of
 from inspector.gui.state.step_range import StepRange
-from inspector.gui.widgets.colour_choice import FULL, OWN, ROBUST, ColourChoice, why_no_range
-from inspector.gui.widgets.legend import legends_in
-from inspector.gui.widgets.quantise import Levels, levels_of
+from inspector.gui.widgets.images.colour_choice import FULL, OWN, ROBUST, ColourChoice, why_no_range
+from inspector.gui.widgets.images.quantise import Levels, levels_of
+from inspector.gui.widgets.plots.legend import legends_in
+from inspector.gui.widgets.plots.view import View, views_in
 from inspector.gui.widgets.theme import BEYOND, BEYOND_COLOUR
-from inspector.gui.widgets.view import View, views_in
 from inspector.records import Channel, Frame, Labels, Page, Place, RunStart, RunStop, ViewAt
 
 CONTROL, ALT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.AltModifier

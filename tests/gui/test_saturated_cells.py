@@ -16,7 +16,7 @@ import inspector
 from inspector.capture import Capture, Writer, open_capture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panels.states import States
-from inspector.gui.widgets.saturated_cells import dotted
+from inspector.gui.widgets.images.saturated_cells import dotted
 from inspector.gui.widgets.theme import DARK, DIVERGING, LIGHT, SEQUENTIAL, Theme, colour_table, luminance
 from inspector.records import UNBOUNDED, Channel, Frame, Labels, Page, RunStart, RunStop
 

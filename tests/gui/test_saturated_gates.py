@@ -14,7 +14,7 @@ from PySide6.QtGui import QImage
 from inspector.capture import Capture, Writer, open_capture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panels.gates import Gates
-from inspector.gui.widgets.maprow import MapRow
+from inspector.gui.widgets.maps.maprow import MapRow
 from inspector.gui.widgets.theme import DARK, LIGHT, Theme
 from inspector.records import Channel, Frame, Page, RunStart, RunStop
 

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QScrollArea, QWidget
 from inspector.capture import Writer
 from inspector.gui.app import begin, make_window
 from inspector.gui.widgets.cut_label import CutLabel
-from inspector.gui.window import screen
+from inspector.gui.window.docking import screen
 from inspector.gui.window.main_window import Window
 from inspector.records import Channel, Frame, Page, RunStart, RunStop
 

@@ -13,7 +13,7 @@ from panel_captures import channel, shown
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 
-from inspector.gui.window.many_sources import source_menu
+from inspector.gui.window.bars.many_sources import source_menu
 from inspector.records import PROBLEM_DOMAIN, SEQUENCE_DOMAIN, Labels, data_spec
 
 COUNT = 30

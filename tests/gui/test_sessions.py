@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QComboBox, QFileDialog, QMessageBox
 
 from inspector.capture import Difference, add_note, notes
 from inspector.gui.state.pins import pins_of
-from inspector.gui.window.frame_bar import DIFFERENCE
-from inspector.gui.window.layouts import check, describe
+from inspector.gui.window.bars.frame_bar import DIFFERENCE
+from inspector.gui.window.docking.layouts import check, describe
 from inspector.gui.window.sessions import OPEN
 from inspector.records import InputSpec, Noted, parse_edit
 from inspector.workspace.session_files import read_session

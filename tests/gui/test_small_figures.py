@@ -11,7 +11,7 @@ from inspector.capture import open_capture
 from inspector.gui.export.headless import left_out_of
 from inspector.gui.export.look import size_of
 from inspector.gui.export.offscreen import Stage
-from inspector.gui.widgets.stepplot import StepPlot
+from inspector.gui.widgets.plots.stepplot import StepPlot
 
 COLUMN = size_of("85x60mm")
 LEAST = 36

@@ -13,14 +13,14 @@ from pytestqt.qtbot import QtBot
 from inspector.capture import open_capture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panel.figure import Figure
-from inspector.gui.panel.plot_column import PlotColumn, Plotted
-from inspector.gui.widgets.colourbar import _plain
-from inspector.gui.widgets.long_series import LongSeries
+from inspector.gui.panel.over_iterations.plot_column import PlotColumn, Plotted
+from inspector.gui.widgets.charts.long_series import LongSeries
+from inspector.gui.widgets.charts.series_plot import Series
+from inspector.gui.widgets.maps.colourbar import _plain
 from inspector.gui.widgets.plain_text import tooltip
-from inspector.gui.widgets.series_plot import Series
 from inspector.gui.widgets.theme import DARK, LIGHT, Theme
-from inspector.gui.window.damage_bar import OneLine
-from inspector.gui.window.panels_on_demand import PanelPlace
+from inspector.gui.window.bars.damage_bar import OneLine
+from inspector.gui.window.docking.panels_on_demand import PanelPlace
 
 
 def colours(fan: object) -> list[str]:

@@ -25,9 +25,9 @@ from inspector.gui.state.step_axes import axis_names, axis_of, lengths_of, place
 from inspector.gui.widgets.grid_strip import GridStrip
 from inspector.gui.widgets.theme import DARK, LIGHT
 from inspector.gui.widgets.token_strip import TokenStrip
+from inspector.gui.window.bars.sequence_row import SequenceRow
+from inspector.gui.window.bars.sequence_rows import SequenceRows
 from inspector.gui.window.cursor_readout import rows_of as rows_of_readout
-from inspector.gui.window.sequence_row import SequenceRow
-from inspector.gui.window.sequence_rows import SequenceRows
 from inspector.records import ANSWER_DOMAIN, Axis, Channel, Frame, Labels, Page, Run, RunStart, RunStop
 
 LENGTHS = {"other lengths": (7, 4, 5), "equal lengths": (6, 6, 6)}

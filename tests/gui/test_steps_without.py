@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from inspector.capture import Difference, Writer, open_capture
-from inspector.gui.window.steps_without import steps_without
+from inspector.gui.window.bars.steps_without import steps_without
 from inspector.records import Channel, Frame, Page, RunStart, RunStop
 
 NAN = float("nan")

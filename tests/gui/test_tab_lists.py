@@ -8,9 +8,9 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
+from inspector.gui.window.docking.panel_tabs import NOTHING
+from inspector.gui.window.docking.tab_lists import KIND
 from inspector.gui.window.main_window import Window
-from inspector.gui.window.panel_tabs import NOTHING
-from inspector.gui.window.tab_lists import KIND
 from inspector.records import InputSpec
 from tests.support.opened import finish, opened
 

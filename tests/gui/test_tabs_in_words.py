@@ -11,8 +11,8 @@ from PySide6.QtGui import QAccessible
 from pytestqt.qtbot import QtBot
 
 from inspector.capture import Writer
+from inspector.gui.window.docking.panel_tabs import NOTHING
 from inspector.gui.window.main_window import Window
-from inspector.gui.window.panel_tabs import NOTHING
 from inspector.records import ANSWER_DOMAIN, Axis, Channel, Frame, Page, RunStart, RunStop
 
 

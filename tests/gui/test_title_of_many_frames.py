@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from inspector.gui.window.frame_bar import DIFFERENCE
+from inspector.gui.window.bars.frame_bar import DIFFERENCE
 from inspector.gui.window.what_is_shown import title_of
 from inspector.records import Frame
 

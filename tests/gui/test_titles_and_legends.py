@@ -13,11 +13,11 @@ from PySide6.QtWidgets import QApplication, QGraphicsSceneHoverEvent
 
 from inspector.gui.panel.figure import Figure
 from inspector.gui.state.step_range import StepRange
-from inspector.gui.widgets.curves import Curves
-from inspector.gui.widgets.legend import BESIDE, ROW, SAMPLE, Legend
-from inspector.gui.widgets.stepplot import StepPlot, curve
+from inspector.gui.widgets.charts.curves import Curves
+from inspector.gui.widgets.plots.legend import BESIDE, ROW, SAMPLE, Legend
+from inspector.gui.widgets.plots.stepplot import StepPlot, curve
+from inspector.gui.widgets.plots.title import wrapped
 from inspector.gui.widgets.theme import LIGHT
-from inspector.gui.widgets.title import wrapped
 from inspector.records import Channel
 
 SENTENCE = "all items add up to the gradient of autograd (relative difference 7.0e-07)"

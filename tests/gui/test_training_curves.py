@@ -15,9 +15,9 @@ from inspector.capture import Capture, Writer, open_capture
 from inspector.gui.export.figure_files import save_data
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panels.training import Training
-from inspector.gui.widgets.axes import LogAxis
-from inspector.gui.widgets.long_series import LongSeries
-from inspector.gui.widgets.series import running_mean, thinned
+from inspector.gui.widgets.charts.long_series import LongSeries
+from inspector.gui.widgets.charts.series import running_mean, thinned
+from inspector.gui.widgets.plots.axes import LogAxis
 from inspector.gui.widgets.theme import DARK
 from inspector.records import Axis, Channel, Frame, Labels, Page, RunStart, RunStop
 

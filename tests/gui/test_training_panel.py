@@ -17,10 +17,10 @@ from inspector.gui.panels.training import Training
 from inspector.gui.state.cursor import Cursor
 from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_axes import lengths_of
-from inspector.gui.widgets.axes import LogAxis
-from inspector.gui.widgets.series import thinned
+from inspector.gui.widgets.charts.series import thinned
+from inspector.gui.widgets.plots.axes import LogAxis
 from inspector.gui.widgets.theme import LIGHT
-from inspector.gui.window.sequence_rows import SequenceRows
+from inspector.gui.window.bars.sequence_rows import SequenceRows
 from inspector.records import Axis, Channel, Frame, Page, RunStart, RunStop
 
 

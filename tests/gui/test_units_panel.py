@@ -16,7 +16,7 @@ from inspector.gui.state.cursor import Cursor
 from inspector.gui.state.settings import Settings
 from inspector.gui.widgets.gaps import Gaps
 from inspector.gui.widgets.theme import LIGHT
-from inspector.gui.window.sequence_row import UNIT, SequenceRow
+from inspector.gui.window.bars.sequence_row import UNIT, SequenceRow
 from inspector.records import Channel, Frame, Labels, Page, RunStart, RunStop
 
 TEXT = "one (two) three (four) five (six)"

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication
 from inspector.gui.app import make_window
 from inspector.gui.panel.colours import colours_of
 from inspector.gui.state.remembered import Opened, last_place, recent_models, remember_model
-from inspector.gui.widgets.colour_choice import OWN, ColourChoice
+from inspector.gui.widgets.images.colour_choice import OWN, ColourChoice
 from inspector.gui.widgets.tile_grid import TileGrid
 from inspector.gui.window.main_window import Window
 from inspector.gui.window.welcome.cards import OpenCard

@@ -14,7 +14,7 @@ from inspector.capture import CaptureError
 from inspector.gui.export.headless import key_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.remembered import last_place
-from inspector.gui.window.broken_bar import BrokenBar
+from inspector.gui.window.bars.broken_bar import BrokenBar
 from inspector.gui.window.main_window import Window
 from inspector.registry import Broken
 

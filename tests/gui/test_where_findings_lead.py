@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication
 from inspector.capture import Writer, open_capture
 from inspector.gui.panel.overview.finding_cards import lead_to
 from inspector.gui.panel.signals import Lead
-from inspector.gui.window.layouts import describe
+from inspector.gui.window.docking.layouts import describe
 from inspector.records import Channel, Finding, Labels, Page, RunStart, RunStop
 
 LOSS = "training:loss"

@@ -12,12 +12,12 @@ from PySide6.QtGui import QColor, QImage, QPainter
 import inspector.gui
 from inspector.gui.state.cursor import Cursor
 from inspector.gui.state.step_range import StepRange
-from inspector.gui.widgets.atlas import CELL, thumbnail
-from inspector.gui.widgets.axes import LogAxis, StepAxis, ValueAxis
+from inspector.gui.widgets.charts.rankplot import RankPlot
+from inspector.gui.widgets.images.quantise import Levels, extreme, levels_of
+from inspector.gui.widgets.maps.atlas import CELL, thumbnail
 from inspector.gui.widgets.plain_text import clean, clean_block, escaped, plain_label, token, tooltip
-from inspector.gui.widgets.quantise import Levels, extreme, levels_of
-from inspector.gui.widgets.rankplot import RankPlot
-from inspector.gui.widgets.stepplot import SMOOTH, WIDE, curve, decimated, isolated, logarithm
+from inspector.gui.widgets.plots.axes import LogAxis, StepAxis, ValueAxis
+from inspector.gui.widgets.plots.stepplot import SMOOTH, WIDE, curve, decimated, isolated, logarithm
 from inspector.gui.widgets.summary_text import SummaryText
 from inspector.gui.widgets.theme import DARK, INFINITE, LAST, LIGHT, MASKED, NOT_A_NUMBER, colour_table
 from inspector.gui.widgets.token_strip import TokenStrip

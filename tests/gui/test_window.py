@@ -16,8 +16,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QMessageBox
 
 from inspector.gui.app import make_window
+from inspector.gui.window.docking.side_docks import DATA
 from inspector.gui.window.main_window import Window
-from inspector.gui.window.side_docks import DATA
 from inspector.records import InputSpec, Load
 
 MODEL = """

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication
 
 from inspector.gui.panel.map_options import LINES
 from inspector.gui.state.remembered import last_place
-from inspector.gui.widgets.map_plot import MapPlot, moved_inside
+from inspector.gui.widgets.maps.map_plot import MapPlot, moved_inside
 from inspector.gui.widgets.theme import LIGHT
 from inspector.gui.window.main_window import Window
 from inspector.gui.window.zooms import zoom_again, zoomed_in

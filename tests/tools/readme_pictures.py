@@ -123,7 +123,7 @@ def _opened(path: str, panel: str, theme: str) -> Any:
 
 def _take_run(path: Path, run: Run, folder: Path) -> None:
     import inspector
-    from inspector.gui.window.frame_bar import DIFFERENCE
+    from inspector.gui.window.bars.frame_bar import DIFFERENCE
     from sample_models.text import book
 
     capture = folder / f"{run.sample}.inspect"

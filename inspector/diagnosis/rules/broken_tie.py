@@ -16,7 +16,7 @@ SAID = {
     "one at the start": "were one parameter when watching began, and are two since",
     "declared to be one": "are one parameter by the model's configuration, and are two",
 }
-"""Why a pair is one, as the watcher says it (engine/watch/pairs.py)."""
+"""Why a pair is one, as the watcher says it (engine/watch/measures/pairs.py)."""
 USUAL = "began equal in every entry, and are two parameters"
 
 

@@ -17,7 +17,7 @@ from inspector.engine.watch.backward_calls import Scaled, leave, listen
 from inspector.engine.watch.called import called
 from inspector.engine.watch.core import Core
 from inspector.engine.watch.hooks import Passing
-from inspector.engine.watch.new_optimizers import NewOptimizers
+from inspector.engine.watch.optimizers.new_optimizers import NewOptimizers
 
 
 class Attachment:

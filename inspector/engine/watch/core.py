@@ -21,12 +21,12 @@ from inspector.engine.watch.gradients import closure_of
 from inspector.engine.watch.logged import Logged
 from inspector.engine.watch.loss import Losses
 from inspector.engine.watch.measure import Found, Measure, Moment, looked_apart
-from inspector.engine.watch.optimizer_settings import ABOUT as SETTINGS_ABOUT
-from inspector.engine.watch.optimizer_settings import NAMES, SETTINGS, RateChanges, by_name
+from inspector.engine.watch.optimizers.optimizer_settings import ABOUT as SETTINGS_ABOUT
+from inspector.engine.watch.optimizers.optimizer_settings import NAMES, SETTINGS, RateChanges, by_name
 from inspector.engine.watch.pace import Pace
 from inspector.engine.watch.parameters import Parameters, first_of
 from inspector.engine.watch.passes import Passes
-from inspector.engine.watch.ranks import Ranks
+from inspector.engine.watch.processes.ranks import Ranks
 from inspector.engine.watch.tables import PLACE, About, Tables
 from inspector.engine.wording import error_text, in_short
 from inspector.records import TRAINED, Event, Log, Scalar

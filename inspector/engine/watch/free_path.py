@@ -8,7 +8,7 @@ import torch.distributed as dist
 
 from inspector.capture import CaptureError
 from inspector.capture.regular import in_words
-from inspector.engine.watch.ranks import several
+from inspector.engine.watch.processes.ranks import several
 from inspector.records.plain_text import shortened
 
 

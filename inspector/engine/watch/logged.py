@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from inspector.engine.watch.optimizer_settings import as_float
+from inspector.engine.watch.optimizers.optimizer_settings import as_float
 from inspector.engine.watch.tables import PLACE, About, Tables
 from inspector.records import ITERATION_DOMAIN
 from inspector.records.plain_text import shortened

@@ -15,13 +15,13 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from inspector.capture.control import GONE_SECONDS
-from inspector.engine.watch.activations import BAD
 from inspector.engine.watch.core import Core
 from inspector.engine.watch.gradients import GLOBAL, NON_FINITE
 from inspector.engine.watch.loss import LOSS
 from inspector.engine.watch.measure import Found, Moment
+from inspector.engine.watch.measures.activations import BAD
 from inspector.engine.watch.orders import FROM_WINDOW, Orders
-from inspector.engine.watch.ranks import longest_wait
+from inspector.engine.watch.processes.ranks import longest_wait
 from inspector.records import BREAK_ON, CONTINUED, PAUSED, duration
 from inspector.records.break_condition import NON_FINITE as NOT_FINITE
 from inspector.records.break_condition import Clause

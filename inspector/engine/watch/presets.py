@@ -7,38 +7,38 @@ from typing import Any
 
 from torch import nn
 
-from inspector.engine.watch.activations import Activations, States
-from inspector.engine.watch.adam import AdamState
-from inspector.engine.watch.attending import Attending
-from inspector.engine.watch.broken_loss import BrokenLoss
-from inspector.engine.watch.carried import CarriedSteps
-from inspector.engine.watch.checksums import Checksums
-from inspector.engine.watch.continuing import Continuing
-from inspector.engine.watch.earlier_graphs import EarlierGraphs
-from inspector.engine.watch.effective_rank import EffectiveRank
-from inspector.engine.watch.fingerprints import Fingerprints
-from inspector.engine.watch.fresh_states import FreshStates
-from inspector.engine.watch.gate_saturation import Gates
 from inspector.engine.watch.gradients import ClippedNorms, GradientNorms
-from inspector.engine.watch.headroom import Headroom
-from inspector.engine.watch.hidden_keys import HiddenKeys
-from inspector.engine.watch.kept_gradients import KeptGradients
-from inspector.engine.watch.loss_targets import BEGINNING, LossTargets
+from inspector.engine.watch.kept.ring import Ring
 from inspector.engine.watch.measure import Measure
-from inspector.engine.watch.modes import Modes
-from inspector.engine.watch.module_calls import ModuleCalls
-from inspector.engine.watch.now_and_then import Exponents, Spectra
+from inspector.engine.watch.measures.activations import Activations, States
+from inspector.engine.watch.measures.adam import AdamState
+from inspector.engine.watch.measures.attending import Attending
+from inspector.engine.watch.measures.broken_loss import BrokenLoss
+from inspector.engine.watch.measures.checksums import Checksums
+from inspector.engine.watch.measures.effective_rank import EffectiveRank
+from inspector.engine.watch.measures.fingerprints import Fingerprints
+from inspector.engine.watch.measures.gate_saturation import Gates
+from inspector.engine.watch.measures.headroom import Headroom
+from inspector.engine.watch.measures.hidden_keys import HiddenKeys
+from inspector.engine.watch.measures.kept_gradients import KeptGradients
+from inspector.engine.watch.measures.loss_targets import BEGINNING, LossTargets
+from inspector.engine.watch.measures.modes import Modes
+from inspector.engine.watch.measures.module_calls import ModuleCalls
+from inspector.engine.watch.measures.now_and_then import Exponents, Spectra
+from inspector.engine.watch.measures.padding import Padding
+from inspector.engine.watch.measures.pairs import Pairs
+from inspector.engine.watch.measures.read_ahead import ReadAhead
+from inspector.engine.watch.measures.score_facts import ScoreFacts
+from inspector.engine.watch.measures.unused_rows import UnusedRows
+from inspector.engine.watch.measures.updates import Updates
 from inspector.engine.watch.orders import Test
-from inspector.engine.watch.padding import Padding
-from inspector.engine.watch.pairs import Pairs
 from inspector.engine.watch.parameters import Parameters
 from inspector.engine.watch.probing import Wanted
-from inspector.engine.watch.read_ahead import ReadAhead
-from inspector.engine.watch.ring import Ring
-from inspector.engine.watch.score_facts import ScoreFacts
+from inspector.engine.watch.states.carried import CarriedSteps
+from inspector.engine.watch.states.continuing import Continuing
+from inspector.engine.watch.states.earlier_graphs import EarlierGraphs
+from inspector.engine.watch.states.fresh_states import FreshStates
 from inspector.engine.watch.turns import APART, Turns
-from inspector.engine.watch.unused_rows import UnusedRows
-from inspector.engine.watch.updates import Updates
 from inspector.records import parse_condition
 
 COSTS = ("light", "normal", "full")

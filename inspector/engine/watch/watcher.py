@@ -25,21 +25,21 @@ from inspector.engine.watch.core import Core
 from inspector.engine.watch.dropout import strong_dropout
 from inspector.engine.watch.frame_limit import DEFAULT
 from inspector.engine.watch.free_path import free_path, own_path
-from inspector.engine.watch.given_optimizers import optimizers_of
-from inspector.engine.watch.kept_files import AtListener, InFolder, KeptFiles
+from inspector.engine.watch.kept.kept_files import AtListener, InFolder, KeptFiles
+from inspector.engine.watch.kept.ring import Ring
+from inspector.engine.watch.kept.spikes import Spikes
 from inspector.engine.watch.measure import Found, Moment
-from inspector.engine.watch.new_optimizers import NewOptimizers
-from inspector.engine.watch.optimizer_settings import described
+from inspector.engine.watch.measures.pairs import Pairs
+from inspector.engine.watch.optimizers.given_optimizers import optimizers_of
+from inspector.engine.watch.optimizers.new_optimizers import NewOptimizers
+from inspector.engine.watch.optimizers.optimizer_settings import described
 from inspector.engine.watch.orders import Orders, Reading, Test
 from inspector.engine.watch.pace import Pace
-from inspector.engine.watch.pairs import Pairs
 from inspector.engine.watch.parameters import Parameters, inner
 from inspector.engine.watch.pausing import Pausing
 from inspector.engine.watch.presets import Settings, measures_of
 from inspector.engine.watch.probing import Prober, Wanted, wanted
-from inspector.engine.watch.ranks import longest_wait, ranks_of, several
-from inspector.engine.watch.ring import Ring
-from inspector.engine.watch.spikes import Spikes
+from inspector.engine.watch.processes.ranks import longest_wait, ranks_of, several
 from inspector.engine.watch.targets import Elsewhere, LateSink
 from inspector.engine.watch.unregistered import unregistered
 from inspector.records import Frame, Log, parse_condition

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFormLayout, QLineEdit, QWidget
 
-from inspector.gui.widgets.colour_choice import why_no_range
+from inspector.gui.widgets.images.colour_choice import why_no_range
 from inspector.gui.widgets.numbers import short
 from inspector.gui.widgets.plain_text import plain_label
 

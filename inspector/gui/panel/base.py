@@ -18,7 +18,7 @@ from inspector.gui.panel.empty_page import EmptyPage
 from inspector.gui.panel.figure import Figure, guard_painting, scrolled
 from inspector.gui.panel.in_words import PanelInWords
 from inspector.gui.panel.missing import MissingLine, hint_for, why_empty
-from inspector.gui.panel.over_training import OverTraining
+from inspector.gui.panel.over_iterations.over_training import OverTraining
 from inspector.gui.panel.pages import EMPTY, FIGURE, OVER, Pages
 from inspector.gui.panel.pointing import Marks, Pointing
 from inspector.gui.panel.run_toggle import RunChoice, filled, filled_in_any, readable
@@ -28,7 +28,7 @@ from inspector.gui.state.cursor import Cursor, Looking, Position
 from inspector.gui.state.step_range import AxisRange, StepRange
 from inspector.gui.widgets.control_row import ControlRow
 from inspector.gui.widgets.controls import caption, chooser, measured, number, reserve_space, set_options
-from inspector.gui.widgets.stepplot import StepPlot
+from inspector.gui.widgets.plots.stepplot import StepPlot
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel, Entry
 

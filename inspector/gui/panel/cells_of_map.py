@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from inspector.gui.widgets.gaps import gaps_of
-from inspector.gui.widgets.maprow import MapRow
-from inspector.gui.widgets.means import has_means, mean_overview
-from inspector.gui.widgets.source import changes_of, glance, overview_of
+from inspector.gui.widgets.images.means import has_means, mean_overview
+from inspector.gui.widgets.maps.maprow import MapRow
+from inspector.gui.widgets.plots.source import changes_of, glance, overview_of
 from inspector.records import Channel
 
 MEAN, EXTREMES, DENSITY = "mean", "extremes", "density"

@@ -9,7 +9,7 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from inspector.gui.state.cursor import Cursor, Looking
-from inspector.gui.widgets.colour_choice import AS_USUAL, OWN, ColourChoice, as_data, from_data, without_range
+from inspector.gui.widgets.images.colour_choice import AS_USUAL, OWN, ColourChoice, as_data, from_data, without_range
 from inspector.records.json_text import read_json
 
 MOST = 200

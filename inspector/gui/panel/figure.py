@@ -19,10 +19,10 @@ from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QScrollArea
 
 from inspector.gui.widgets.described import InWords, Role
-from inspector.gui.widgets.growing_image import into_svg
-from inspector.gui.widgets.legend import legends_in
+from inspector.gui.widgets.images.growing_image import into_svg
 from inspector.gui.widgets.numbers import short
 from inspector.gui.widgets.plain_text import clean
+from inspector.gui.widgets.plots.legend import legends_in
 
 Report = Callable[[str, str], None]
 GUARDED = "_guarded"

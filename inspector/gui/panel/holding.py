@@ -14,8 +14,8 @@ from inspector.gui.panel.signals import PanelSignals
 from inspector.gui.state.asked import asked_of
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.pins import Pin, pins_of
-from inspector.gui.widgets.stepplot import StepPlot
-from inspector.gui.widgets.view import View
+from inspector.gui.widgets.plots.stepplot import StepPlot
+from inspector.gui.widgets.plots.view import View
 
 
 class Holding(PanelSignals):

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from inspector.gui.panel.base import Panel, measured, set_options
 from inspector.gui.panel.exact import exact_at
 from inspector.gui.state.cursor import Position
-from inspector.gui.widgets.curves import Curves
+from inspector.gui.widgets.charts.curves import Curves
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 

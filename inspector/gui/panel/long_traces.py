@@ -14,7 +14,7 @@ import numpy.typing as npt
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from inspector.gui.state.side_reader import SideReader, Task
-from inspector.gui.widgets.source import drawable
+from inspector.gui.widgets.plots.source import drawable
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]

@@ -13,8 +13,8 @@ from inspector.analysis.attention.alignment import Alignment, alignment_of
 from inspector.analysis.attention.map_pyramid import How, MapPyramid, Rect
 from inspector.analysis.attention.map_source import MapChoice, MapSource
 from inspector.gui.state.side_reader import SideReader, Task
-from inspector.gui.widgets.atlas import CELL, Picture, thumbnail
-from inspector.gui.widgets.cell_map import Look
+from inspector.gui.widgets.images.cell_map import Look
+from inspector.gui.widgets.maps.atlas import CELL, Picture, thumbnail
 
 Array = npt.NDArray[Any]
 SMALL = 1_500_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inspector.gui.widgets.linesview import ABOUT, COUNTS, OF_EACH
+from inspector.gui.widgets.maps.linesview import ABOUT, COUNTS, OF_EACH
 from inspector.gui.widgets.option_menu import OptionMenu
 
 AUTO = "about"

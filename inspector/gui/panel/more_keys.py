@@ -9,9 +9,9 @@ from PySide6.QtGui import QFocusEvent, QKeyEvent
 
 from inspector.gui.panel.holding import Holding
 from inspector.gui.state.step_range import AxisRange
-from inspector.gui.widgets.colour_span import HIGH, LOW
-from inspector.gui.widgets.colourbar import ColourBar
 from inspector.gui.widgets.described import value_changed
+from inspector.gui.widgets.maps.colour_span import HIGH, LOW
+from inspector.gui.widgets.maps.colourbar import ColourBar
 
 IN, MOVE = 0.8, 0.15
 """Part of the view that is left by zooming in once, and by which it is moved."""

@@ -15,11 +15,11 @@ from PySide6.QtWidgets import QMenu
 
 from inspector.gui.panel.colours import colours_of
 from inspector.gui.state.pins import pins_of
-from inspector.gui.widgets.colour_choice import AS_USUAL, IN_VIEW, OWN, RANGES, ColourChoice, maps_for
-from inspector.gui.widgets.colourbar import ColourBar
-from inspector.gui.widgets.legend import Legend, legends_in
+from inspector.gui.widgets.images.colour_choice import AS_USUAL, IN_VIEW, OWN, RANGES, ColourChoice, maps_for
+from inspector.gui.widgets.images.quantise import Levels
+from inspector.gui.widgets.maps.colourbar import ColourBar
 from inspector.gui.widgets.plain_text import clean
-from inspector.gui.widgets.quantise import Levels
+from inspector.gui.widgets.plots.legend import Legend, legends_in
 from inspector.gui.widgets.theme import MAPS
 from inspector.records.edits import HEAD
 

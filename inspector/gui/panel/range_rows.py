@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from inspector.analysis.step_statistics import COLUMNS, Ranges, Statistics, step_axis
 from inspector.gui.widgets.plain_text import clean
-from inspector.gui.widgets.sorted_table import Cell, Rows
+from inspector.gui.widgets.tables.sorted_table import Cell, Rows
 from inspector.records import Channel
 
 Array = npt.NDArray[np.float64]

@@ -19,10 +19,10 @@ from inspector.gui.panel.pages import Pages
 from inspector.gui.panel.plot_menu import PlotMenu
 from inspector.gui.panel.pointing import data_at, plot_at
 from inspector.gui.state.background import Rest
-from inspector.gui.widgets.colour_choice import ColourChoice
 from inspector.gui.widgets.control_row import ControlRow
-from inspector.gui.widgets.legend import legends_in
-from inspector.gui.widgets.view import views_in
+from inspector.gui.widgets.images.colour_choice import ColourChoice
+from inspector.gui.widgets.plots.legend import legends_in
+from inspector.gui.widgets.plots.view import views_in
 from inspector.records import Channel, Entry
 
 MOST_EXPLAINED = 12

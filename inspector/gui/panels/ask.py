@@ -23,8 +23,8 @@ from inspector.gui.state.cursor import Position
 from inspector.gui.state.side_reader import SideReader, Task
 from inspector.gui.widgets.line_field import LineField
 from inspector.gui.widgets.numbers import short
-from inspector.gui.widgets.sorted_table import Rows, SortedTable
-from inspector.gui.widgets.stepplot import POINTS, StepPlot, curve, decimated
+from inspector.gui.widgets.plots.stepplot import POINTS, StepPlot, curve, decimated
+from inspector.gui.widgets.tables.sorted_table import Rows, SortedTable
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 

@@ -29,11 +29,11 @@ from inspector.gui.panel.pointing import plot_at
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.pins import pins_of
-from inspector.gui.widgets.atlas import Picture
-from inspector.gui.widgets.head_map import HeadMap
-from inspector.gui.widgets.heads_page import MOST_MAPS
-from inspector.gui.widgets.map_plot import DoubleClicks
-from inspector.gui.widgets.pin_cells import PinCells
+from inspector.gui.widgets.maps.atlas import Picture
+from inspector.gui.widgets.maps.head_map import HeadMap
+from inspector.gui.widgets.maps.heads_page import MOST_MAPS
+from inspector.gui.widgets.maps.map_plot import DoubleClicks
+from inspector.gui.widgets.maps.pin_cells import PinCells
 from inspector.records import Channel
 
 Head = tuple[str, int]

@@ -16,14 +16,14 @@ from inspector.gui.panel.exact import exact, exact_at
 from inspector.gui.panel.labelled import rows_of, scalar_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
-from inspector.gui.widgets import quantise
-from inspector.gui.widgets.axes import LogAxis, StepAxis, style_axis
 from inspector.gui.widgets.gaps import gaps_of
-from inspector.gui.widgets.legend import Legend
-from inspector.gui.widgets.maprow import MapRow
-from inspector.gui.widgets.quantise import Levels
-from inspector.gui.widgets.source import of_the_other
-from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
+from inspector.gui.widgets.images import quantise
+from inspector.gui.widgets.images.quantise import Levels
+from inspector.gui.widgets.maps.maprow import MapRow
+from inspector.gui.widgets.plots.axes import LogAxis, StepAxis, style_axis
+from inspector.gui.widgets.plots.legend import Legend
+from inspector.gui.widgets.plots.source import of_the_other
+from inspector.gui.widgets.plots.stepplot import StepPlot, curve, logarithm
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 

@@ -19,9 +19,9 @@ from inspector.gui.panel.exact import or_why
 from inspector.gui.panel.labelled import coordinates, rows_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
-from inspector.gui.widgets.axes import LogAxis, StepAxis, style_axis
-from inspector.gui.widgets.legend import Legend
-from inspector.gui.widgets.stepplot import StepPlot, curve, decimated, logarithm
+from inspector.gui.widgets.plots.axes import LogAxis, StepAxis, style_axis
+from inspector.gui.widgets.plots.legend import Legend
+from inspector.gui.widgets.plots.stepplot import StepPlot, curve, decimated, logarithm
 from inspector.gui.widgets.theme import Theme
 from inspector.records import ITERATION_DOMAIN, Channel
 

@@ -15,8 +15,8 @@ from inspector.analysis.cures import AFTER, BY_ITERATION, KIND, Tried, losses_of
 from inspector.gui.panel.base import Panel, measured, set_options
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
-from inspector.gui.widgets.legend import Legend
-from inspector.gui.widgets.stepplot import StepPlot, curve
+from inspector.gui.widgets.plots.legend import Legend
+from inspector.gui.widgets.plots.stepplot import StepPlot, curve
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.widgets.wrapped_text import WrappedText
 from inspector.records import Channel, counted

@@ -15,13 +15,13 @@ from inspector.analysis.decoded_tree import GOING_ON, hypothesis_lines, read_tre
 from inspector.capture import CaptureError
 from inspector.gui.panel.arranged import Arranged, is_wide
 from inspector.gui.panel.base import Panel, measured, set_options
-from inspector.gui.panel.drift_words import GOES_ON, of_several, parted
+from inspector.gui.panel.over_iterations.drift_words import GOES_ON, of_several, parted
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.controls import caption
-from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.plain_text import clean
-from inspector.gui.widgets.stepplot import StepPlot, curve
+from inspector.gui.widgets.plots.legend import Legend
+from inspector.gui.widgets.plots.stepplot import StepPlot, curve
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.widgets.tree_layout import tree_layout
 from inspector.gui.widgets.wrapped_text import WrappedText

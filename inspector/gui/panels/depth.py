@@ -15,16 +15,16 @@ from inspector.gui.panel.exact import exact
 from inspector.gui.panel.labelled import row_of, rows_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
-from inspector.gui.widgets.axes import LogAxis, ValueAxis, style_axis
 from inspector.gui.widgets.centred import LEAST, about_zero, is_centred
 from inspector.gui.widgets.gaps import gaps_of
-from inspector.gui.widgets.maprow import MapRow
-from inspector.gui.widgets.quantise import LOGARITHMIC, levels_of
-from inspector.gui.widgets.source import glance, overview_of
-from inspector.gui.widgets.stepplot import curve, logarithm
+from inspector.gui.widgets.images.quantise import LOGARITHMIC, levels_of
+from inspector.gui.widgets.maps.maprow import MapRow
+from inspector.gui.widgets.plots.axes import LogAxis, ValueAxis, style_axis
+from inspector.gui.widgets.plots.source import glance, overview_of
+from inspector.gui.widgets.plots.stepplot import curve, logarithm
+from inspector.gui.widgets.plots.titled_plot import TitledPlot
+from inspector.gui.widgets.plots.view import View
 from inspector.gui.widgets.theme import Theme
-from inspector.gui.widgets.titled_plot import TitledPlot
-from inspector.gui.widgets.view import View
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]

@@ -15,12 +15,12 @@ from inspector.gui.panel.exact import exact_at, or_why
 from inspector.gui.panel.labelled import find_row, scalar_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
-from inspector.gui.widgets.colourbar import ColourBar
-from inspector.gui.widgets.fan import Fan, subscript
+from inspector.gui.widgets.charts.fan import Fan, subscript
+from inspector.gui.widgets.charts.plane import WAY_COLOURS, Plane
+from inspector.gui.widgets.charts.rankplot import RankPlot
+from inspector.gui.widgets.images.quantise import Levels
+from inspector.gui.widgets.maps.colourbar import ColourBar
 from inspector.gui.widgets.plain_text import token
-from inspector.gui.widgets.plane import WAY_COLOURS, Plane
-from inspector.gui.widgets.quantise import Levels
-from inspector.gui.widgets.rankplot import RankPlot
 from inspector.gui.widgets.summary_text import SummaryText
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel

@@ -18,15 +18,15 @@ from inspector.gui.panel.registry import PANELS
 from inspector.gui.panel.saturated import OF_GATES, SaturatedMarks
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.pins import cells_of, pins_of
-from inspector.gui.widgets.axes import ValueAxis, style_axis
-from inspector.gui.widgets.legend import Legend
-from inspector.gui.widgets.maprow import MapRow
+from inspector.gui.widgets.maps.maprow import MapRow
+from inspector.gui.widgets.maps.pin_cells import PinCells
 from inspector.gui.widgets.numbers import short
-from inspector.gui.widgets.pin_cells import PinCells
-from inspector.gui.widgets.source import glance
+from inspector.gui.widgets.plots.axes import ValueAxis, style_axis
+from inspector.gui.widgets.plots.legend import Legend
+from inspector.gui.widgets.plots.source import glance
+from inspector.gui.widgets.plots.titled_plot import TitledPlot
+from inspector.gui.widgets.plots.view import View
 from inspector.gui.widgets.theme import Theme
-from inspector.gui.widgets.titled_plot import TitledPlot
-from inspector.gui.widgets.view import View
 from inspector.records import Channel
 
 Array = npt.NDArray[Any]

@@ -33,7 +33,7 @@ from inspector.gui.panel.exact import why_not_known
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.plain_text import clean
-from inspector.gui.widgets.sorted_table import Rows, SortedTable
+from inspector.gui.widgets.tables.sorted_table import Rows, SortedTable
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 

@@ -15,7 +15,7 @@ from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.step_axes import places_along
 from inspector.gui.widgets.plain_text import clean
-from inspector.gui.widgets.text_table import paint_lines
+from inspector.gui.widgets.tables.text_table import paint_lines
 from inspector.records import STEP_DOMAIN, Channel
 
 Array = npt.NDArray[Any]

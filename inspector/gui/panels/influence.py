@@ -15,9 +15,9 @@ from inspector.gui.panel.exact import exact
 from inspector.gui.panel.labelled import rows_of, scalar_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
-from inspector.gui.widgets.axes import LogAxis
-from inspector.gui.widgets.legend import Legend
-from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
+from inspector.gui.widgets.plots.axes import LogAxis
+from inspector.gui.widgets.plots.legend import Legend
+from inspector.gui.widgets.plots.stepplot import StepPlot, curve, logarithm
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.widgets.wrapped_text import WrappedText
 from inspector.records import Channel

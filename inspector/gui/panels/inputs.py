@@ -18,13 +18,13 @@ from inspector.gui.panel.inputs.sound import Sound
 from inspector.gui.panel.inputs.tokens import TokenRows, called, rows_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
-from inspector.gui.widgets.banded_lines import CROWD, BandedLines
+from inspector.gui.widgets.charts.banded_lines import CROWD, BandedLines
 from inspector.gui.widgets.gaps import gaps_of
-from inspector.gui.widgets.maprow import MapRow
+from inspector.gui.widgets.images.quantise import Levels
+from inspector.gui.widgets.maps.maprow import MapRow
 from inspector.gui.widgets.plain_text import clean
-from inspector.gui.widgets.quantise import Levels
-from inspector.gui.widgets.source import changes_of, drawable, glance, overview_of
-from inspector.gui.widgets.stepplot import StepPlot
+from inspector.gui.widgets.plots.source import changes_of, drawable, glance, overview_of
+from inspector.gui.widgets.plots.stepplot import StepPlot
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 

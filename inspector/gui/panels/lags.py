@@ -19,14 +19,14 @@ from inspector.gui.panel.exact import exact, exact_at
 from inspector.gui.panel.labelled import find_row, row_of, rows_of, scalar_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
-from inspector.gui.widgets.axes import LogAxis
 from inspector.gui.widgets.centred import about_zero, is_centred, label_of
 from inspector.gui.widgets.gaps import gaps_of
-from inspector.gui.widgets.legend import Legend
-from inspector.gui.widgets.maprow import MapRow
-from inspector.gui.widgets.quantise import levels_of
-from inspector.gui.widgets.source import of_the_other
-from inspector.gui.widgets.stepplot import StepPlot, curve, logarithm
+from inspector.gui.widgets.images.quantise import levels_of
+from inspector.gui.widgets.maps.maprow import MapRow
+from inspector.gui.widgets.plots.axes import LogAxis
+from inspector.gui.widgets.plots.legend import Legend
+from inspector.gui.widgets.plots.source import of_the_other
+from inspector.gui.widgets.plots.stepplot import StepPlot, curve, logarithm
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 

@@ -18,12 +18,12 @@ from inspector.gui.panel.long_traces import LongTraces
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.pins import pins_of
-from inspector.gui.widgets.axes import LogAxis
 from inspector.gui.widgets.controls import number
-from inspector.gui.widgets.legend import Legend
 from inspector.gui.widgets.numbers import SENSIBLE, digits_of, short
 from inspector.gui.widgets.plain_text import token
-from inspector.gui.widgets.stepplot import POINTS, StepPlot, curve, decimated, logarithm
+from inspector.gui.widgets.plots.axes import LogAxis
+from inspector.gui.widgets.plots.legend import Legend
+from inspector.gui.widgets.plots.stepplot import POINTS, StepPlot, curve, decimated, logarithm
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 

@@ -15,16 +15,16 @@ from inspector.gui.panel.gates_of_place import GatesOfPlace
 from inspector.gui.panel.labelled import row_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
+from inspector.gui.widgets.charts.loghistogram import LogHistogram
+from inspector.gui.widgets.charts.tokenbars import TokenBars
 from inspector.gui.widgets.gaps import gaps_of
-from inspector.gui.widgets.loghistogram import LogHistogram
-from inspector.gui.widgets.maprow import MapRow
-from inspector.gui.widgets.marks import Marks
+from inspector.gui.widgets.images.marks import Marks
+from inspector.gui.widgets.images.quantise import Levels
+from inspector.gui.widgets.maps.maprow import MapRow
 from inspector.gui.widgets.numbers import short
-from inspector.gui.widgets.quantise import Levels
-from inspector.gui.widgets.source import glance, overview_of
-from inspector.gui.widgets.text_columns import TextColumns
+from inspector.gui.widgets.plots.source import glance, overview_of
+from inspector.gui.widgets.tables.text_columns import TextColumns
 from inspector.gui.widgets.theme import Theme
-from inspector.gui.widgets.tokenbars import TokenBars
 from inspector.records import Channel, counted
 
 Array = npt.NDArray[Any]

@@ -14,12 +14,12 @@ from inspector.gui.panel.base import Panel, measured, number
 from inspector.gui.panel.exact import exact, exact_at
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
-from inspector.gui.widgets.cell_texts import CellTexts
-from inspector.gui.widgets.curves import Curves
+from inspector.gui.widgets.charts.curves import Curves
 from inspector.gui.widgets.gaps import gaps_of
-from inspector.gui.widgets.maprow import MapRow
+from inspector.gui.widgets.images.cell_texts import CellTexts
+from inspector.gui.widgets.images.quantise import Levels, levels_of
+from inspector.gui.widgets.maps.maprow import MapRow
 from inspector.gui.widgets.plain_text import token
-from inspector.gui.widgets.quantise import Levels, levels_of
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 

@@ -15,13 +15,13 @@ from inspector.gui.panel.labelled import find_row, row_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.centred import is_centred, label_of
-from inspector.gui.widgets.curves import Curves
+from inspector.gui.widgets.charts.curves import Curves
+from inspector.gui.widgets.charts.lagplot import LagCurve, LagPlot
 from inspector.gui.widgets.gaps import gaps_of
-from inspector.gui.widgets.lagplot import LagCurve, LagPlot
-from inspector.gui.widgets.maprow import MapRow
+from inspector.gui.widgets.images.quantise import LOGARITHMIC
+from inspector.gui.widgets.maps.maprow import MapRow
 from inspector.gui.widgets.numbers import short
-from inspector.gui.widgets.quantise import LOGARITHMIC
-from inspector.gui.widgets.source import glance, overview_of
+from inspector.gui.widgets.plots.source import glance, overview_of
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 

@@ -19,14 +19,14 @@ from inspector.gui.panel.exact import exact_at
 from inspector.gui.panel.labelled import rows_of, scalar_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
-from inspector.gui.widgets.axes import LogAxis, StepAxis, style_axis
+from inspector.gui.widgets.charts.lengths_plot import LengthsPlot
+from inspector.gui.widgets.charts.reachplot import ReachPlot
 from inspector.gui.widgets.gaps import NONE, gaps_of
-from inspector.gui.widgets.legend import Legend
-from inspector.gui.widgets.lengths_plot import LengthsPlot
-from inspector.gui.widgets.maprow import MapRow
-from inspector.gui.widgets.quantise import floored
-from inspector.gui.widgets.reachplot import ReachPlot
-from inspector.gui.widgets.stepplot import StepPlot, curve
+from inspector.gui.widgets.images.quantise import floored
+from inspector.gui.widgets.maps.maprow import MapRow
+from inspector.gui.widgets.plots.axes import LogAxis, StepAxis, style_axis
+from inspector.gui.widgets.plots.legend import Legend
+from inspector.gui.widgets.plots.stepplot import StepPlot, curve
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.widgets.wrapped_text import WrappedText
 from inspector.records import Channel

@@ -20,16 +20,16 @@ from inspector.gui.panel.exact import exact, exact_at
 from inspector.gui.panel.labelled import find_row
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
-from inspector.gui.widgets.axes import StepAxis, style_axis
-from inspector.gui.widgets.cell_texts import CellTexts
 from inspector.gui.widgets.gaps import gaps_of
-from inspector.gui.widgets.legend import Legend
-from inspector.gui.widgets.maprow import MapRow
+from inspector.gui.widgets.images.cell_texts import CellTexts
+from inspector.gui.widgets.images.quantise import Levels, levels_of
+from inspector.gui.widgets.maps.maprow import MapRow
 from inspector.gui.widgets.plain_text import token
-from inspector.gui.widgets.quantise import Levels, levels_of
-from inspector.gui.widgets.sorted_table import Rows, SortedTable
-from inspector.gui.widgets.source import of_the_other
-from inspector.gui.widgets.stepplot import StepPlot, curve
+from inspector.gui.widgets.plots.axes import StepAxis, style_axis
+from inspector.gui.widgets.plots.legend import Legend
+from inspector.gui.widgets.plots.source import of_the_other
+from inspector.gui.widgets.plots.stepplot import StepPlot, curve
+from inspector.gui.widgets.tables.sorted_table import Rows, SortedTable
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 

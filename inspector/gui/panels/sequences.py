@@ -24,10 +24,10 @@ from inspector.gui.panel.base import Panel, measured
 from inspector.gui.panel.channel_choice import distinct, offer
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
-from inspector.gui.widgets.distribution import Distribution
-from inspector.gui.widgets.number_table import NumberTable
+from inspector.gui.widgets.charts.distribution import Distribution
 from inspector.gui.widgets.plain_text import clean
-from inspector.gui.widgets.text_table import paint_lines
+from inspector.gui.widgets.tables.number_table import NumberTable
+from inspector.gui.widgets.tables.text_table import paint_lines
 from inspector.gui.widgets.theme import Theme
 from inspector.records import SEQUENCE_DOMAIN, Channel
 

@@ -16,11 +16,11 @@ from inspector.gui.panel.exact import exact, or_why
 from inspector.gui.panel.labelled import row_of
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
-from inspector.gui.widgets.fan import Fan, subscript
+from inspector.gui.widgets.charts.fan import Fan, subscript
+from inspector.gui.widgets.charts.plane import Plane
+from inspector.gui.widgets.charts.rankplot import RankPlot
 from inspector.gui.widgets.numbers import short
-from inspector.gui.widgets.plane import Plane
-from inspector.gui.widgets.rankplot import RankPlot
-from inspector.gui.widgets.source import stride_of
+from inspector.gui.widgets.plots.source import stride_of
 from inspector.gui.widgets.summary_text import SummaryText
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel

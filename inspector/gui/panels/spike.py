@@ -22,7 +22,7 @@ from inspector.gui.panel.base import Panel, measured
 from inspector.gui.panel.exact import exact
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
-from inspector.gui.widgets.stepplot import StepPlot
+from inspector.gui.widgets.plots.stepplot import StepPlot
 from inspector.gui.widgets.theme import Theme
 from inspector.gui.widgets.wrapped_text import WrappedText
 from inspector.records import Channel

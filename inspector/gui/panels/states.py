@@ -17,16 +17,16 @@ from inspector.gui.panel.registry import PANELS
 from inspector.gui.panel.saturated import BEYOND, OF_STATES, SaturatedMarks
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.pins import MOST, cells_of, pins_of
-from inspector.gui.widgets.banded_lines import CROWD, BandedLines
 from inspector.gui.widgets.centred import DIFFERENCE, is_centred
-from inspector.gui.widgets.density import BINS, density_overview, ticks
+from inspector.gui.widgets.charts.banded_lines import CROWD, BandedLines
 from inspector.gui.widgets.gaps import Gaps, gaps_of
-from inspector.gui.widgets.maprow import MapRow
+from inspector.gui.widgets.images.quantise import Levels
+from inspector.gui.widgets.maps.density import BINS, density_overview, ticks
+from inspector.gui.widgets.maps.maprow import MapRow
+from inspector.gui.widgets.maps.pin_cells import PinCells
 from inspector.gui.widgets.ordering import ORDERS, order_units
-from inspector.gui.widgets.pin_cells import PinCells
-from inspector.gui.widgets.quantise import Levels
-from inspector.gui.widgets.source import GLANCE, glance
-from inspector.gui.widgets.stepplot import StepPlot
+from inspector.gui.widgets.plots.source import GLANCE, glance
+from inspector.gui.widgets.plots.stepplot import StepPlot
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 

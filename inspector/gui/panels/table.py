@@ -37,7 +37,7 @@ from inspector.gui.state.in_sight import in_sight_of
 from inspector.gui.state.side_reader import SideReader, Task
 from inspector.gui.widgets.line_field import LineField
 from inspector.gui.widgets.plain_text import clean, plain_label
-from inspector.gui.widgets.sorted_table import SortedTable
+from inspector.gui.widgets.tables.sorted_table import SortedTable
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 

@@ -15,20 +15,20 @@ from PySide6.QtWidgets import QSplitter, QWidget
 from inspector.capture import Capture, Curve
 from inspector.capture.curves import further, is_histogram, is_series, unit_along
 from inspector.gui.panel.base import Panel, measured
-from inspector.gui.panel.baseline import Baseline, SettingsTable
-from inspector.gui.panel.cells_in_words import cells_in_words
 from inspector.gui.panel.channel_choice import distinct, offer
-from inspector.gui.panel.curve_plots import Group, first_choice, groups_of
-from inspector.gui.panel.curve_tree import CurveTree
 from inspector.gui.panel.figure import scrolled
-from inspector.gui.panel.iteration_maps import IterationMaps, Shown
-from inspector.gui.panel.plot_column import PlotColumn
+from inspector.gui.panel.over_iterations.baseline import Baseline, SettingsTable
+from inspector.gui.panel.over_iterations.cells_in_words import cells_in_words
+from inspector.gui.panel.over_iterations.curve_plots import Group, first_choice, groups_of
+from inspector.gui.panel.over_iterations.curve_tree import CurveTree
+from inspector.gui.panel.over_iterations.iteration_maps import IterationMaps, Shown
+from inspector.gui.panel.over_iterations.plot_column import PlotColumn
+from inspector.gui.panel.over_iterations.training_data import CURVES, LAYERS, TrainingData
 from inspector.gui.panel.registry import PANELS
-from inspector.gui.panel.training_data import CURVES, LAYERS, TrainingData
 from inspector.gui.state.cursor import Position
-from inspector.gui.widgets.long_series import LongSeries
+from inspector.gui.widgets.charts.long_series import LongSeries
+from inspector.gui.widgets.charts.series_plot import Series, SeriesPlot
 from inspector.gui.widgets.plain_text import clean
-from inspector.gui.widgets.series_plot import Series, SeriesPlot
 from inspector.gui.widgets.theme import Theme
 from inspector.records import ITERATION_DOMAIN, Channel
 

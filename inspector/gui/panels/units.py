@@ -18,11 +18,11 @@ from inspector.gui.panel.exact import exact_at
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.gaps import gaps_of
-from inspector.gui.widgets.maprow import MapRow
+from inspector.gui.widgets.maps.maprow import MapRow
 from inspector.gui.widgets.plain_text import running
-from inspector.gui.widgets.source import glance
-from inspector.gui.widgets.stepplot import POINTS, StepPlot, curve
-from inspector.gui.widgets.textrows import TextRow, TextRows
+from inspector.gui.widgets.plots.source import glance
+from inspector.gui.widgets.plots.stepplot import POINTS, StepPlot, curve
+from inspector.gui.widgets.tables.textrows import TextRow, TextRows
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 

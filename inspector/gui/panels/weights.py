@@ -21,7 +21,7 @@ from inspector.gui.panel.weights.values import SMALL, Cut, TensorMap, TensorRows
 from inspector.gui.state.cursor import Position
 from inspector.gui.state.side_reader import SideReader, Task
 from inspector.gui.widgets.numbers import short
-from inspector.gui.widgets.sorted_table import SortedTable
+from inspector.gui.widgets.tables.sorted_table import SortedTable
 from inspector.gui.widgets.theme import Theme
 from inspector.records import WEIGHTS, Channel
 from inspector.records import weights as layout

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inspector.gui.panel.by_role import find_roles, read_roles
+from inspector.gui.panel.over_iterations.by_role import find_roles, read_roles
 from inspector.gui.panel.overview.pictures import PICTURES, SmallPicture
 
 ROLES = ("accuracy", "validation accuracy", "perplexity")

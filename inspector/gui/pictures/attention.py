@@ -13,7 +13,7 @@ from inspector.capture.pyramid import with_nan
 from inspector.gui.panel.overview.pictures import PICTURES, SmallPicture
 from inspector.gui.panel.overview.sketching import has, there
 from inspector.gui.state.step_axes import without_passing
-from inspector.gui.widgets.atlas import thumbnail
+from inspector.gui.widgets.maps.atlas import thumbnail
 from inspector.gui.widgets.sketch import MOST_TILES, Sketch
 from inspector.records import Channel, counted
 

@@ -12,8 +12,8 @@ from inspector.analysis.lag_norms import centre_of, lag_verdict
 from inspector.gui.panel.labelled import row_of, scalar_of
 from inspector.gui.panel.overview.pictures import PICTURES, SmallPicture
 from inspector.gui.panel.overview.sketching import Named, has, sketch_of_lines, there
+from inspector.gui.widgets.plots.stepplot import logarithm
 from inspector.gui.widgets.sketch import MOST_LINES, Sketch
-from inspector.gui.widgets.stepplot import logarithm
 from inspector.records import Channel
 
 SIGNAL = "jacobian/lag"

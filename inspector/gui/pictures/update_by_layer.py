@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inspector.gui.panel.by_parameter import find_table, read_table
+from inspector.gui.panel.over_iterations.by_parameter import find_table, read_table
 from inspector.gui.panel.overview.pictures import PICTURES, SmallPicture
 
 PICTURES.register("update-by-layer")(

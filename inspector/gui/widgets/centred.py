@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inspector.gui.widgets.quantise import CENTRED
+from inspector.gui.widgets.images.quantise import CENTRED
 from inspector.records import Channel
 
 RATIO, DIFFERENCE = "ratio, ×", "difference"

@@ -17,9 +17,9 @@ from inspector.gui.widgets.described import InWords, Role, value_changed
 from inspector.gui.widgets.even_edges import EvenEdges
 from inspector.gui.widgets.gaps import NONE, Gaps
 from inspector.gui.widgets.hatching import paint_gaps
+from inspector.gui.widgets.images.quantise import levels_of
 from inspector.gui.widgets.numbers import number, with_fewer_digits
 from inspector.gui.widgets.plain_text import clean, token, tooltip
-from inspector.gui.widgets.quantise import levels_of
 from inspector.gui.widgets.strip_ends import paint_more
 from inspector.gui.widgets.strip_range import StripRange
 from inspector.gui.widgets.theme import INFINITE, Theme, colour_table, mixed, readable_on

@@ -12,7 +12,7 @@ from inspector.gui.widgets.plain_text import clean
 
 if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
-    from inspector.gui.window.sequence_row import SequenceRow
+    from inspector.gui.window.bars.sequence_row import SequenceRow
 
 Row = tuple[str, ...]
 """What a number is, the number under the cursor, and that at each pin."""

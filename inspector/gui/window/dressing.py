@@ -14,7 +14,7 @@ from inspector.gui.widgets.theme import STYLE, Theme, repolish
 
 if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
-    from inspector.gui.window.panels_on_demand import Panels
+    from inspector.gui.window.docking.panels_on_demand import Panels
 
 BETWEEN_MS = 5
 """Between two panels: what has been clicked or typed meanwhile comes first."""

@@ -19,8 +19,8 @@ from inspector.gui.panel.menu_groups import MENU_GROUPS
 from inspector.gui.state.followed_log import as_log
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.window.asking import Asking
-from inspector.gui.window.closed_docks import ClosedDocks
-from inspector.gui.window.dock_title import REOPEN
+from inspector.gui.window.docking.closed_docks import ClosedDocks
+from inspector.gui.window.docking.dock_title import REOPEN
 from inspector.gui.window.figure_export import FigureExport
 from inspector.gui.window.model_opening import OpenDialog, is_capture
 from inspector.gui.window.named import show_palette

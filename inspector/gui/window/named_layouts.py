@@ -9,7 +9,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QInputDialog, QMenu
 
 from inspector.gui.widgets.plain_text import clean
-from inspector.gui.window.layouts import arrange, check, describe
+from inspector.gui.window.docking.layouts import arrange, check, describe
 from inspector.records.json_text import read_json
 
 if TYPE_CHECKING:

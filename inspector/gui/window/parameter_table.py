@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QAbstractItemView, QTableWidget, QVBoxLayout, QWid
 from inspector.analysis.parameter_norms import checkpoint_of, norm_changes
 from inspector.capture import Pair
 from inspector.gui.widgets.cut_label import CutLabel
-from inspector.gui.widgets.sorted_cell import SortedCell
+from inspector.gui.widgets.tables.sorted_cell import SortedCell
 from inspector.records import ParameterChange, ParameterChanges, counted
 
 COLUMNS = ("Parameter", "Relative change", "‖second − first‖", "‖first‖", "‖second‖", "Largest element", "Shape")

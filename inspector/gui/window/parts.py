@@ -14,24 +14,24 @@ from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.described import describe_widgets
 from inspector.gui.widgets.theme import Theme
-from inspector.gui.window.broken_bar import BrokenBar
+from inspector.gui.window.bars.broken_bar import BrokenBar
+from inspector.gui.window.bars.damage_bar import DamageBar
+from inspector.gui.window.bars.frame_bar import FrameBar
+from inspector.gui.window.bars.input_bar import InputBar
+from inspector.gui.window.bars.rebuilt_bar import RebuiltBar
+from inspector.gui.window.bars.run_bar import RunBar
+from inspector.gui.window.bars.sequence_row import SequenceRow
+from inspector.gui.window.bars.sequence_rows import SequenceRows
 from inspector.gui.window.comparing.compare_bar import CompareBar
 from inspector.gui.window.comparing.comparison_pane import ComparisonPane
 from inspector.gui.window.compute_menu import ComputeMenu
-from inspector.gui.window.damage_bar import DamageBar
-from inspector.gui.window.docks import AT_FIRST_HIDDEN, SIDE, Docking
+from inspector.gui.window.docking.docks import AT_FIRST_HIDDEN, SIDE, Docking
+from inspector.gui.window.docking.panels_on_demand import Panels
+from inspector.gui.window.docking.screen import first_size
+from inspector.gui.window.docking.side_docks import ModelTree, Opener, Readout
 from inspector.gui.window.dressing import Dressing
 from inspector.gui.window.first_frame import wanted_theme
-from inspector.gui.window.frame_bar import FrameBar
-from inspector.gui.window.input_bar import InputBar
 from inspector.gui.window.log_pane import LogPane
-from inspector.gui.window.panels_on_demand import Panels
-from inspector.gui.window.rebuilt_bar import RebuiltBar
-from inspector.gui.window.run_bar import RunBar
-from inspector.gui.window.screen import first_size
-from inspector.gui.window.sequence_row import SequenceRow
-from inspector.gui.window.sequence_rows import SequenceRows
-from inspector.gui.window.side_docks import ModelTree, Opener, Readout
 from inspector.gui.window.status_row import StatusRow
 from inspector.gui.window.told import Told
 from inspector.gui.window.training.timeline_bar import TimelineBar

@@ -14,7 +14,7 @@ from inspector.gui.window.later_imports import LaterImports
 
 NEEDED_SOON = (
     "inspector.gui.export.figure_files", "inspector.gui.panel.remaining", "inspector.gui.runtime.exception_hooks",
-    "inspector.gui.runtime.gc_timer", "inspector.gui.window.cursor_readout", "inspector.gui.window.steps_without",
+    "inspector.gui.runtime.gc_timer", "inspector.gui.window.cursor_readout", "inspector.gui.window.bars.steps_without",
     "numpy.ma",
 )  # fmt: skip
 """What is used as soon as panels are shown; read from a disk that is busy it would hold the window up for a second."""

@@ -16,9 +16,9 @@ from inspector.gui.state.cursor import Position
 from inspector.gui.state.followed_log import as_log
 from inspector.gui.state.pins import MOST, pins_of
 from inspector.gui.widgets.plain_text import plain_box
+from inspector.gui.window.bars.frame_bar import NEWEST
 from inspector.gui.window.choices import choose_in, chosen_in
-from inspector.gui.window.frame_bar import NEWEST
-from inspector.gui.window.layouts import arrange, check, describe
+from inspector.gui.window.docking.layouts import arrange, check, describe
 from inspector.gui.window.zooms import zoom_again, zoomed_in
 from inspector.records import Note, ViewAt
 from inspector.records.saved_session import Pinned, SavedSession

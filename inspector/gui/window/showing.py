@@ -21,8 +21,8 @@ from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_axes import places_along
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.widgets.theme import Theme
-from inspector.gui.window.docks import ON_OCCASION
-from inspector.gui.window.frame_bar import DIFFERENCE
+from inspector.gui.window.bars.frame_bar import DIFFERENCE
+from inspector.gui.window.docking.docks import ON_OCCASION
 from inspector.gui.window.holding import Holding
 from inspector.gui.window.keyboard.focus_ring import FocusFollower
 from inspector.gui.window.keyboard.stops import Stops

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from inspector.capture.placing import SWEEP
-from inspector.gui.window.frame_bar import DIFFERENCE
+from inspector.gui.window.bars.frame_bar import DIFFERENCE
 from inspector.records import Frame
 from inspector.records.report import from_meta
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
-    from inspector.gui.widgets.linesview import LinesView
-    from inspector.gui.widgets.map_plot import MapPlot
-    from inspector.gui.widgets.view import Range, View
+    from inspector.gui.widgets.maps.linesview import LinesView
+    from inspector.gui.widgets.maps.map_plot import MapPlot
+    from inspector.gui.widgets.plots.view import Range, View
 
 ITERATIONS, PLOTS, MAPS, LINES, OVER = "iterations", "plots", "maps", "lines", "over"
 
@@ -104,26 +104,26 @@ def _paired(items: Sequence[Any], told: Any) -> Iterator[tuple[Any, tuple[Range 
 
 def _is_column(column: Any) -> bool:
     """Whether these are plots of a training."""
-    from inspector.gui.panel.plot_column import PlotColumn
+    from inspector.gui.panel.over_iterations.plot_column import PlotColumn
 
     return isinstance(column, PlotColumn)
 
 
 def _maps(figure: Any) -> list[MapPlot]:
-    from inspector.gui.widgets.map_plot import MapPlot
+    from inspector.gui.widgets.maps.map_plot import MapPlot
 
     return _from_the_top(item for item in figure.scene().items() if isinstance(item, MapPlot))
 
 
 def _lines(figure: Any) -> LinesView | None:
-    from inspector.gui.widgets.linesview import LinesView
+    from inspector.gui.widgets.maps.linesview import LinesView
 
     found = (item for item in figure.scene().items() if isinstance(item, LinesView))
     return next((one for one in found if one.isVisible()), None)
 
 
 def _views(figure: Any) -> list[View]:
-    from inspector.gui.widgets.view import views_in
+    from inspector.gui.widgets.plots.view import views_in
 
     return _from_the_top(views_in(figure.scene()))
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import inspector
-from inspector.engine.watch.broken_loss import broken_by
+from inspector.engine.watch.measures.broken_loss import broken_by
 
 ZERO, HALF = torch.tensor([1.0, 0.0]), torch.tensor([0.5, 0.5])
 

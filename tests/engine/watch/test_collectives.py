@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from inspector.engine.watch import collectives
+from inspector.engine.watch.processes import collectives
 
 
 @pytest.fixture

@@ -262,7 +262,7 @@ def test_what_cannot_be_compared_ends_these_series_alone(tmp_path: Path, monkeyp
     def broken(*_arguments: object) -> None:
         raise RuntimeError("no rows here")
 
-    monkeypatch.setattr("inspector.engine.watch.continuing.sources", broken)
+    monkeypatch.setattr("inspector.engine.watch.states.continuing.sources", broken)
     torch.manual_seed(0)
     train(tmp_path / "a.inspect", Fused(), shuffled(iterations=12))
     with open_capture(tmp_path / "a.inspect") as capture:

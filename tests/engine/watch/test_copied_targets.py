@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import inspector
-from inspector.engine.watch.read_ahead import changes
+from inspector.engine.watch.measures.read_ahead import changes
 
 ROWS, STEPS, SYMBOLS, START = 8, 8, 7, 6
 Loss = Callable[[nn.Module], Tensor]

@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 
 import inspector
 from inspector.diagnosis.series import table_of
-from inspector.engine.watch.earlier_graphs import MOST_NODES, holders, reached
+from inspector.engine.watch.states.earlier_graphs import MOST_NODES, holders, reached
 from inspector.records import Finding
 
 N = 48

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import inspector
-from inspector.engine.watch.effective_rank import MOST_KEPT, _Rows, effective_rank, with_spread
+from inspector.engine.watch.measures.effective_rank import MOST_KEPT, _Rows, effective_rank, with_spread
 
 
 def by_hand(rows: np.ndarray) -> float:

@@ -109,7 +109,7 @@ def test_an_error_of_the_watcher_hides_none_of_a_backward_pass(
 def test_a_module_that_cannot_be_read_ends_one_series(
     plain: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from inspector.engine.watch.activations import Activations
+    from inspector.engine.watch.measures.activations import Activations
 
     monkeypatch.setattr(Activations, "called", lambda *_: 1 / 0)
     seen: list[Any] = []

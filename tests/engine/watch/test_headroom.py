@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 import inspector
 from inspector.diagnosis.series import table_of
-from inspector.engine.watch.headroom import largest, of_float16
+from inspector.engine.watch.measures.headroom import largest, of_float16
 from inspector.records import Finding
 
 

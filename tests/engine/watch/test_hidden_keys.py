@@ -108,7 +108,7 @@ def test_other_masks_are_not(tmp_path: Path, how: str) -> None:
 
 def test_a_causal_mask_that_is_turned_round_is_seen_to_read_ahead() -> None:
     """Its last row has no key: in evaluation torch's fast path makes NaN of it, and of all rows a layer later."""
-    from inspector.engine.watch.read_ahead import changes
+    from inspector.engine.watch.measures.read_ahead import changes
 
     class Reads(nn.Module):
         def __init__(self, *, inverted: bool) -> None:

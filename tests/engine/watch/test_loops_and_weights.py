@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import inspector
-from inspector.engine.watch.checksums import checksum
-from inspector.engine.watch.read_ahead import changes
-from inspector.engine.watch.unused_rows import unused
+from inspector.engine.watch.measures.checksums import checksum
+from inspector.engine.watch.measures.read_ahead import changes
+from inspector.engine.watch.measures.unused_rows import unused
 
 After = Callable[[nn.Module, int], None]
 

@@ -16,7 +16,7 @@ from torch.optim import SGD, Adam, Optimizer
 
 import inspector
 from inspector.capture import Capture
-from inspector.engine.watch.new_optimizers import FOREIGN, MOST_SAID
+from inspector.engine.watch.optimizers.new_optimizers import FOREIGN, MOST_SAID
 
 
 def model() -> nn.Sequential:

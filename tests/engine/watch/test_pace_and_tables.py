@@ -11,13 +11,13 @@ import torch
 from kept import Kept
 
 from inspector.engine.analyses.fingerprints import projections, projections_at
-from inspector.engine.watch.activations import MOST_ENTRIES, _Copies
-from inspector.engine.watch.attending import entropies, largest_logits
-from inspector.engine.watch.in_cache import PIECE, SMALL, differences, quotients
 from inspector.engine.watch.measure import Moment
-from inspector.engine.watch.now_and_then import BINS, exponents
+from inspector.engine.watch.measures.activations import MOST_ENTRIES, _Copies
+from inspector.engine.watch.measures.attending import entropies, largest_logits
+from inspector.engine.watch.measures.in_cache import PIECE, SMALL, differences, quotients
+from inspector.engine.watch.measures.now_and_then import BINS, exponents
 from inspector.engine.watch.pace import Pace
-from inspector.engine.watch.shards import Block
+from inspector.engine.watch.processes.shards import Block
 from inspector.engine.watch.sums import not_finite, squares
 from inspector.engine.watch.tables import About, Tables, blocks
 from inspector.engine.watch.turns import Turns

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import inspector
-from inspector.engine.watch.padding import at_ends, padding_ids
+from inspector.engine.watch.measures.padding import at_ends, padding_ids
 
 PAD = 0
 

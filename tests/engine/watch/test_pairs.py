@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 import inspector
 from inspector.diagnosis.series import table_of
-from inspector.engine.watch.pairs import APART, pairs_of
+from inspector.engine.watch.measures.pairs import APART, pairs_of
 from inspector.records import Finding
 
 V, D = 12, 8

@@ -18,7 +18,7 @@ from trainings import VOCABULARY, Case, batches, loss_of, train
 import inspector
 from inspector.engine.watch import probing
 from inspector.engine.watch.gradients import GLOBAL
-from inspector.engine.watch.spikes import Spikes
+from inspector.engine.watch.kept.spikes import Spikes
 
 
 def by_step(output: Tensor, batch: Any) -> Tensor:
@@ -209,7 +209,7 @@ def test_equal_batches_have_equal_hashes(tmp_path: Path) -> None:
 
 
 def test_a_large_batch_is_left_out_of_the_ring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inspector.engine.watch.ring.BYTES", 1000)
+    monkeypatch.setattr("inspector.engine.watch.kept.ring.BYTES", 1000)
     model = nn.Linear(3, 1)
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
     with inspector.watch(model, optimizer, tmp_path / "run.inspect", every=1) as watcher:

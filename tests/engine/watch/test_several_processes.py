@@ -12,7 +12,7 @@ from processes import WORLD, Together
 from torch import nn
 
 import inspector
-from inspector.engine.watch.ranks import longest_wait
+from inspector.engine.watch.processes.ranks import longest_wait
 from inspector.records import FINGERPRINTS
 
 pytestmark = pytest.mark.timeout(600)  # three tries to meet, then a case

@@ -14,7 +14,7 @@ from continued import ROWS, SYMBOLS, cut, fired, going_on, series, shuffled, tra
 from torch import Tensor, nn
 from torch.overrides import _get_current_function_mode_stack
 
-from inspector.engine.watch.state_sources import sources
+from inspector.engine.watch.states.state_sources import sources
 
 WIDE = 6
 

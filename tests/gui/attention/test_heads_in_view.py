@@ -34,8 +34,8 @@ from PySide6.QtWidgets import QApplication, QStyleOptionGraphicsItem
 from inspector.capture import Capture, open_capture
 from inspector.gui.export.offscreen import Stage
 from inspector.gui.panel.plot_menu import PlotMenu
-from inspector.gui.widgets.atlas import fitting
-from inspector.gui.widgets.quantise import Levels
+from inspector.gui.widgets.images.quantise import Levels
+from inspector.gui.widgets.maps.atlas import fitting
 
 # -- heads
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from inspector.capture.spike_files import metadata_of
 from inspector.engine.errors import InputError
-from inspector.engine.watch.call_form import of_form
+from inspector.engine.watch.kept.call_form import of_form
 
 MOST_CALLS = 256
 

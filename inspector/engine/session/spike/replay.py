@@ -22,7 +22,7 @@ from inspector.engine.devices.random_state import restore
 from inspector.engine.errors import InputError
 from inspector.engine.model.subject import Batch, Subject, adopt
 from inspector.engine.session.spike.kept_step import Call, KeptStep
-from inspector.engine.watch.activations import first_tensor
+from inspector.engine.watch.measures.activations import first_tensor
 from inspector.engine.watch.parameters import inner, plain_name
 from inspector.records import counted
 

@@ -21,7 +21,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from inspector.engine.watch.backward_calls import Scaled, leave, listen
 from inspector.engine.watch.hooks import Passing
-from inspector.engine.watch.ranks import several, spread
+from inspector.engine.watch.processes.ranks import several, spread
 from inspector.engine.watch.scripts.claims import Asked
 from inspector.engine.watch.scripts.roots import model_of
 from inspector.engine.watch.watcher import Watcher, watch

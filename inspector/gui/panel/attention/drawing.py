@@ -13,11 +13,11 @@ from inspector.analysis.attention.alignment import Alignment
 from inspector.analysis.attention.map_pyramid import How, MapPyramid
 from inspector.analysis.attention.map_source import MapChoice
 from inspector.gui.panel.map_levels import SMALL
-from inspector.gui.widgets.colourbar import ColourBar
 from inspector.gui.widgets.gaps import NONE, Gaps
+from inspector.gui.widgets.images.quantise import Levels
+from inspector.gui.widgets.maps.colourbar import ColourBar
 from inspector.gui.widgets.plain_text import token
-from inspector.gui.widgets.quantise import Levels
-from inspector.gui.widgets.source import of_the_other
+from inspector.gui.widgets.plots.source import of_the_other
 
 Array = npt.NDArray[Any]
 DECADES = 5

@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QLineEdit
 from inspector.analysis.attention.arrangement import LAYER, TOGETHER, ConditionError, Group, arranged
 from inspector.analysis.attention.head_table import HeadTable, head_table, of_heads
 from inspector.analysis.attention.tables import SCORE, number_of
-from inspector.gui.widgets.atlas import Atlas, Picture, Shown
 from inspector.gui.widgets.gaps import Gaps
+from inspector.gui.widgets.maps.atlas import Atlas, Picture, Shown
 from inspector.gui.widgets.numbers import short
 from inspector.gui.widgets.option_menu import OptionMenu
 from inspector.gui.widgets.plain_text import clean, tooltip

@@ -10,10 +10,10 @@ import numpy.typing as npt
 from inspector.gui.panel.base import measured
 from inspector.gui.panel.exact import exact_at
 from inspector.gui.widgets.gaps import gaps_of
-from inspector.gui.widgets.head_map import HeadMap
+from inspector.gui.widgets.images.quantise import Levels
+from inspector.gui.widgets.maps.head_map import HeadMap
 from inspector.gui.widgets.numbers import short
 from inspector.gui.widgets.plain_text import clean
-from inspector.gui.widgets.quantise import Levels
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 

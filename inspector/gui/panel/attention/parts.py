@@ -20,11 +20,11 @@ from inspector.gui.panel.base import Panel, caption, chooser
 from inspector.gui.panel.map_levels import MapLevels
 from inspector.gui.panel.map_options import ALIGNMENT, BESIDE, HEADS, LINES, MAP, MAXIMUM, VIEWS, map_menu
 from inspector.gui.state.step_axes import without_passing
-from inspector.gui.widgets.atlas import Atlas
 from inspector.gui.widgets.gaps import NONE, Gaps, gaps_of
-from inspector.gui.widgets.head_map import HeadMap
-from inspector.gui.widgets.heads_page import LOW, HeadsPage
-from inspector.gui.widgets.stepplot import StepPlot, curve
+from inspector.gui.widgets.maps.atlas import Atlas
+from inspector.gui.widgets.maps.head_map import HeadMap
+from inspector.gui.widgets.maps.heads_page import LOW, HeadsPage
+from inspector.gui.widgets.plots.stepplot import StepPlot, curve
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 

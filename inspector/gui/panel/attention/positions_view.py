@@ -12,13 +12,13 @@ from inspector.capture.pyramid import with_nan
 from inspector.gui.panel.attention.several_in_a_pixel import means_in_view
 from inspector.gui.panel.base import measured
 from inspector.gui.panel.exact import exact_at
-from inspector.gui.widgets.axes import LogAxis, ValueAxis, style_axis
 from inspector.gui.widgets.gaps import gaps_of
-from inspector.gui.widgets.head_map import HeadMap
-from inspector.gui.widgets.legend import Legend
+from inspector.gui.widgets.images.quantise import levels_of
+from inspector.gui.widgets.maps.head_map import HeadMap
 from inspector.gui.widgets.plain_text import clean
-from inspector.gui.widgets.quantise import levels_of
-from inspector.gui.widgets.stepplot import StepPlot, curve
+from inspector.gui.widgets.plots.axes import LogAxis, ValueAxis, style_axis
+from inspector.gui.widgets.plots.legend import Legend
+from inspector.gui.widgets.plots.stepplot import StepPlot, curve
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 

@@ -19,7 +19,7 @@ from inspector.gui.panel.base import measured
 from inspector.gui.panel.exact import exact_at
 from inspector.gui.panel.map_options import ALIGNMENT, MAP
 from inspector.gui.state.cursor import Position
-from inspector.gui.widgets.head_map import HeadMap
+from inspector.gui.widgets.maps.head_map import HeadMap
 from inspector.gui.widgets.numbers import short
 from inspector.gui.widgets.plain_text import clean
 from inspector.records import Channel

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inspector.gui.widgets.cell_map import Rect
+from inspector.gui.widgets.images.cell_map import Rect
 
 Array = npt.NDArray[Any]
 

@@ -12,8 +12,8 @@ from PySide6.QtGui import QPainterPath
 from PySide6.QtWidgets import QGraphicsPathItem
 
 from inspector.gui.widgets.gaps import NONE, Gaps
-from inspector.gui.widgets.maprow import MapRow
-from inspector.gui.widgets.quantise import Levels
+from inspector.gui.widgets.images.quantise import Levels
+from inspector.gui.widgets.maps.maprow import MapRow
 from inspector.gui.widgets.theme import Theme
 
 Array = npt.NDArray[Any]

@@ -8,7 +8,7 @@ import numpy as np
 
 from inspector.gui.panel.labelled import scalar_of
 from inspector.gui.state.step_range import StepRange
-from inspector.gui.widgets.stepplot import POINTS, StepPlot, curve, decimated
+from inspector.gui.widgets.plots.stepplot import POINTS, StepPlot, curve, decimated
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 

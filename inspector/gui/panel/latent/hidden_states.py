@@ -16,11 +16,11 @@ from inspector.gui.panel.labelled import row_of
 from inspector.gui.panel.latent.sheet import Sheet, place
 from inspector.gui.state.cursor import Position
 from inspector.gui.widgets.gaps import gaps_of
-from inspector.gui.widgets.maprow import MapRow
+from inspector.gui.widgets.maps.maprow import MapRow
 from inspector.gui.widgets.numbers import short
 from inspector.gui.widgets.plain_text import token
-from inspector.gui.widgets.source import changes_of, drawable, glance, overview_of
-from inspector.gui.widgets.state_rows import StateRows
+from inspector.gui.widgets.plots.source import changes_of, drawable, glance, overview_of
+from inspector.gui.widgets.tables.state_rows import StateRows
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 

@@ -15,10 +15,10 @@ from inspector.gui.panel.exact import exact
 from inspector.gui.panel.labelled import scalar_of
 from inspector.gui.panel.latent.sheet import NORMAL, Sheet
 from inspector.gui.state.cursor import Position
-from inspector.gui.widgets.banded_lines import CROWD
-from inspector.gui.widgets.filled_lines import Filled, FilledLines
-from inspector.gui.widgets.source import drawable
-from inspector.gui.widgets.stepplot import StepPlot
+from inspector.gui.widgets.charts.banded_lines import CROWD
+from inspector.gui.widgets.charts.filled_lines import Filled, FilledLines
+from inspector.gui.widgets.plots.source import drawable
+from inspector.gui.widgets.plots.stepplot import StepPlot
 from inspector.gui.widgets.summary_text import SummaryText
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QComboBox, QWidget
 
 from inspector.gui.panel.base import Panel, caption, chooser
 from inspector.gui.state.cursor import Position
-from inspector.gui.widgets.stepplot import StepPlot
+from inspector.gui.widgets.plots.stepplot import StepPlot
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 

@@ -15,13 +15,13 @@ from inspector.gui.panel.exact import exact
 from inspector.gui.panel.labelled import row_of, scalar_of
 from inspector.gui.panel.latent.sheet import Sheet
 from inspector.gui.state.cursor import Position
-from inspector.gui.widgets.filled_lines import Filled, FilledLines
+from inspector.gui.widgets.charts.filled_lines import Filled, FilledLines
 from inspector.gui.widgets.gaps import gaps_of
 from inspector.gui.widgets.plain_text import token
-from inspector.gui.widgets.source import drawable
-from inspector.gui.widgets.state_rows import StateRows
-from inspector.gui.widgets.stepplot import StepPlot
+from inspector.gui.widgets.plots.source import drawable
+from inspector.gui.widgets.plots.stepplot import StepPlot
 from inspector.gui.widgets.summary_text import SummaryText
+from inspector.gui.widgets.tables.state_rows import StateRows
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
 

@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from inspector.capture import Curve, curves_of, points_of
 from inspector.capture.pyramid import with_nan
-from inspector.gui.widgets.quantise import extreme, floored
-from inspector.gui.widgets.series import thinned
+from inspector.gui.widgets.charts.series import thinned
+from inspector.gui.widgets.images.quantise import extreme, floored
+from inspector.gui.widgets.plots.source import glance, stride_of
+from inspector.gui.widgets.plots.stepplot import logarithm
 from inspector.gui.widgets.sketch import ACROSS, ALONG, DOWN, MOST_LINES, Cells, Line, Sketch
-from inspector.gui.widgets.source import glance, stride_of
-from inspector.gui.widgets.stepplot import logarithm
 from inspector.gui.widgets.theme import MASKED
 from inspector.records import Channel
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from inspector.capture import Capture
 from inspector.gui.panel.picture.mosaic import Column
-from inspector.gui.widgets.source import drawable
+from inspector.gui.widgets.plots.source import drawable
 from inspector.records import Channel
 
 Numbers = npt.NDArray[np.float64]

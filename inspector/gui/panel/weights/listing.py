@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from inspector.analysis.weights import WeightList
-from inspector.gui.widgets.sorted_table import Cell, Rows
+from inspector.gui.widgets.tables.sorted_table import Cell, Rows
 
 NONE = "–"
 """In place of a number that does not exist: the mean of nothing."""

@@ -13,9 +13,9 @@ from inspector.analysis.weights import ListedPart, WeightList
 from inspector.gui.panel.attention.drawing import count_cells, unread_rows
 from inspector.gui.panel.weights.plots import Drawn, LinesPlot
 from inspector.gui.panel.weights.values import TensorMap, TensorRows
-from inspector.gui.widgets.colourbar import ColourBar
-from inspector.gui.widgets.map_plot import MapPlot
-from inspector.gui.widgets.quantise import levels_of
+from inspector.gui.widgets.images.quantise import levels_of
+from inspector.gui.widgets.maps.colourbar import ColourBar
+from inspector.gui.widgets.maps.map_plot import MapPlot
 from inspector.gui.widgets.theme import Theme
 
 Array = npt.NDArray[Any]

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
 
-from inspector.gui.widgets.axes import LogAxis, ValueAxis
-from inspector.gui.widgets.legend import Legend
-from inspector.gui.widgets.stepplot import StepPlot, logarithm
+from inspector.gui.widgets.plots.axes import LogAxis, ValueAxis
+from inspector.gui.widgets.plots.legend import Legend
+from inspector.gui.widgets.plots.stepplot import StepPlot, logarithm
 from inspector.gui.widgets.theme import Theme
 
 Array = npt.NDArray[Any]

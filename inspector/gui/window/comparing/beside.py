@@ -14,7 +14,7 @@ from inspector.gui.widgets.plain_text import clean, plain_label
 if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
     from inspector.gui.widgets.theme import Theme
-    from inspector.gui.window.panels_on_demand import PanelPlace
+    from inspector.gui.window.docking.panels_on_demand import PanelPlace
 
 
 class Twin(QObject):

@@ -24,7 +24,7 @@ from inspector.capture import CaptureError, Pair
 from inspector.gui.state.first_difference import RunAt
 from inspector.gui.widgets.cut_label import CutLabel
 from inspector.gui.widgets.plain_text import clean, plain_label
-from inspector.gui.widgets.sorted_cell import KEY, SortedCell
+from inspector.gui.widgets.tables.sorted_cell import KEY, SortedCell
 from inspector.gui.widgets.theme import LIGHT, Theme
 from inspector.gui.window.comparing.first_difference import FirstDifference
 from inspector.gui.window.parameter_table import ParameterTable
@@ -289,7 +289,7 @@ class ComparisonPane(QWidget):
         """The plot, made when it is first needed: the plotting library is not imported with the window."""
         if self._plot is None:
             from inspector.gui.panel.figure import Figure
-            from inspector.gui.widgets.two_distributions import TwoDistributions
+            from inspector.gui.widgets.charts.two_distributions import TwoDistributions
 
             self._figure = Figure(lambda fault, _details: self.distances.setText(clean(fault)))
             self._figure.setAccessibleName("Distance of the two runs over the iterations")

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 from inspector.gui.state.first_difference import DifferenceRow, FindingDifference, RunAt, rows_of
 from inspector.gui.widgets.cut_label import CutLabel
 from inspector.gui.widgets.plain_text import clean_block, tooltip
-from inspector.gui.widgets.sorted_cell import SortedCell
+from inspector.gui.widgets.tables.sorted_cell import SortedCell
 
 COLUMNS = ("What differs", "Name", "Relative", "By rounding", "Iteration", "A", "B")
 TIPS = {

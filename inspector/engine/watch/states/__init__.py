@@ -1,0 +1,1 @@
+"""What becomes of states between steps, calls and batches of a watched training."""

@@ -1,0 +1,1 @@
+"""Plots of lines, bars and points."""

@@ -1,0 +1,1 @@
+"""Tables and columns of text, on screen and in figures."""
