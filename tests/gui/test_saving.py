@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from captures import flip, numbers, write
 from opened import opened
-from PySide6.QtWidgets import QFileDialog, QMessageBox
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox, QProgressDialog
 
 from inspector.gui.export.figure_files import save_data, save_figure
 from inspector.gui.window.saving import LEFT, export_all, save_panel
@@ -67,3 +68,40 @@ def test_what_is_damaged_is_saved_only_when_that_is_agreed(
             assert np.load(target)["rnn.l0:h_missing"].sum() == 32
         export_all(window)
         assert (tmp_path / "figures" / "states.png").exists() and "figure" in window.status.sentence.whole
+
+
+def test_figures_that_the_window_draws_itself_have_progress_and_can_be_cancelled(
+    tmp_path: Path, qtbot: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While two runs were compared the window neither answered nor was painted until all figures were drawn."""
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(tmp_path / "f"))
+    (tmp_path / "f").mkdir()
+    texts: list[str] = []
+
+    def cancel_at(word: str, count: int) -> None:
+        def look() -> None:
+            dialog = QApplication.activeModalWidget()
+            if isinstance(dialog, QProgressDialog):
+                texts.append(dialog.labelText())
+                if sum(text.startswith(word) for text in set(texts)) == count:
+                    dialog.cancel()
+
+        watch.timeout.disconnect()
+        watch.timeout.connect(look)
+
+    with opened(qtbot) as window:
+        watch = QTimer(window, interval=0)
+        watch.timeout.connect(texts.clear)
+        window.open_capture(str(write(tmp_path / "a.inspect", numbers())))
+        qtbot.waitUntil(lambda: window.panels["states"].state == "figure")
+        watch.start()
+        cancel_at("Looking", 3)
+        export_all(window)
+        said = window.status.sentence.whole
+        assert said == f"The export was cancelled; 0 figures of it are in {tmp_path / 'f'}."
+        assert len(set(texts)) == 3 and not list((tmp_path / "f").iterdir())
+        cancel_at("", 0)
+        export_all(window)
+        watch.stop()
+    drawn = len(list((tmp_path / "f").iterdir()))
+    assert drawn and len({text for text in texts if text.startswith("Drawing")}) == drawn

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QFileDialog, QMessageBox
 from inspector.capture import CaptureError, Damage, left_of, summary, write_atomically
 from inspector.gui.state.needed import needed_for
 from inspector.gui.widgets.plain_text import plain_box
+from inspector.gui.window.between_panels import BetweenPanels, StoppedError
 from inspector.records import Finding
 
 if TYPE_CHECKING:
@@ -73,28 +74,54 @@ def save_script(window: Asking, finding: Finding) -> None:
 
 def export_all(window: Asking) -> None:
     """Ask for a folder, and write a figure of every panel that shows something."""
+    folder = QFileDialog.getExistingDirectory(window, "Folder for the figures")
+    if not folder or not complete(window, "What the panels show"):
+        return
+    written: list[Path] = []
+    try:
+        lost = _write_all(window, Path(folder), written)
+    except StoppedError:
+        verb = "is" if len(written) == 1 else "are"
+        window.say(f"The export was cancelled; {_figures(len(written))} of it {verb} in {folder}.")
+    except CaptureError as problem:
+        window.fail(str(problem))
+    else:
+        if lost:
+            window.say("No figure was saved: some of what they show is damaged.")
+        else:
+            window.say_saved(f"Saved {_figures(len(written))} to {folder}.", Path(folder))
+
+
+def _write_all(window: Asking, folder: Path, written: list[Path]) -> bool:
+    """Write the figures, and list them; whether it was not agreed to, since some are damaged.
+
+    Raises CaptureError and StoppedError.
+    """
     from inspector.gui.export.figure_files import save_figure
     from inspector.gui.panel.compared import for_file
     from inspector.gui.panel.damaged import damage_in
 
-    folder = QFileDialog.getExistingDirectory(window, "Folder for the figures")
-    if not folder:
-        return
-    if not complete(window, "What the panels show"):
-        return
-    full = {key: panel for key, panel in window.panels.all().items() if panel.state == "figure"}
+    keys = list(window.panels)
+    with BetweenPanels(window, "Export figures", len(keys)) as looked:
+        full: dict[str, Panel] = {}
+        for key in keys:
+            looked.next(f"Looking at {window.panels.kinds[key].title}")
+            panel = window.panels.get(key)
+            if panel is not None and panel.state == "figure":
+                full[key] = panel
     lost = list(dict.fromkeys(one for panel in full.values() for one in damage_in(panel)))
     if lost and not agreed(window, "What the panels show", lost):
-        window.say("No figure was saved: some of what they show is damaged.")
-        return
-    try:
+        return True
+    with BetweenPanels(window, "Export figures", len(full)) as drawn:
         for key, panel in full.items():
+            drawn.next(f"Drawing {panel.title}")
             window.docking.lay_out(key, panel)
-            save_figure(panel, Path(folder) / f"{key}{for_file(panel)}.png")
-    except CaptureError as problem:
-        window.fail(str(problem))
-        return
-    window.say_saved(f"Saved {len(full)} figure{'' if len(full) == 1 else 's'} to {folder}.", Path(folder))
+            written.append(save_figure(panel, folder / f"{key}{for_file(panel)}.png"))
+    return False
+
+
+def _figures(count: int) -> str:
+    return f"{count} figure{'' if count == 1 else 's'}"
 
 
 def agreed(window: Asking, what: str, lost: Iterable[Damage]) -> bool:
