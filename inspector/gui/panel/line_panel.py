@@ -29,7 +29,9 @@ class CurvePanel(Panel):
     def build(self) -> None:
         """A choice of place, and one plot."""
         self.where = self.add_choice("Layer", "Place in the model")
-        self.curves = Curves(self.steps, self.theme, label=self.axis, log=True, one=self.mark_one)
+        self.curves = Curves(
+            self.steps, self.theme, label=self.axis, log=True, one=self.mark_one, again=self._in_view_again
+        )
         self.figure.addItem(self.curves.plot, row=0, col=0)
         self.plots = [self.curves.plot]
         self.steps.changed.connect(self._in_view)
@@ -42,6 +44,9 @@ class CurvePanel(Panel):
     def _in_view(self, _low: float, _high: float) -> None:
         if self.state == "figure" and self.in_sight():
             self.redraw()
+
+    def _in_view_again(self) -> None:
+        self._in_view(*self.steps.bounds)
 
     def shown(self) -> list[Channel]:
         """The channels of the chosen place, or of all."""
@@ -57,7 +62,9 @@ class CurvePanel(Panel):
         unseen = list(dict.fromkeys(self.curves.unseen))
         where = "all layers" if self.where.currentText() == EVERY else self.where.currentText()
         said = f"{UNSEEN}: {', '.join(unseen)}" if unseen else ""
-        self.curves.plot.set_title(f"{self.drawn_as}, {where}", "; ".join(filter(None, (self.remark(), said))))
+        self.curves.plot.set_title(
+            f"{self.drawn_as}, {where}", "; ".join(filter(None, (self.remark(), self.curves.crowd, said)))
+        )
 
     def remark(self) -> str:
         """What is to be known of the lines that are shown; "" for nothing."""

@@ -1,19 +1,28 @@
-"""A family of curves over steps on one axis, with a legend and the line 1 marked."""
+"""A family of curves over steps on one axis, with a legend and the line 1 marked.
+
+Where more than two steps share a pixel, lines through all of them would be solid blocks that cover each other: each is
+its mean there, between thin lines of its extremes, where a panel asks for that (`again` draws it once more, since a
+plot has its width only after it was drawn first).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyqtgraph as pg
+from PySide6.QtCore import QTimer
 
 from inspector.capture import Capture
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.centred import LEAST, about_zero, is_centred, label_of
+from inspector.gui.widgets.charts.band_of_curve import BandOfCurve
+from inspector.gui.widgets.charts.banded_lines import CROWD
+from inspector.gui.widgets.charts.bands import crowded
 from inspector.gui.widgets.gaps import NONE, gaps_of
 from inspector.gui.widgets.plots.axes import LogAxis
 from inspector.gui.widgets.plots.legend import Legend
-from inspector.gui.widgets.plots.source import line_of
+from inspector.gui.widgets.plots.source import Array, line_of, stride_of
 from inspector.gui.widgets.plots.stepplot import StepPlot, curve, isolated, logarithm
 from inspector.gui.widgets.theme import Theme
 from inspector.records import Channel
@@ -24,13 +33,26 @@ OWN = {
 }  # fmt: skip
 """Colours that do not depend on which other channels are shown; this affects the colour only: what is drawn is chosen
 by kind and axes."""
+MOST_READ = 1 << 18
+"""Steps of a channel that are read for its mean; of more the extremes alone are drawn, which are kept ready."""
 
 
 class Curves:
     """Lines of (step,) channels in one plot; redrawn for what is in view."""
 
-    def __init__(self, steps: StepRange, theme: Theme, *, label: str, log: bool, one: bool = False) -> None:
+    def __init__(
+        self, steps: StepRange, theme: Theme, *, label: str, log: bool, one: bool = False,
+        again: Callable[[], object] | None = None,
+    ) -> None:  # fmt: skip
         self.plot = StepPlot(steps, theme, label=label)
+        self._bands: dict[str, BandOfCurve] = {}
+        self._bounds, self._pixels, self._again = (0.0, 0.0), 0.0, again
+        self.dense = False
+        """Whether means and extremes are drawn."""
+        self._soon = QTimer(self.plot, interval=0, singleShot=True)
+        self._soon.timeout.connect(self._draw_again)
+        if again is not None:
+            self.plot.vb.sigResized.connect(lambda _: self._soon.start())
         self.log, self.label = log, label
         if log:
             self.plot.setAxisItems({"left": LogAxis()})
@@ -43,6 +65,7 @@ class Curves:
         """Titles of those of which nothing in view can be drawn: NaN or infinite, or 0 on a logarithmic axis."""
         self._titles: list[str] = []
         self._numbers: dict[str, int] = {}
+        self._steps = 0
         self.one = pg.InfiniteLine(0 if log else 1, angle=0)
         if one:
             self.plot.addItem(self.one, ignoreBounds=True)
@@ -62,6 +85,24 @@ class Curves:
             colour = theme.series[self._numbers[name] % len(theme.series)]
             line.setPen(pg.mkPen(colour, width=1.4, style=line.opts["pen"].style()))
             self.points[name].setBrush(pg.mkBrush(colour))
+            if name in self._bands:
+                self._bands[name].set_colour(colour)
+
+    @property
+    def crowd(self) -> str:
+        """What is drawn of steps that share pixels, for a title; "" where each step is drawn."""
+        return CROWD.removeprefix(", ") if self.dense else ""
+
+    def _is_crowded(self, pixels: float) -> bool:
+        low, high = self._bounds
+        return self._again is not None and pixels > 0 and crowded(min(high, self._steps) - max(0.0, low), pixels)
+
+    def _draw_again(self) -> None:
+        """Where what was drawn would look otherwise at the width that the plot has now."""
+        pixels = self.plot.vb.width()
+        if pixels != self._pixels and self.lines and (self.dense or self._is_crowded(pixels)):
+            assert self._again is not None
+            self._again()
 
     def show(self, capture: Capture, channels: list[Channel], frame: int, bounds: tuple[float, float]) -> None:
         """Draw these channels over the steps in view."""
@@ -72,15 +113,18 @@ class Curves:
         self.plot.label_left(label_of(channels, self.label))
         low, high = [], []
         self.unseen = []
+        self._bounds, self._pixels = bounds, self.plot.vb.width()
+        self._steps = max((capture.extent(name, frame)[0] for name in names), default=0)
+        self.dense = self._steps <= MOST_READ and self._is_crowded(self._pixels)
         gaps = NONE
         for channel in channels:
-            x, y = line_of(capture, channel.name, frame, bounds)
+            x, y = self._line(capture, channel, frame, bounds)
             own = gaps_of(capture, channel.name, frame, y=None)
             gaps |= own
-            y = logarithm(y) if self.log else y.astype(np.float64)
             self.lines[channel.name].setData(x, y)
             alone = isolated(x, y)
             self.points[channel.name].setData(x=x[alone], y=y[alone])
+            y = np.concatenate((y, *self._extremes(channel.name)))
             finite = y[np.isfinite(y)]
             if not len(finite) and not own:
                 self.unseen.append(channel.titled)
@@ -90,6 +134,24 @@ class Curves:
         self.plot.mark_gaps(gaps)
         self.centre.setVisible(is_centred(channels))
         self._fit(low, high, centred=is_centred(channels))
+
+    def _line(self, capture: Capture, channel: Channel, frame: int, bounds: tuple[float, float]) -> tuple[Array, Array]:
+        """What is drawn of a channel: (x, y)."""
+        scaled = logarithm if self.log else _as_it_is
+        if self.dense and stride_of(capture, channel.name, frame) == 1:
+            band = self._bands.get(channel.name)
+            if band is None:
+                line = self.lines[channel.name]
+                band = self._bands[channel.name] = BandOfCurve(self.plot, line.opts["pen"].color().name())
+                self.legend.belongs(line, *band.edges)
+            return band.show(capture, channel.name, frame, bounds, int(self._pixels / 2), scaled)
+        if channel.name in self._bands:
+            self._bands[channel.name].hide()
+        x, y = line_of(capture, channel.name, frame, bounds)
+        return x, scaled(y)
+
+    def _extremes(self, name: str) -> tuple[Array, ...]:
+        return self._bands[name].extremes if name in self._bands else ()
 
     def _fit(self, low: list[float], high: list[float], *, centred: bool) -> None:
         if not low:
@@ -105,6 +167,9 @@ class Curves:
     def _remake(self, channels: list[Channel]) -> None:
         for item in (*self.lines.values(), *self.points.values()):
             self.plot.removeItem(item)
+        for band in self._bands.values():
+            band.remove()
+        self._bands = {}
         self.legend.clear()
         several = len({channel.place for channel in channels}) > 1
         self.lines, self.points = {}, {}
@@ -117,6 +182,10 @@ class Curves:
             dots = self.points[channel.name] = pg.ScatterPlotItem(size=7, pen=None, brush=line.opts["pen"].color())
             self.plot.addItem(dots)
             self.legend.addItem(line, f"{channel.titled}  {channel.place}" if several else channel.titled, dots)
+
+
+def _as_it_is(values: Array) -> Array:
+    return values.astype(np.float64)
 
 
 def colours(channels: Sequence[Channel], several: bool) -> list[int]:

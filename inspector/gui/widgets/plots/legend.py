@@ -81,6 +81,13 @@ class Legend(pg.GraphicsObject):  # type: ignore[misc]
         self._show(len(self.entries) - 1)
         self._arrange()
 
+    def belongs(self, line: Any, *also: Any) -> None:
+        """More items that belong to a curve that is there: they are switched with it."""
+        for n, entry in enumerate(self.entries):
+            if entry[0] is line:
+                self._also[n] = (*self._also[n], *also)
+                self._show(n)
+
     def removeItem(self, line: Any) -> None:
         """Remove one."""
         at = [n for n, entry in enumerate(self.entries) if entry[0] is line]
