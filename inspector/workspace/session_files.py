@@ -40,6 +40,15 @@ def is_session(path: str) -> bool:
     return path.lower().endswith(SUFFIX)
 
 
+def with_suffix(path: str) -> str:
+    """A name that was typed with what sessions end in, of which it may have a part."""
+    if is_session(path):
+        return path
+    for part in (".session", ".json"):
+        path = path[: -len(part)] if path.lower().endswith(part) else path
+    return path + SUFFIX
+
+
 def write_session(session: SavedSession, path: Path) -> None:
     """Write a session, which this user agrees to by that. Paths inside its folder are written relative to it.
 

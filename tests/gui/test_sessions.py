@@ -43,6 +43,10 @@ def test_a_session_brings_back_run_cursor_layout_choices_and_notes(
         window.sessions.ask()
         assert window.status.sentence.whole == f"Saved the session to {path}."
         assert window.status.folder.isVisible()
+        failed: list[str] = []
+        monkeypatch.setattr(window, "fail", failed.append)
+        window.sessions.ask()
+        assert failed == [f"{path} exists; choose another name."], "the dialog asked about the name without its end"
         window.session.sentence = "another"
         window.show_state()
         assert not window.status.folder.isVisible()

@@ -18,6 +18,7 @@ from inspector.workspace.session_files import (
     is_session,
     read_session,
     what_runs,
+    with_suffix,
     write_session,
 )
 
@@ -120,3 +121,8 @@ def test_what_is_no_small_file_is_not_read(tmp_path: Path) -> None:
             read_session(tmp_path / f"{name}.session.json")
     with pytest.raises(SessionError, match="Cannot write"):
         write_session(SavedSession(), tmp_path / "no" / "a.session.json")
+
+
+@pytest.mark.parametrize("typed", ["my", "my.session", "my.json", "my.session.json"])
+def test_a_name_gets_the_end_that_sessions_have_once(typed: str) -> None:
+    assert with_suffix(f"/a.b/{typed}") == "/a.b/my.session.json"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -22,7 +23,15 @@ from inspector.gui.window.docking.layouts import arrange, check, describe
 from inspector.gui.window.zooms import zoom_again, zoomed_in
 from inspector.records import Note, ViewAt
 from inspector.records.saved_session import Pinned, SavedSession
-from inspector.workspace.session_files import SUFFIX, SessionError, agree_to, read_session, what_runs, write_session
+from inspector.workspace.session_files import (
+    SUFFIX,
+    SessionError,
+    agree_to,
+    read_session,
+    what_runs,
+    with_suffix,
+    write_session,
+)
 
 if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
@@ -84,8 +93,11 @@ class Sessions(QObject):
             return
         name = Path(session.opened or (session.load.subject if session.load else "run")).name.partition(".")[0]
         path, _ = QFileDialog.getSaveFileName(self._window, "Save session", f"{name or 'run'}{SUFFIX}", KIND)
-        if path:
-            self.save(Path(path if path.endswith(SUFFIX) else path + SUFFIX))
+        target = Path(with_suffix(path))
+        if path and str(target) != path and os.path.lexists(target):  # the dialog has asked about what was typed
+            self._window.fail(f"{target} exists; choose another name.")
+        elif path:
+            self.save(target)
 
     def save(self, path: Path) -> None:
         """Write what is open to a file."""
