@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inspector.gui.widgets.numbers import fixed, number, short, with_fewer_digits
+from inspector.gui.widgets.numbers import fixed, measured, number, short, with_fewer_digits
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, float])
@@ -26,3 +26,8 @@ def test_a_text_is_read_with_four_digits_and_nothing_else_of_it_changes() -> Non
         ("0.1234567, 0.7654321", "0.1235, 0.7654"), ("'a1.234567'", "'a1.234567'"), ("-0.00001234567", "-1.235e-05"),
     ):  # fmt: skip
         assert with_fewer_digits(written) == read
+
+
+def test_several_steps_are_told_as_several() -> None:
+    told = [measured(one, unit) for one, unit in ((1, "step"), (13, "step"), (np.float32(20.79), "step"), (2.0, "nat"))]
+    assert told == ["1 step", "13 steps", "20.79 steps", "2 nat"] and measured(3, "1") == "3"

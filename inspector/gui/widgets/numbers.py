@@ -27,7 +27,10 @@ def digits_of(values: Any) -> int:
 
 def measured(value: Any, unit: str) -> str:
     """A number with its unit, where it has one; a word that stands for a number has none."""
-    return number(value) if unit in ("", "1") or isinstance(value, str) else f"{number(value)} {unit}"
+    if unit in ("", "1") or isinstance(value, str):
+        return number(value)
+    written = number(value)
+    return f"{written} {unit}s" if unit == "step" and written != "1" else f"{written} {unit}"
 
 
 def short(value: float | np.floating[Any], digits: int = 3) -> str:
