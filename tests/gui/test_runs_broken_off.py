@@ -78,6 +78,8 @@ def test_of_a_model_that_does_not_stop_panels_say_so_at_once(
     about = window.panels["overview"].page.about
     qtbot.waitUntil(lambda: "still running" in about.text(), timeout=10_000)
     window.session.cancel()
+    window.show_state()
+    assert window.status.sentence.whole == "Cancelling …", "and no longer that the model runs"
     qtbot.waitUntil(lambda: not window.session.running, timeout=30_000)
     assert "never finished" in about.text() and window.session.capture.status == "unfinished"
     assert window.session.loaded is None, "its model is not open again yet"

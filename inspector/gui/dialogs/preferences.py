@@ -88,7 +88,7 @@ class PreferencesDialog(QDialog):
         self._make_fields(now, devices, quantities)
         form = QFormLayout()
         for name, widget in self.fields.items():
-            form.addRow(f"{name.capitalize()}:", self._with_choose(name, widget))
+            form.addRow(name.capitalize(), self._with_choose(name, widget))
             widget.setAccessibleName(name.capitalize())
             widget.setToolTip(tooltip(FIELDS[name]))
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)

@@ -75,8 +75,9 @@ class StatusRow(QObject):
     def show_state(self) -> None:
         """Show the state of the session."""
         session, progress = self.session, self.session.progress
-        text = progress.text if session.running and progress is not None else session.sentence
-        left = session.remaining.words() if session.running and not session.cancelling else ""
+        going_on = session.running and not session.cancelling  # else the sentence says that it is cancelled
+        text = progress.text if going_on and progress is not None else session.sentence
+        left = session.remaining.words() if going_on else ""
         self.texts.show_sentence(f"{text}, {left}" if left else text)
         self.folder.setVisible(self._saved is not None and self._saved[0] == text)
         self.elapsed.setText(f"{session.seconds:.1f} s" if session.seconds else "")
