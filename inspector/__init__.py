@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from inspector.records.plain_text import shortened
 from inspector.version import __version__
 
 if TYPE_CHECKING:
@@ -53,6 +52,12 @@ def open_capture(path: Path | str, *, run: str | None = None) -> Capture | LogVi
     return open_any(path, run)
 
 
+def _in_one_line(problem: ImportError) -> str:
+    from inspector.records.plain_text import shortened  # late: numpy comes with it
+
+    return shortened(" ".join(str(problem).split()), 200).rstrip(".")
+
+
 def show(
     opened: Any, panel: str, *, frame: int = -1, place: str = "", step: int | None = None,
     steps: tuple[int, int] | None = None, iterations: tuple[int, int] | None = None, unit: int | None = None,
@@ -90,7 +95,7 @@ def show(
     except ImportError as problem:
         if "PySide6" not in f"{problem.name} {problem}":
             raise
-        why = shortened(" ".join(str(problem).split()), 200).rstrip(".")
+        why = _in_one_line(problem)
         raise CaptureError(f"A figure is drawn by Qt, which cannot be loaded ({why}); see docs/install.md.") from None
 
 

@@ -54,7 +54,7 @@ def test_the_catalogue_lists_entries_with_their_options(tmp_path: Path) -> None:
         and not vectors["default"]
     )
     out = call("catalogue", "inputs", "loaders", cwd=tmp_path).stdout
-    assert "steps: a whole number from 0 to 10,000,000. How many steps. [100]" in out
+    assert "steps: a whole number from 0 to 10,000,000. How many steps. [64]" in out
     assert "torch         Files of torch.save; weights only, nothing is executed. (.pt .pth" in out
     assert "'loaders'" in call("catalogue", "nonsense", cwd=tmp_path, expect=2).stderr
 

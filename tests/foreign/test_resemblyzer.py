@@ -76,6 +76,7 @@ def test_the_speaker_encoder_opens_runs_and_every_panel_shows_it(tmp_path: Path,
     shown = {
         "overview",
         "states",
+        "table",
         "units",
         "ask",
         "lens",

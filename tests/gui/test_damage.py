@@ -27,6 +27,8 @@ from inspector.gui.widgets.theme import LIGHT, colour_table
 from inspector.gui.widgets.token_strip import TokenStrip
 from inspector.records import Channel, Frame, Page, RunStop
 
+LISTS_OTHERS = "table"
+"""It reads what other panels in sight have drawn, and counts what is not there (test_table_of_a_range.py)."""
 NAN = QColor.fromRgb(int(colour_table("sequential")[255]))
 
 
@@ -49,6 +51,8 @@ def harmed(request: pytest.FixtureRequest, a_capture: Path, tmp_path: Path) -> P
 def test_no_panel_breaks_over_what_is_not_known(harmed: Path, qtbot: Any, tmp_path: Path, stage_of: Any) -> None:
     stage, broken = stage_of(harmed), {}
     for key in PANELS:
+        if key == LISTS_OTHERS:
+            continue
         panel = stage.panel(key)
         panel.looking.move(step=150, unit=3, place="rnn.l0")
         panel.redraw()
@@ -71,7 +75,7 @@ def test_a_panel_knows_before_it_is_painted_what_it_is_painted_from(a_capture: P
     stage = stage_of(a_capture)
     for key in PANELS:
         panel = stage.panel(key)
-        if panel.state == "figure":
+        if panel.state == "figure" and key != LISTS_OTHERS:
             getattr(panel, "complete", lambda: None)()
             with stage.capture.noting() as painted:
                 picture(panel, 1.0)

@@ -304,8 +304,8 @@ def check(aim: Aim, stage: Stage, panel: Panel) -> None:
     assert number(aim.row[1](stage.capture)) in value.split(" "), value
 
 
-ALONE = ("overview", "weights")
-"""The first has no plot of its own; what the second shows is in captures of nothing else (test_weights_panel.py)."""
+ALONE = ("overview", "table", "weights")
+"""The first two have no plot of their own; what the last shows is in captures of nothing else (test_weights_panel.py)."""
 
 
 @pytest.mark.parametrize("key", [key for key, _ in ordered() if key not in ALONE])

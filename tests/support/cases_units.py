@@ -64,8 +64,10 @@ GATES = Case(
     ),
     told=(
         ("forget gate [5, 1]", f"{FORGET[5, 1]:g}"),
+        ("forget gate saturated [5]", f"{np.sum((FORGET[5] < 0.1) | (FORGET[5] > 0.9))} of 3 units"),
         ("forget gate: left / right / graded saturation", "0.05 / 0.7 / 0.25"),
         ("input gate [5, 1]", f"{INPUT[5, 1]:g}"),
+        ("input gate saturated [5]", f"{np.sum((INPUT[5] < 0.1) | (INPUT[5] > 0.9))} of 3 units"),
         ("input gate: left / right / graded saturation", "0.25 / 0.45 / 0.3"),
     ),
     saved={
@@ -186,7 +188,7 @@ ATTENTION = Case(
         ("attention 1 → 5, head 1  attn", f"{WEIGHTS[1, 1, 5]:.10g}"),
         ("rank of that weight in its row", f"{1 + int((WEIGHTS[1, 1] > WEIGHTS[1, 1, 5]).sum())} of {KEYS}"),
         ("entropy [1], head 1", f"{ENTROPY[1, 1]:g} bit"),
-        ("distance [1], head 1", f"{DISTANCE[1, 1]:g} step"),
+        ("distance [1], head 1", f"{DISTANCE[1, 1]:g} steps"),
     ),
     saved={
         "attn:attention head 1": WEIGHTS[1], "attn:attention/entropy": ENTROPY, "attn:attention/distance": DISTANCE,

@@ -12,7 +12,8 @@ JUDGES = ("diagnosis", "analysis/before_training")
 """Folders all of whose modules judge; and modules of `analysis` that these import."""
 MEASURE = (
     "hooks/loss_nodes", "hooks/loss_broadcast", "hooks/attention_nodes", "hooks/turned_nodes", "hooks/skipped_nodes",
-    "hooks/score_facts", "watch/read_ahead", "watch/exchanged", "watch/unused_rows", "watch/score_facts",
+    "hooks/score_facts", "watch/measures/read_ahead", "watch/measures/exchanged", "watch/measures/unused_rows",
+    "watch/measures/score_facts",
 )  # fmt: skip
 """Modules of the engine whose numbers are verdicts nearly as they are."""
 

@@ -78,6 +78,8 @@ class SaturatedMarks:
         values = panel.capture.block(channel.name, panel.frame, (slice(step, step + 1), slice(None)))
         low, high = bounds
         whole = np.asarray(values).reshape(-1)
+        if not np.isfinite(whole).any():
+            return ""
         many = int(np.sum(np.isfinite(whole) & ((whole < low) | (whole > high))))
         return f"{many} of {counted(whole.size, 'unit')}"
 

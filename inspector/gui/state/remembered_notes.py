@@ -13,6 +13,7 @@ from pathlib import Path
 
 from inspector.gui.state.settings import Settings
 from inspector.records import BadRecordError, Note, Noted, decode, encode
+from inspector.records.json_text import read_json
 
 KEY = "waiting notes"
 """Where they are among the settings, one in a line."""
@@ -79,7 +80,7 @@ def encoded(note: Pending) -> str:
 def decoded(line: str) -> Pending | None:
     """A note of a line, also of earlier versions (path, tab, record); None where it has none."""
     try:
-        found = json.loads(line)
+        found = read_json(line)
         path, run, record = found["path"], found["run"], found["note"]
     except (ValueError, TypeError, KeyError):
         path, _, record = line.partition("\t")

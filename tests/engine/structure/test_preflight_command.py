@@ -84,7 +84,7 @@ def test_json_and_tests_of_a_model_without_a_fault(file: Path, tmp_path: Path) -
     tests = tmp_path / "test_mine.py"
     arguments = ("--ids", "1,2,3,4,5", "--json", "--pytest", str(tests), "--check", "--quick")
     done = call("preflight", f"{file}:right", *arguments, cwd=tmp_path)
-    told = {one["test"]: one for one in json.loads(done.stdout)}
+    told = {one["test"]: one for one in json.loads(done.stdout)["tests"]}
     assert {test: one["word"] for test, one in told.items()} == dict.fromkeys(
         ("causal", "large", "batch", "padding", "order", "repeat"), "holds"
     )
