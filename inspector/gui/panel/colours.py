@@ -9,6 +9,7 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from inspector.gui.state.cursor import Cursor, Looking
+from inspector.gui.state.step_ranges import belonging_to
 from inspector.gui.widgets.images.colour_choice import AS_USUAL, OWN, ColourChoice, as_data, from_data, without_range
 from inspector.records.json_text import read_json
 
@@ -108,6 +109,4 @@ class Colours(QObject):
 
 def colours_of(cursor: Cursor | Looking) -> Colours:
     """The choices that belong to a shared cursor; made on first request, and gone with it."""
-    shared = cursor.cursor if isinstance(cursor, Looking) else cursor
-    found = shared.findChild(Colours)
-    return found if isinstance(found, Colours) else Colours(shared)
+    return belonging_to(cursor, Colours)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QObject, Signal
 
 from inspector.gui.state.cursor import Cursor, Looking
+from inspector.gui.state.step_ranges import belonging_to
 
 
 class InSight(QObject):
@@ -25,6 +26,4 @@ class InSight(QObject):
 
 def in_sight_of(cursor: Cursor | Looking) -> InSight:
     """That of a shared cursor; made on first request, and gone with it."""
-    shared = cursor.cursor if isinstance(cursor, Looking) else cursor
-    found = shared.findChild(InSight)
-    return found if isinstance(found, InSight) else InSight(shared)
+    return belonging_to(cursor, InSight)

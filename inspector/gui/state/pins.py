@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from PySide6.QtCore import QObject, Signal
 
 from inspector.gui.state.cursor import Cursor, Looking, Position
+from inspector.gui.state.step_ranges import belonging_to
 from inspector.records import STEP_DOMAIN
 
 MOST = 6
@@ -77,9 +78,7 @@ class Pins(QObject):
 
 def pins_of(cursor: Cursor | Looking) -> Pins:
     """The pins that belong to a shared cursor; made on first request, and gone with it."""
-    shared = cursor.cursor if isinstance(cursor, Looking) else cursor
-    found = shared.findChild(Pins)
-    return found if isinstance(found, Pins) else Pins(shared)
+    return belonging_to(cursor, Pins)
 
 
 def cells_of(pins: tuple[Pin, ...], axis: str, place: str, steps: int, units: int) -> list[tuple[int, int, int]]:

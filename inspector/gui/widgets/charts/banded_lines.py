@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyqtgraph as pg
 from PySide6.QtCore import QTimer
 
+from inspector.gui.widgets.charts.band_of_curve import BELOW
 from inspector.gui.widgets.charts.bands import bands, crowded
 from inspector.gui.widgets.plots.legend import Legend
 from inspector.gui.widgets.plots.stepplot import StepPlot, curve
@@ -17,8 +18,6 @@ from inspector.gui.widgets.theme import Theme
 Array = npt.NDArray[Any]
 Series = tuple[str, Array]
 """(name in the legend, (steps,) numbers)."""
-BELOW = -0.5
-"""Where extremes lie, so that no line is hidden by those of another."""
 CROWD = ", mean and extremes of the steps of two pixels"
 
 
