@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inspector.analysis.weights import norm_of
 from inspector.capture import Comparison, numbers_along
 from inspector.capture.by_parts import PART_CELLS, parts_of
 
@@ -63,8 +64,9 @@ class ComparedChannel:
 class _Sums:
     """What is added up over the parts of a channel."""
 
-    squares: float = 0.0
-    changes: float = 0.0
+    norm: float = 0.0
+    change: float = 0.0
+    """Roots of summed squares, of the first run's numbers and of the differences."""
     cells: int = 0
     unknown: int = 0
     nonfinite: int = 0
@@ -103,7 +105,7 @@ def part_by_part(both: Comparison, name: str) -> Iterator[ComparedChannel | None
     first, second = sums.pair
     with np.errstate(all="ignore"):
         largest = float(_ratio(np.float64(first), np.float64(second))) if channel.compare == "ratio" else second - first
-    relative = math.sqrt(sums.changes / sums.squares) if sums.squares else (math.inf if sums.changes else 0.0)
+    relative = sums.change / sums.norm if sums.norm else (math.inf if sums.change else 0.0)
     yield ComparedChannel(
         name, channel.title, channel.compare, "", channel.method if channel.method != "exact" else "", channel.unit,
         channel.dims, extent, largest if some else None, sums.at, place_in_words(both, name, sums.at) if some else "",
@@ -133,8 +135,8 @@ def _add(both: Comparison, name: str, cut: tuple[slice, ...], ratio: bool, sums:
     sums.unequal += int((known & ~same).sum())
     with np.errstate(all="ignore"):
         change = np.where(fine, second - first, 0.0)
-        sums.changes += float((change**2).sum())
-        sums.squares += float(np.where(fine, first, 0.0).ravel().dot(np.where(fine, first, 0.0).ravel()))
+        sums.change = math.hypot(sums.change, norm_of(change))
+        sums.norm = math.hypot(sums.norm, norm_of(np.where(fine, first, 0.0)))
         sizes = np.abs(np.log(np.abs(_ratio(first, second)))) if ratio else np.abs(change)
     sizes = np.where(fine, np.nan_to_num(sizes, nan=0.0, posinf=np.inf), -1.0)
     if not sizes.size or sizes.max() <= sums.size:

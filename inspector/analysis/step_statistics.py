@@ -2,7 +2,7 @@
 
 Sums are float64, block by block: means and squares of deviations are merged as in Chan, Golub and LeVeque (1979,
 "Updating formulae and a pairwise algorithm for computing sample variances"), so that a long range of numbers far from 0
-loses no digits.
+loses no digits. Numbers whose squares a float64 cannot hold are scaled by a power of two before.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from inspector.records import Channel
 Array = npt.NDArray[Any]
 Ranges = tuple[tuple[int, int], ...]
 """(first, last) step of each part of a range, in order, apart."""
+UNSCALED = 400
+"""Binary exponents up to which a number is taken as it is: 2¹⁰²⁴ over- and 2⁻¹⁰⁷⁴ underflows, and it is squared."""
 BLOCK = 1 << 19
 """Numbers that are read at a time: some milliseconds."""
 COLUMNS = ("first", "last", "change", "least", "largest", "mean", "sd", "NaN", "∞", "not there")
@@ -37,7 +39,6 @@ class Statistics:
     last: Array = field(init=False)
     least: Array = field(init=False)
     largest: Array = field(init=False)
-    mean: Array = field(init=False)
     nan: Array = field(init=False)
     infinite: Array = field(init=False)
     unknown: Array = field(init=False)
@@ -45,6 +46,9 @@ class Statistics:
     ends: npt.NDArray[np.bool_] = field(init=False)
     """(2, curve) whether the first and the last number are there."""
     _count: Array = field(init=False)
+    _exponent: Array = field(init=False)
+    """Mean and squares are those of the numbers times 2**−exponent, of each curve."""
+    _mean: Array = field(init=False)
     _squares: Array = field(init=False)
 
     def __post_init__(self) -> None:
@@ -52,7 +56,7 @@ class Statistics:
         self.first, self.last = np.full(n, np.nan), np.full(n, np.nan)
         self.ends = np.zeros((2, n), np.bool_)
         self.least, self.largest = np.full(n, np.inf), np.full(n, -np.inf)
-        self.mean, self._squares = np.zeros(n), np.zeros(n)
+        self._mean, self._squares, self._exponent = np.zeros(n), np.zeros(n), np.zeros(n, np.int32)
         self.nan, self.infinite, self.unknown, self._count = (np.zeros(n, np.int64) for _ in range(4))
 
     def add(self, values: npt.NDArray[np.float64], known: npt.NDArray[np.bool_] | None = None) -> None:
@@ -66,28 +70,38 @@ class Statistics:
         self.steps += len(values)
         finite = np.isfinite(values)
         if finite.all():  # as nearly all are: arithmetic that need not look at each number is several times as fast
-            self._merge(values, np.full(self.curves, len(values)), values.min(0), values.max(0), values.sum(0))
+            self._merge(values, np.full(self.curves, len(values)), True)
             return
         finite &= there
         self.nan += (np.isnan(values) & there).sum(0)
         self.infinite += (np.isinf(values) & there).sum(0)
         self.unknown += (~there).sum(0) if known is not None else 0
-        least, most = values.min(0, where=finite, initial=np.inf), values.max(0, where=finite, initial=-np.inf)
-        self._merge(values, finite.sum(0), least, most, values.sum(0, where=finite), finite)
+        self._merge(values, finite.sum(0), finite)
 
-    def _merge(
-        self, values: npt.NDArray[np.float64], count: Array, least: Array, most: Array, total: Array, where: Any = True
-    ) -> None:  # fmt: skip
-        self.least, self.largest = np.minimum(self.least, least), np.maximum(self.largest, most)
-        mean = total / np.maximum(count, 1)
+    def _merge(self, values: npt.NDArray[np.float64], count: Array, where: Any) -> None:
+        """Finite numbers, where they are."""
+        self.least = np.minimum(self.least, values.min(0, where=where, initial=np.inf))
+        self.largest = np.maximum(self.largest, values.max(0, where=where, initial=-np.inf))
+        values = self._scaled(values)
+        mean = values.sum(0, where=where) / np.maximum(count, 1)
         with np.errstate(invalid="ignore"):
             apart = values - mean
         squares = (np.multiply(apart, apart, out=apart)).sum(0, where=where)
         both = np.maximum(self._count + count, 1)
-        away = np.where(count > 0, mean - self.mean, 0.0)
+        away = np.where(count > 0, mean - self._mean, 0.0)
         self._squares += squares + away**2 * self._count * count / both
-        self.mean = self.mean + away * count / both
+        self._mean += away * count / both
         self._count += count
+
+    def _scaled(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Numbers that can be squared, whatever their size; what was added before is scaled in the same way."""
+        size = np.maximum(np.abs(self.least), np.abs(self.largest))
+        exponent = np.frexp(np.where(np.isfinite(size), size, 0.0))[1]
+        exponent[np.abs(exponent) <= UNSCALED] = 0
+        before, self._exponent = self._exponent - exponent, exponent
+        if before.any():
+            self._mean, self._squares = np.ldexp(self._mean, before), np.ldexp(self._squares, 2 * before)
+        return np.ldexp(values, -exponent) if exponent.any() else values
 
     def add_unknown(self, steps: int) -> None:
         """Steps that the channel has not come to."""
@@ -97,15 +111,22 @@ class Statistics:
             self.last, self.ends[1] = np.full(self.curves, np.nan), False
 
     @property
+    def mean(self) -> Array:
+        """The mean of the numbers; 0 where there are none."""
+        found: Array = np.ldexp(self._mean, self._exponent)
+        return found
+
+    @property
     def deviation(self) -> Array:
         """The standard deviation of the numbers, divided by their count; NaN where there are none."""
-        found: Array = np.where(self._count > 0, np.sqrt(self._squares / np.maximum(self._count, 1)), np.nan)
+        scaled = np.ldexp(np.sqrt(self._squares / np.maximum(self._count, 1)), self._exponent)
+        found: Array = np.where(self._count > 0, scaled, np.nan)
         return found
 
     def table(self) -> npt.NDArray[np.float64]:
         """(curve, column): see COLUMNS."""
         none = self._count == 0
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             change = self.last - self.first
         ends = [np.where(none, np.nan, one) for one in (self.least, self.largest, self.mean)]
         found = (self.first, self.last, change, *ends, self.deviation, self.nan, self.infinite, self.unknown)

@@ -173,6 +173,11 @@ def norms(matrix: Array) -> tuple[Array, Array, int]:
     return _norm(wide, 1), _norm(wide, 0), int((~known).sum())
 
 
+def norm_of(values: Array) -> float:
+    """Root of the summed squares of finite numbers of any size and shape, in double precision."""
+    return float(_norm(values.astype(np.float64, copy=False).reshape(1, -1), 1)[0])
+
+
 def _norm(wide: Array, axis: int) -> Array:
     """Along an axis, each divided by its largest element first."""
     scale = np.abs(wide).max(axis, keepdims=True, initial=0.0)

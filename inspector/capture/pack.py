@@ -15,7 +15,7 @@ import zlib
 from io import BufferedReader
 from pathlib import Path
 
-from inspector.capture.appending import PAGE_FILES
+from inspector.capture.appending import PAGE_FILES, folder_to_disk, to_disk
 from inspector.capture.connection import Connection, check_files
 from inspector.capture.control import FOLDER as CONTROL
 from inspector.capture.encrypted import encrypted
@@ -85,7 +85,7 @@ def _pack(source: Path, index: Path, target: Path) -> None:
 
 
 def copy_capture(path: Path, target: Path) -> None:
-    """Copy the capture at `path`, as it is now, into a new folder, which gets its name once it is whole.
+    """Copy the capture at `path`, as it is now, into a new folder, which gets its name once it is whole on the disk.
 
     A run may be writing it: the index is a consistent copy, and pages are copied after it. Raises CaptureError.
     """
@@ -97,11 +97,23 @@ def copy_capture(path: Path, target: Path) -> None:
         partial.mkdir(mode=0o700)
         _copy_index(path / INDEX, partial / INDEX)
         shutil.copytree(path, partial, ignore=_not_copied, dirs_exist_ok=True)
+        _to_disk(partial)
         partial.rename(target)
+        folder_to_disk(target.parent)
     except (OSError, shutil.Error) as problem:
         raise CaptureError(f"Cannot save to {target}: {_why(problem)}.") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _to_disk(folder: Path) -> None:
+    """Return when what a folder holds is on the disk, names too: a power cut after its new name leaves all of it.
+    Raises OSError."""
+    for at, _, names in os.walk(folder):
+        for name in names:
+            with Path(at, name).open("rb" if os.name == "posix" else "r+b") as file:
+                to_disk(file.fileno())
+        folder_to_disk(Path(at))
 
 
 def _why(problem: OSError) -> str:

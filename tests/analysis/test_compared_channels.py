@@ -37,6 +37,19 @@ def test_the_largest_difference_its_place_and_the_relative_norm(
     assert norm.relative == pytest.approx(np.linalg.norm(q - p) / np.linalg.norm(p), rel=1e-12)
 
 
+@pytest.mark.parametrize("size", [1e-200, 1e-320, 1e200])
+def test_numbers_whose_squares_no_float_holds(tmp_path: Path, size: float) -> None:
+    double = replace(STATE, dtype="float64")
+    one, other = (np.full(states(1).shape, size * factor) for factor in (1.0, 1.5))
+    paths = [
+        capture_of(tmp_path / f"{n}.inspect", {STATE.name: numbers}, channels=(double,))
+        for n, numbers in enumerate((one, other))
+    ]
+    with compare(*paths) as both:
+        (found,) = compared_channels(both)
+    assert found.relative == pytest.approx(float((other - one)[0, 0] / one[0, 0]), rel=1e-12)
+
+
 def test_what_is_not_compared_is_listed_with_the_reason(tmp_path: Path) -> None:
     spectrum = {SPECTRUM.name: np.ones(3, np.float32)}
     narrow = replace(STATE, unit="V")

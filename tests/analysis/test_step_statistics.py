@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -96,3 +98,32 @@ def test_which_channels_have_curves_over_steps() -> None:
 
 def test_ranges_that_overlap_count_once() -> None:
     assert merged([(12, 20), (15, 30), (31, 40), (50, 50)]) == ((12, 40), (50, 50))
+
+
+@pytest.mark.parametrize("block", [1, 2, 9])
+def test_numbers_whose_squares_no_float_holds(block: int) -> None:
+    """Beside ordinary ones, against whole fractions."""
+    curves = [
+        [1e308, 1.5e308, -3e307, 1e308, 0.0],
+        [1e-200, 3e-200, 0.0, 2e-200, -7e-200],
+        [5e-324, 1e-310, 0.0, 5e-324, 1e-320],
+        [1e-300, 1.0, 2.0, 1e-300, 4.0],
+        [3e200, 1e200, -1e200, 7.0, 1e-250],
+        [0.0, 0.0, 0.0, 0.0, 0.0],
+        [1.0, 2.0, 4.0, 8.0, 16.0],
+    ]
+    values, found = np.array(curves).T, Statistics(len(curves))
+    for first in range(0, len(values), block):
+        found.add(values[first : first + block])
+    for curve, mean, deviation in zip(curves, found.mean, found.deviation, strict=True):
+        exact = [Fraction(one) for one in curve]
+        middle = sum(exact) / len(exact)
+        squares = sum((one - middle) ** 2 for one in exact) / len(exact)
+        assert mean == pytest.approx(float(middle), rel=1e-12, abs=5e-324)
+        assert deviation == pytest.approx(_root(squares), rel=1e-12, abs=5e-324)
+
+
+def _root(value: Fraction) -> float:
+    """The square root of a fraction that may be beyond every float."""
+    shift = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
+    return math.ldexp(math.sqrt(value / Fraction(4) ** shift), shift) if value else 0.0

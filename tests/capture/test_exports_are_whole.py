@@ -39,6 +39,37 @@ def test_it_is_synchronised_whole_before_it_gets_its_name(tmp_path: Path, monkey
     assert (tmp_path / "a.csv").read_bytes() == DATA and len(list(tmp_path.iterdir())) == 1
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc which file a descriptor is of")
+def test_a_copy_of_a_capture_is_on_the_disk_before_it_gets_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = write(tmp_path / "a.inspect", numbers()), tmp_path / "b.inspect"
+    (source / "notes").mkdir()
+    (source / "notes" / "own.txt").write_text("kept beside it")
+    synced: list[Path] = []
+    named: list[list[str]] = []
+
+    def seen(real: Any) -> Any:
+        def sync(descriptor: int) -> None:
+            real(descriptor)
+            synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+
+        return sync
+
+    rename = Path.rename
+
+    def renamed(self: Path, to: Path) -> Path:
+        held = {self, *self.rglob("*")}
+        named.append(sorted(str(one.relative_to(self)) for one in held - set(synced)))
+        return rename(self, to)
+
+    for name in ("fsync", "fdatasync"):
+        monkeypatch.setattr(os, name, seen(getattr(os, name)))
+    monkeypatch.setattr(Path, "rename", renamed)
+    copy_capture(source, target)
+    assert named == [[]] and synced[-1] == tmp_path and (target / "notes" / "own.txt").exists()
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="modes of files")
 @pytest.mark.parametrize("mode", [0o600, 0o664])
 def test_whoever_could_read_what_was_there_can_read_the_new_one(mode: int, tmp_path: Path) -> None:
