@@ -53,6 +53,8 @@ with Writer(folder / "a.inspect", RunStart(run="first", title="first")) as write
     writer.write(RunStop("done"))
 (folder / "acknowledged").write_text("first done")
 """
+AIM = 300
+"""Power cuts that every change is tried with (docs/faults-covered.md)."""
 pytestmark = pytest.mark.skipif(compiler() is None, reason="needs Linux and a C compiler")
 
 
@@ -113,6 +115,23 @@ def test_all_was_seen(operations: tuple[Path, list[Operation]]) -> None:
     assert {one.kind for one in seen} == set("wtcus") and sum(one.kind == "s" for one in seen) >= 20
 
 
+def test_so_many_cuts_are_tried_as_are_aimed_at(operations: tuple[Path, list[Operation]]) -> None:
+    """By the next test alone, and not of the same few files over and over."""
+    _, seen = operations
+    found = {
+        tuple(sorted((path, hash(content)) for path, content in left(seen[:end], choice).items()))
+        for end in range(len(seen) + 1)
+        for choice in losses(end)
+    }
+    assert (len(seen) + 1) * len(losses(0)) >= AIM and len(found) >= AIM / 2, (len(seen), len(found))
+
+
+def losses(end: int) -> tuple[random.Random | None, ...]:
+    """What decides what a cut after so many operations leaves: all of them, then twice without some that were not
+    synchronised."""
+    return (None, random.Random(end), random.Random(-end - 1))
+
+
 @pytest.mark.parametrize("part", range(2))
 def test_every_prefix_of_the_writes(part: int, operations: tuple[Path, list[Operation]], tmp_path: Path) -> None:
     """All of it, then any part of what was not synchronised, twice."""
@@ -120,7 +139,7 @@ def test_every_prefix_of_the_writes(part: int, operations: tuple[Path, list[Oper
     runs: set[str] = set()
     for end in range(part, len(seen) + 1, 2):
         before = seen[:end]
-        for trial, choice in enumerate((None, random.Random(end), random.Random(-end - 1))):
+        for trial, choice in enumerate(losses(end)):
             folder = tmp_path / f"{end}-{trial}"
             path = put(left(before, choice), source, folder)
             if path.is_dir() and any(path.iterdir()):

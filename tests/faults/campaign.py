@@ -94,16 +94,16 @@ def is_one_sentence(text: str) -> bool:
 
 
 def campaign(
-    section: Section, module: str, count: int, seed: int, scratch: Path | None = None,
+    section: Section, module: str, cases: Iterable[Any], scratch: Path | None = None,
     tell: Callable[[Any, Outcome | None, float], None] = lambda _case, _outcome, _seconds: None,
 ) -> Tally:  # fmt: skip
-    """Try so many cases of a section; `tell` hears of each as it begins, with None, and as it ends, after so many
+    """Try some cases of a section; `tell` hears of each as it begins, with None, and as it ends, after so many
     seconds: a hang names itself."""
     tally = Tally(section.name, section.faults)
     folder = Path(tempfile.mkdtemp(prefix="faults-", dir=scratch))
     try:
         with contextlib.closing(_Children(module, section, folder)) as children:
-            for case in section.cases(count, seed):
+            for case in cases:
                 began = time.monotonic()
                 tell(case, None, 0.0)
                 outcome = children.tried(case)

@@ -91,7 +91,7 @@ def attempt(case: dict[str, Any], programs: Programs, _scratch: Path) -> Outcome
 
 SECTIONS = [
     Section(
-        "savings", "writes of everything that a window saves that fail", 12, 2 * sum(CALLS.values()), cases, Programs,
+        "savings", "writes of everything that a window saves that fail", 8, 2 * sum(CALLS.values()), cases, Programs,
         attempt, seconds=60.0,
     )
 ]  # fmt: skip

@@ -149,7 +149,7 @@ def _again(path: Path) -> list[str]:
 
 SECTIONS = [
     Section(
-        "io_errors", "writes of a run, of one that replaces another, of one that takes its place and of a watched training that fail", 8,
+        "io_errors", "writes of a run, of one that replaces another, of one that takes its place and of a watched training that fail", 60,
         2 * sum(CALLS.values()), cases, Programs, attempt, seconds=60.0,
     )
 ]  # fmt: skip

@@ -150,5 +150,5 @@ def _differs(array: npt.NDArray[np.generic], true: npt.NDArray[np.generic] | Non
 
 
 SECTIONS = [
-    Section("captures", "harmed and forged captures", 68, 500, cases, prepare, attempt, seconds=60.0),
+    Section("captures", "harmed and forged captures", 500, 500, cases, prepare, attempt, seconds=60.0),
 ]

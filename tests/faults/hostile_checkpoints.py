@@ -67,6 +67,6 @@ def _read(path: Path) -> Outcome:
 
 SECTIONS = [
     Section(
-        "checkpoints", "hostile and broken checkpoints", 44, 400, cases, lambda _folder: None, attempt, seconds=60.0
+        "checkpoints", "hostile and broken checkpoints", 132, 400, cases, lambda _folder: None, attempt, seconds=60.0
     )
 ]

@@ -227,7 +227,7 @@ SECTIONS = [
     Section(
         "texts",
         "hostile texts in the terminal, tables, reports, pictures and the window",
-        15,
+        30,
         200,
         cases,
         prepare,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -10,60 +11,89 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 from campaign import Outcome, Section
 
 from inspector.capture import Capture, CaptureError, open_capture
 
+SIGNALS = ("SIGKILL", "SIGTERM", "SIGABRT")
 WRITES = """
-import sys, numpy as np
+import os, signal, sys, numpy as np
 from inspector.capture import Writer, appending
 from inspector.records import Channel, Frame, Page, RunStart, Scalar
 appending.ROLL_BYTES = 60_000  # several page files
-writer = Writer(sys.argv[1], RunStart(run="r", title="t"))
-every, step = int(sys.argv[2]), 0
-writer.write(Channel(name="a:h", kind="state", dims=("step", "unit"), shape=(None, 16)))
-writer.write(Channel(name="b:n", kind="state", dims=("step",), shape=(None,), dtype="int64"))
-while True:
-    writer.write(Page("a:h", 0, (step, 0), np.full((4, 16), step, np.float32)))
-    writer.write(Page("b:n", 0, (step,), np.arange(step, step + 4)))
-    step += 4
-    if step % every == 0:
-        writer.write(Scalar("loss", 0, float(step)))
-        writer.flush()
-        print(step, flush=True)
+def write(path, every, said):
+    said = open(said, "w")
+    print(os.getpid(), file=said, flush=True)
+    writer, step = Writer(path, RunStart(run="r", title="t")), 0
+    writer.write(Channel(name="a:h", kind="state", dims=("step", "unit"), shape=(None, 16)))
+    writer.write(Channel(name="b:n", kind="state", dims=("step",), shape=(None,), dtype="int64"))
+    while True:
+        writer.write(Page("a:h", 0, (step, 0), np.full((4, 16), step, np.float32)))
+        writer.write(Page("b:n", 0, (step,), np.arange(step, step + 4)))
+        step += 4
+        if step % every == 0:
+            writer.write(Scalar("loss", 0, float(step)))
+            writer.flush()
+            print(step, file=said, flush=True)
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that are killed
+for line in sys.stdin:
+    path, every, said = line.rstrip("\\n").split("\\t")
+    if not os.fork():
+        os.close(0)
+        write(path, int(every), said)
 """
+GONE_SECONDS = 20.0
+"""For a process that was killed to be gone: its memory is given back first."""
 
 
 def cases(count: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Moments at random, commits of one page or of many, with a reader beside it or none."""
+    """Moments at random, commits of one page or of many; four of five are killed beside a reader, the others ended by any
+    signal, by turns with a reader or none."""
     for number in range(count):
         chance = random.Random(seed * 1_000_003 + number)
+        other = number % 5 == 4
         yield {
-            "every": chance.choice((4, 16, 64)), "wait": round(chance.uniform(0.0, 0.12), 4), "read": number % 2 == 0,
-            "signal": chance.choice(("SIGKILL", "SIGKILL", "SIGTERM", "SIGABRT")),
+            "every": chance.choice((4, 16, 64)), "wait": round(chance.uniform(0.0, 0.12), 4),
+            "read": not other or number % 10 == 4, "signal": chance.choice(SIGNALS) if other else "SIGKILL",
         }  # fmt: skip
 
 
-def attempt(case: dict[str, Any], _prepared: None, scratch: Path) -> Outcome:
+class Writers:
+    """A process that has imported what a writer needs, and forks for each of them: each is a process of its own."""
+
+    def __init__(self, _folder: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", WRITES], stdin=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL
+        )
+
+    def begin(self, path: Path, every: int, said: Path) -> tuple[int, TextIO]:
+        """Another one: its process, and what it says, a line for its number and one for each commit."""
+        os.mkfifo(said)
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{path}\t{every}\t{said}\n")
+        self._process.stdin.flush()
+        lines = said.open()
+        return int(lines.readline()), lines
+
+
+def attempt(case: dict[str, Any], writers: Writers, scratch: Path) -> Outcome:
     """All that was acknowledged is there after the kill, and nothing that is there is wrong."""
     path = scratch / "a.inspect"
-    writer = subprocess.Popen(
-        [sys.executable, "-c", WRITES, str(path), str(case["every"])], stdout=subprocess.PIPE, text=True,
-        stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    assert writer.stdout is not None
-    acknowledged = int(writer.stdout.readline())
-    problems: list[str] = []
-    over = threading.Event()
-    reader = threading.Thread(target=_follow, args=(path, over, problems))
-    if case["read"]:
-        reader.start()
-    time.sleep(case["wait"])
-    writer.send_signal(getattr(signal, case["signal"]))
-    rest, _ = writer.communicate(timeout=20)
+    writer, lines = writers.begin(path, case["every"], scratch / "said")
+    with lines:
+        acknowledged = int(lines.readline())
+        problems: list[str] = []
+        over = threading.Event()
+        reader = threading.Thread(target=_follow, args=(path, over, problems))
+        if case["read"]:
+            reader.start()
+        time.sleep(case["wait"])
+        os.kill(writer, getattr(signal, case["signal"]))
+        rest = lines.read()
+    _gone(writer)
     over.set()
     if case["read"]:
         reader.join()
@@ -73,6 +103,14 @@ def attempt(case: dict[str, Any], _prepared: None, scratch: Path) -> Outcome:
         problems += [] if _steps(capture) >= acknowledged else [f"{acknowledged} acknowledged, {_steps(capture)} there"]
         problems += _wrong(capture) + capture.verify()
     return Outcome("lost", "; ".join(problems)[:400]) if problems else Outcome("survived")
+
+
+def _gone(process: int) -> None:
+    """Wait until a process that was killed is there no longer."""
+    end = time.monotonic() + GONE_SECONDS
+    while Path(f"/proc/{process}").exists():
+        assert time.monotonic() < end, f"it is there {GONE_SECONDS:.0f} s after its signal"
+        time.sleep(0.002)
 
 
 def _whole(rest: str) -> list[int]:
@@ -110,7 +148,7 @@ def _follow(path: Path, over: threading.Event, problems: list[str]) -> None:
 
 SECTIONS = [
     Section(
-        "kills", "writers killed at any moment, half of them beside a reader", 6, 200, cases, lambda _folder: None,
-        attempt, seconds=60.0,
+        "kills", "writers killed at any moment, nine of ten beside a reader", 125, 250, cases, Writers, attempt,
+        seconds=60.0,
     )
 ]  # fmt: skip

@@ -1,7 +1,8 @@
-"""The fault suite: `python tests/faults/run.py [SECTION …] [--full] [--seed N] [--times X]`.
+"""The fault suite: `python tests/faults/run.py [SECTION …] [--full] [--seed N] [--times X] [--part K/N]`.
 
 Prints a table of survived, refused and lost, and every lost case as it can be tried again; ends with 1 where one was
-lost. Without --full each section tries the short form, which the tests run too; --times multiplies the number of cases.
+lost. Without --full each section tries the short form, which the tests run in parts that share the cores; --times
+multiplies the number of cases.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import sys
 import tempfile
 import time
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +58,14 @@ def told(case: Any, outcome: Outcome | None, seconds: float) -> None:
     sys.stderr.flush()
 
 
+def _part(text: str) -> tuple[int, int]:
+    """(K, N) of "K/N". Raises ValueError, which the parser tells."""
+    part, parts = map(int, text.split("/"))
+    if not 1 <= part <= parts:
+        raise ValueError(text)
+    return part, parts
+
+
 def again(section: Section, case: Any) -> int:
     """Try one case where a debugger and a traceback reach it."""
     with tempfile.TemporaryDirectory() as folder:
@@ -75,9 +85,13 @@ def main() -> int:
     parser.add_argument("--full", action="store_true", help="the long form")
     parser.add_argument("--times", type=float, default=1.0, help="so many times as many cases")
     parser.add_argument("--cases", type=int, default=0, help="so many of each section")
+    parser.add_argument(
+        "--part", type=_part, default=(1, 1), metavar="K/N", help="of these every N-th, from the K-th on"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--case", help="one case, as it was printed, in this process")
     parser.add_argument("--list", action="store_true", help="what there is to try")
+    parser.add_argument("--show", action="store_true", help="the cases, a line of JSON each, without trying them")
     asked = parser.parse_args()
     if asked.list:
         sys.stdout.write(listing() + "\n")
@@ -86,17 +100,23 @@ def main() -> int:
         parser.error(f"no section {unknown[0]}; there are {', '.join(known)}")
     if asked.case:
         return again(known[asked.names[0]][1], json.loads(asked.case))
+    part, parts = asked.part
     tallies = []
     for name in asked.names or list(known):
         module, one = known[name]
         began = time.monotonic()
         count = asked.cases or max(1, round((one.full if asked.full else one.short) * asked.times))
-        tally = campaign(one, module, count, asked.seed, tell=told)
+        cases = islice(one.cases(count, asked.seed), part - 1, None, parts)
+        if asked.show:
+            sys.stdout.writelines(json.dumps({"section": name, "case": case}) + "\n" for case in cases)
+            continue
+        tally = campaign(one, module, cases, tell=told)
         tallies.append(tally)
         sys.stderr.write(f"{name}: {dict(tally.counts)} in {time.monotonic() - began:.0f} s\n")
         for case, said in tally.lost:
             sys.stderr.write(f"  lost {json.dumps(case)}: {said}\n")
-    sys.stdout.write(table(tallies) + "\n")
+    if tallies:
+        sys.stdout.write(table(tallies) + "\n")
     return int(any(one.lost for one in tallies))
 
 

@@ -20,7 +20,8 @@ from typing import Any
 from campaign import HERE, Outcome, Section
 
 PROGRAM = HERE.parent / "support" / "soaking.py"
-SHORT = {"following": 2_000, "drawing": 120, "attaching": 15, "ticks": 2_000, "watching": 500, "workers": 4}
+SHORT = {"following": 15_000, "drawing": 120, "attaching": 15, "ticks": 36_000, "watching": 10_000, "workers": 4}
+"""Ticks of ten minutes, sixty a second."""
 LONG = {
     "following": 1_000_000, "ticks": 1_000_000, "drawing": 10_000, "watching": 100_000, "attaching": 50, "workers": 20,
 }  # fmt: skip

@@ -2,7 +2,8 @@
 
 After each: the window has said how it ended in one plain sentence, at most half a second after it was over; the capture
 opens and nothing says that somebody still writes it; the next run, of another model, works; and once its worker has
-ended no process of it is left within two seconds.
+ended no process of it is left within two seconds. In the long form each has a worker of its own, in the short one the
+worker that the one before has left, if it left one.
 """
 
 from __future__ import annotations
@@ -52,8 +53,21 @@ TRIED = (
     "a mapped file that is cut", "recursion without a limit", "native code that holds the interpreter",
     "floods stdout with a gigabyte", "takes memory in a child", AT_IMPORT, IN_CONSTRUCTOR, NO_INTERPRETER,
 )  # fmt: skip
-SHORT = ("replaces threading", "little memory", "closes its standard files", "raises")
-"""What CI tries: three that the worker has to survive or to be replaced after, and one that is a model's daily life."""
+SHORT = (
+    "segmentation fault", "abort", "a mapped file that is cut", "recursion without a limit", "killed", "terminated",
+    "os._exit", "os._exit 7", "sys.exit", "sys.exit with a text", NO_INTERPRETER,
+    "loop", "loop that holds the interpreter", "native code that holds the interpreter", "ignores being ended",
+    "floods stdout", "floods stderr by lines", "a child that stays", "a child that is a daemon", "a fork that goes on",
+    "reads the keyboard", AT_IMPORT, "stops itself", "waits for its own lock",
+    "asks for a terabyte", "little memory", "takes memory without end", SHADOWS,
+    "raises", "raises an interrupt", "raises what cannot be told", IN_CONSTRUCTOR, "closes its descriptors",
+    "overwrites its descriptors", "closes its standard files", "replaces threading", "empties sys.modules",
+    "descriptor limit", "ends its parent", "handles every signal",
+)  # fmt: skip
+"""What CI tries, in this order: ends of every kind, hangs, floods, what is left behind, memory, and what is changed of the
+worker's process."""
+LEAVES = ("a child that stays", "a child that is a daemon", "a fork that goes on")
+"""Of these what starts processes that are right to be there while their worker is."""
 TOLD_SECONDS, GONE_SECONDS, CANCELLED_SECONDS = 0.5, 2.0, 4.0
 """From the end of a worker, or of a run that raises, until the window tells it; until no process is left; and from a
 cancel until the window tells its end: it asks for two seconds, then ends the worker."""
@@ -68,12 +82,18 @@ def cases(count: int, seed: int) -> Iterator[dict[str, Any]]:
     """Every fault, twice: what the first leaves must not change the second. Of few those that CI tries, and others with
     another seed."""
     chosen = [{"fault": fault, "turn": turn} for turn in (1, 2) for fault in TRIED]
-    if count <= len(SHORT) and not seed:
-        chosen = [{"fault": fault, "turn": 1} for fault in SHORT]
+    if count <= len(SHORT) and not seed:  # a worker that one of them leaves is the next one's
+        chosen = [{"fault": fault, "turn": 1, "kept": True} for fault in SHORT]
     elif count < len(TRIED):
         first = seed % len(TRIED)
         chosen = (chosen[first : len(TRIED)] + chosen[:first])[:: max(1, len(TRIED) // count)]
     yield from chosen[:count]
+
+
+def prepare(folder: Path) -> BeatingWindow:
+    """The window; what it starts has a mark."""
+    os.environ.update({"FAULT_MARK": str(folder), MEMORY: MEMORY_GB})
+    return BeatingWindow(folder)
 
 
 def written(case: dict[str, Any], folder: Path) -> Path:
@@ -91,21 +111,21 @@ def written(case: dict[str, Any], folder: Path) -> Path:
 
 
 def attempt(case: dict[str, Any], window: BeatingWindow, scratch: Path) -> Outcome:
-    """Run it in the window; then another model; then end the worker."""
-    more = {"FAULT_MARK": str(scratch), MEMORY: MEMORY_GB}
-    os.environ.update(more)
+    """Run it in the window; then another model; then end the worker, unless the next case has it."""
+    fault = case["fault"]
     try:
-        if case["fault"] == NO_INTERPRETER:
+        if fault == NO_INTERPRETER:
             os.environ[VARIABLE] = str(scratch / "none" / "python")
-        _end_worker(window)  # so that the one that runs it has the mark
+        if not case.get("kept") or fault == NO_INTERPRETER:
+            _end_worker(window)
         said, wrong = _ran(case, window, scratch)
         os.environ.pop(VARIABLE, None)
         wrong += _next_run(window)
-        _end_worker(window)
-        wrong += _left(scratch)
+        if not case.get("kept") or fault in LEAVES:
+            _end_worker(window)
+        wrong += _left(scratch.parent, window)
     finally:
-        for name in (*more, VARIABLE):
-            os.environ.pop(name, None)
+        os.environ.pop(VARIABLE, None)
     if wrong:
         return Outcome("lost", "; ".join(wrong)[:400])
     shown = window.session.capture
@@ -191,20 +211,29 @@ def _end_worker(window: BeatingWindow) -> None:
     window.until(lambda: window.session.connection.wait_for_end(0.0), 30, "the end of the worker")
 
 
-def _left(scratch: Path) -> list[str]:
-    """Processes that are there two seconds after the worker's end."""
-    end = time.monotonic() + GONE_SECONDS
-    while others := [one for one in left_behind(scratch, end=False) if "worker_faults" not in one]:
+def _left(mark: Path, window: BeatingWindow) -> list[str]:
+    """Processes that are there two seconds after the end of their worker; the one that has run the next model is none."""
+    end, own = time.monotonic() + GONE_SECONDS, _worker_now(window)
+    while others := [one for one in left_behind(mark, end=False, but=own) if "worker_faults" not in one]:
         if time.monotonic() > end:
-            left_behind(scratch, end=True)
+            left_behind(mark, end=True, but=own)
             return [f"processes are left: {others}"[:200]]
         time.sleep(0.05)
     return []
 
 
+def _worker_now(window: BeatingWindow) -> set[int]:
+    """The processes of the window's worker: the one above it and its own."""
+    worker = window.session.worker
+    if worker is None or not _lives(worker.pid):
+        return set()
+    below = Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text(encoding="ascii").split()
+    return {worker.pid, *map(int, below)}
+
+
 SECTIONS = [
     Section(
-        "workers", "faults of a worker, as a window tells them, and the next run in the same window", 4, 2 * len(TRIED),
-        cases, BeatingWindow, attempt, seconds=4 * PATIENCE, kinds=len(TRIED),
+        "workers", "faults of a worker, as a window tells them, and the next run in the same window", len(SHORT), 2 * len(TRIED),
+        cases, prepare, attempt, seconds=4 * PATIENCE, kinds=len(TRIED),
     )
 ]  # fmt: skip

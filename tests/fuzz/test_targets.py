@@ -1,4 +1,4 @@
-"""Every target reads its corpus, holds what was found once, and a few mutants of both; a fault that is planted is found."""
+"""Every target reads its corpus, holds what was found once, and 20,000 mutants in all; a fault that is planted is found."""
 
 from __future__ import annotations
 
@@ -12,7 +12,17 @@ import pytest
 from mutate import CHANGES, NUMBERS, mutant
 from target import CORPUS, FINDINGS, FoundError, Target, findings, load, seeds, targets, tried
 
-MUTANTS = 25
+AIM = 20_000
+"""Mutants that every change is tried with (docs/faults-covered.md)."""
+MUTANTS, QUICK, COSTLY, BY_A_PROCESS = 500, 1_250, 60, 3
+"""Of a target of which one takes some 2 ms of the processor; 0.3 to 1 ms; 10 ms; a process of its own."""
+EACH = {
+    **dict.fromkeys(
+        ("gguf", "log_history", "log_trackio", "log_trainer_state", "messages", "numpy_archive", "numpy_array", "picture",
+         "project_file", "records", "sequences", "session", "sound"), QUICK),
+    **dict.fromkeys(("capture_cells", "capture_files", "safetensors"), COSTLY),
+    **dict.fromkeys(("keras", "matlab"), BY_A_PROCESS),
+}  # fmt: skip
 RUN = Path(__file__).with_name("run.py")
 READABLE = {"hugging_face", "sequences"}
 """Targets of which some seeds are refused on purpose."""
@@ -28,8 +38,26 @@ def test_a_target_holds(name: str, tmp_path: Path) -> None:
     for path in findings(name):
         tried(target, path.read_bytes(), tmp_path / "x")
     chance = random.Random(name)
-    for _ in range(3 if target.slow else MUTANTS):
-        tried(target, mutant(chance.choice(known), chance, known, target.most), tmp_path / "x")
+    for number in range(mutants_of(name)):
+        data = mutant(chance.choice(known), chance, known, target.most)
+        try:
+            tried(target, data, tmp_path / "x")
+        except Exception as fault:
+            kept = tmp_path / f"mutant-{number}"
+            kept.write_bytes(data)
+            told = f"{name}, mutant {number}, kept as {kept} (to be put into {FINDINGS / name}): {fault!r}"
+            raise AssertionError(told) from fault
+
+
+def mutants_of(name: str) -> int:
+    """How many mutants of a target's corpus are tried."""
+    return EACH.get(name, MUTANTS)
+
+
+def test_so_many_mutants_are_tried_as_are_aimed_at() -> None:
+    assert EACH.keys() <= set(targets())
+    assert sum(map(mutants_of, targets())) >= AIM
+    assert {name for name in targets() if load(name).slow} == {n for n, many in EACH.items() if many == BY_A_PROCESS}
 
 
 def test_each_folder_belongs_to_a_target() -> None:

@@ -64,6 +64,38 @@ class Transformer(nn.Module):
         return found
 
 
+class Cells(nn.Module):
+    """Embedding, a cell that is called for each step, a rectifier that works in place, a head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.cell = nn.Embedding(VOCABULARY, WIDTH), nn.LSTMCell(WIDTH, WIDTH)
+        self.rectifier, self.head = nn.ReLU(inplace=True), nn.Linear(WIDTH, VOCABULARY)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Logits (b, t, v)."""
+        state, found = None, []
+        for x in self.embedding(ids).unbind(1):
+            state = self.cell(x, state)
+            found.append(self.head(self.rectifier(state[0] * 1.0)))
+        return torch.stack(found, 1)
+
+
+def tied() -> nn.Module:
+    """The head has the weights of the embedding."""
+    model = Recurrent(nn.GRU)
+    model.head.weight = model.embedding.weight
+    return model
+
+
+def normed() -> nn.Module:
+    """A head whose weights are computed from others, and an embedding that is not trained."""
+    model = Recurrent(nn.LSTM)
+    nn.utils.parametrizations.weight_norm(model.head)
+    model.embedding.requires_grad_(False)
+    return model
+
+
 MODELS: dict[str, Callable[[], nn.Module]] = {
     "rnn": lambda: Recurrent(nn.RNN),
     "gru": lambda: Recurrent(nn.GRU),
@@ -71,11 +103,16 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
     "transformer": Transformer,
     "lstm, checkpointed": lambda: Recurrent(nn.LSTM, checkpointed=True),
     "transformer, checkpointed": lambda: Transformer(checkpointed=True),
+    "cells": Cells,
+    "tied": tied,
+    "normed": normed,
 }
 OPTIMIZERS: dict[str, Callable[[Any], torch.optim.Optimizer]] = {
     "sgd": lambda parameters: torch.optim.SGD(parameters, 0.1, momentum=0.9),
     "adam": lambda parameters: torch.optim.Adam(parameters, 1e-2),
     "adamw": lambda parameters: torch.optim.AdamW(parameters, 1e-2, weight_decay=0.1),
+    "rmsprop": lambda parameters: torch.optim.RMSprop(parameters, 1e-2),
+    "adagrad": lambda parameters: torch.optim.Adagrad(parameters, 1e-2),
     "adamw, fused": lambda parameters: torch.optim.AdamW(parameters, 1e-2, fused=True),
 }
 
@@ -95,6 +132,14 @@ class Case:
     skip: bool = False
     half: bool = False
     evaluate: bool = False
+    schedule: bool = False
+    """The rate falls with every step."""
+    twice: bool = False
+    """A loss is propagated twice, of one graph."""
+    hooks: bool = False
+    """Hooks of its own change what passes forward and backward."""
+    fails: bool = False
+    """Of ten batches one has ids that the model does not know; the training says so and goes on."""
 
 
 def batches(count: int) -> Iterator[Tensor]:
@@ -118,7 +163,11 @@ def train(case: Case, iterations: int, attach: Attach | None = None) -> str:
     model = MODELS[case.model]()
     if case.half:
         model = model.to(torch.bfloat16)
-    optimizer = OPTIMIZERS[case.optimizer](model.parameters())
+    if case.hooks:
+        model.head.register_forward_hook(lambda _module, _given, found: found * 0.5)  # type: ignore[union-attr]
+        for one in model.parameters():
+            one.register_hook(lambda gradient: gradient * 0.9)
+    optimizer = OPTIMIZERS[case.optimizer](one for one in model.parameters() if one.requires_grad)
     called: nn.Module = torch.compile(model, backend="aot_eager") if case.compiled else model  # type: ignore[assignment]
     average = torch.optim.swa_utils.AveragedModel(model, use_buffers=True) if case.average else None
     with attach(called, optimizer) if attach is not None else nullcontext() as watcher:
@@ -140,11 +189,17 @@ def _loop(
     case: Case, iterations: int, model: nn.Module, optimizer: torch.optim.Optimizer, average: Any
 ) -> list[Tensor]:
     scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=7) if case.scaler else None
+    schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.95) if case.schedule else None
     losses = []
     for n, ids in enumerate(batches(iterations * case.accumulate)):
+        if case.fails and n % 10 == 7:
+            losses.append(_refused(model, ids + VOCABULARY))
+            continue
         with torch.autocast("cpu", torch.bfloat16, enabled=case.autocast):
             loss = loss_of(model, ids) / case.accumulate
         losses.append(loss.detach())
+        if case.twice:
+            loss.backward(retain_graph=True)
         (loss if scaler is None else scaler.scale(loss)).backward()
         if (n + 1) % case.accumulate:
             continue
@@ -160,6 +215,8 @@ def _loop(
             scaler.step(optimizer)
             scaler.update()
         optimizer.zero_grad()
+        if schedule is not None:
+            schedule.step()
         if average is not None:
             average.update_parameters(model)
         if case.evaluate and n % 10 == 0:
@@ -168,3 +225,12 @@ def _loop(
                 losses.append(loss_of(model, ids))
             model.train()
     return losses
+
+
+def _refused(model: nn.Module, ids: Tensor) -> Tensor:
+    """What is raised for ids that the model does not know, as bytes."""
+    try:
+        loss_of(model, ids)
+    except IndexError as problem:
+        return torch.tensor(list(str(problem).encode()), dtype=torch.uint8)
+    raise AssertionError("they are taken")

@@ -1,4 +1,5 @@
-"""A watched training ends with the same bits as one that is not watched: parameters, optimizer, losses, random state."""
+"""A watched training ends with the same bits as one that is not watched: parameters, optimizer, losses, random state, and
+what it raised on the way."""
 
 from __future__ import annotations
 
@@ -31,7 +32,21 @@ SHORT = [
     Case(model="rnn", skip=True),
     Case(model="lstm", half=True),
     Case(model="transformer", evaluate=True),
+    Case(model="cells"),
+    Case(model="cells", optimizer="rmsprop"),
+    Case(model="tied"),
+    Case(model="normed"),
+    Case(model="rnn", optimizer="rmsprop", schedule=True),
+    Case(model="transformer", optimizer="adagrad", schedule=True),
+    Case(model="gru", twice=True),
+    Case(model="transformer", twice=True, optimizer="adam"),
+    Case(model="lstm", hooks=True),
+    Case(model="transformer", hooks=True, optimizer="sgd"),
+    Case(model="gru", fails=True),
+    Case(model="transformer", fails=True, scaler=True),
 ]  # fmt: skip
+AIM = 36
+"""Ways to train that have to end with the same bits (docs/faults-covered.md)."""
 
 
 def attach(path: Path, **options: object) -> object:
@@ -52,6 +67,10 @@ def test_in_the_end_all_is_bit_identical(case: Case, passes: int, tmp_path: Path
         assert capture.status == "done" and not capture.damage
         steps = capture.array("training:iteration")
         assert len(steps) and steps[0] == 1 and len(capture.array("training:loss")) == len(steps)
+
+
+def test_so_many_ways_to_train_are_tried_as_are_aimed_at() -> None:
+    assert len({str(case) for case, _ in CASES}) == len(CASES) >= AIM
 
 
 def test_a_change_of_one_bit_would_be_noticed() -> None:
