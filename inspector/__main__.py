@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 
 def main() -> int:
     """Run the command. Python puts the working directory first in `sys.path`; no module is taken from there."""
-    here = Path.cwd()
+    try:
+        here = Path.cwd()
+    except OSError:  # every relative path, and the worker, would fail with an error of its own
+        with suppress(OSError, AttributeError):
+            sys.stderr.write("The folder in which this was started is not there any more: change to another one.\n")
+        return 2
     if not sys.flags.safe_path and Path(sys.path[0]) == here != Path(__file__).parents[1]:
         del sys.path[0]
     if sys.argv[1:] in ([], ["demo"]):

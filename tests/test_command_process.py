@@ -77,3 +77,16 @@ def test_subprocesses_run_this_checkout_whatever_is_installed(tmp_path: Path) ->
     found = subprocess.run([sys.executable, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert Path(found.stdout.strip()).is_relative_to(CHECKOUT)
     assert os.environ["PYTHONPATH"].split(os.pathsep)[0] == str(CHECKOUT)
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["list", "/a.inspect"], []])
+def test_a_folder_that_was_removed_is_one_sentence(tmp_path: Path, arguments: list[str]) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = f"import os, runpy, sys; os.chdir({str(gone)!r}); os.rmdir({str(gone)!r}); sys.argv[1:] = {arguments!r}; "
+    script += "runpy.run_module('inspector', run_name='__main__')"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script], capture_output=True, text=True, timeout=60, cwd=CHECKOUT, check=False
+    )
+    said = "The folder in which this was started is not there any more: change to another one.\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from io import FileIO
 
-from inspector.capture.logs.tail import read_at
+from inspector.capture.logs.marks import read_at
 
 BLOCK = 32 << 10
 LARGEST = 64 << 20

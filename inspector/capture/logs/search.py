@@ -10,7 +10,8 @@ from pathlib import Path
 
 from inspector.capture.layout import INDEX
 from inspector.capture.logs.reader import HEAD, LOGS, LogReader
-from inspector.capture.regular import open_regular
+from inspector.capture.regular import in_words, open_regular
+from inspector.records.plain_text import plain_sentence
 
 DEEPEST = 64
 """Folders inside folders that are looked into."""
@@ -35,6 +36,8 @@ class Search:
     seen: int = 0
     too_deep: str = ""
     """The first folder that was not looked into, because it lies too deep."""
+    not_listed: str = ""
+    """What is said of the first folder that cannot be listed."""
     most: int = 0
     """How many logs are enough; 0: none is left out."""
     noted: Noted | None = None
@@ -103,6 +106,8 @@ def search(
         done.left_out.append(
             f"{done.too_deep} is more than {DEEPEST} folders deep in {root.name}: nothing in such folders is read."
         )
+    if done.not_listed:
+        done.left_out.append(plain_sentence(done.not_listed))
     done.found.sort(key=lambda one: (LOGS[one[1]].order, one[1], one[0]))
     return done
 
@@ -113,9 +118,10 @@ def _look(here: Path, depth: int, root: Path, done: Search, known: Mapping[Path,
     try:
         with os.scandir(here) as entries:
             listed = sorted((entry.name, entry) for entry in entries)
-    except OSError:
+    except OSError as problem:
         if here == root or depth == 0:
             raise
+        done.not_listed = done.not_listed or f"{here.name} cannot be looked into: {in_words(problem)}."
         return []
     below: list[Path] = []
     for name, entry in listed:
@@ -125,20 +131,28 @@ def _look(here: Path, depth: int, root: Path, done: Search, known: Mapping[Path,
         if name.startswith(".") or (entry.is_symlink() and not _inside(entry.path, root)):
             continue
         path = here / name
-        if entry.is_dir():
+        if _is(entry.is_dir):
             if entry.is_symlink():
                 continue  # what it leads to inside the folder is found where it is
-            if (path / INDEX).exists():
+            if os.path.exists(path / INDEX):  # noqa: PTH110 - Path.exists raises where a folder may not be looked into
                 continue
             if depth < DEEPEST:
                 below.append(path)
             else:
                 done.too_deep = done.too_deep or entry.name
             continue
-        key = (known.get(path) or recognise(path, in_folder=True)) if entry.is_file() else ""
+        key = (known.get(path) or recognise(path, in_folder=True)) if _is(entry.is_file) else ""
         if key and done.take(path, key, root.name):
             break
     return below
+
+
+def _is(asked: Callable[[], bool]) -> bool:
+    """Whether an entry is a folder, or a file: neither where that cannot be told, as of links that lead in a circle."""
+    try:
+        return asked()
+    except OSError:
+        return False
 
 
 def _inside(path: str, root: Path) -> bool:

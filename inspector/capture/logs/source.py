@@ -23,7 +23,7 @@ from inspector.capture.logs.reader import (
 from inspector.capture.logs.run_log import FILE_BITS, MOST_TOLD, RunLog
 from inspector.capture.logs.search import Search, logs_at
 from inspector.capture.regular import NotRegularError, in_words, regular_stat
-from inspector.records.plain_text import plain_line
+from inspector.records.plain_text import plain_line, plain_sentence
 
 SEARCH_SECONDS = 1.0
 """Seconds after which a folder is searched again for new files."""
@@ -40,6 +40,9 @@ class Opened:
         self.file: LogFile | None = None
         self.runs: set[str] = set()
         self.problem = ""
+        """Why it cannot be read now."""
+        self.passed_over = False
+        """Whether it looked like a log and is none."""
 
 
 class LogSource:
@@ -74,15 +77,25 @@ class LogSource:
     def refresh(self, found: Search | None = None, *, first: bool = False) -> None:
         """Look for new files, unless they were `found` just now, and read what is new in all of them."""
         if first or (self.is_folder and time.monotonic() - self._searched > SEARCH_SECONDS):
-            self._look(found)
+            self._look_again(found, first=first)
         self._read(list(self.files.values()), first=first)
         problem = next((one.problem for one in self.files.values() if one.problem), "")
         if first and not any(run.curves.by_name for run in self.runs.values()) and (problem or not self.runs):
             raise CaptureError(problem or f"{self.path} has a log without any numbers.")
 
+    def _look_again(self, found: Search | None, *, first: bool) -> None:
+        """Look for files. A folder that cannot be listed any more keeps those that were there."""
+        self._searched = time.monotonic()
+        try:
+            self._look(found)
+        except OSError as problem:
+            if first:
+                raise
+            said = f"{self.path.name} cannot be looked through for new files: {in_words(problem)}."
+            self.problems = [Damage("", -1, None, plain_sentence(said))]
+
     def _look(self, first: Search | None) -> None:
         found = first if first is not None else logs_at(self.path, {path: one.key for path, one in self.files.items()})
-        self._searched = time.monotonic()
         self.problems = [Damage("", -1, None, said) for said in found.left_out]
         grouped: dict[tuple[str, str], list[Path]] = {}
         for path, key in found.found:
@@ -153,23 +166,16 @@ class LogSource:
         except (CancelledError, ReplacedError):
             raise
         except NotThisFormatError as problem:
-            one.problem = str(problem)
-            if self.is_folder:
-                return
+            one.problem, one.passed_over = str(problem), self.is_folder
         except NotRegularError as problem:
             one.problem = f"{one.path.name} cannot be read: {in_words(problem)}."
         except FileNotFoundError:
             return  # it was removed: what was read of it stays
         except (OSError, CaptureError) as problem:
-            said = (
-                f"{one.path.name} cannot be read: {in_words(problem)}."
-                if isinstance(problem, OSError)
-                else str(problem)
-            )
-            if said != one.problem:
-                one.problem = said
-                if len(self.files) > 1 or one.runs:
-                    self._run(one, "").lose(one.path.name, None, said.removeprefix(f"{one.path.name} ").strip())
+            said = in_words(problem) if isinstance(problem, OSError) else ""
+            one.problem = f"{one.path.name} cannot be read: {said}." if said else str(problem)
+            if not one.runs and len(self.files) > 1 and len(self.runs) < MOST_RUNS:
+                self._run(one, "")  # which has no numbers, and says why
         finally:
             for name in one.runs:
                 self.runs[name].flush()
@@ -231,7 +237,15 @@ class LogSource:
         rest = [] if not run.more_damage else [
             Damage("", -1, None, more, anywhere=True)
         ]  # fmt: skip
-        return [*self.problems, *run.damage, *rest]
+        return [*self.problems, *self._problems_of(run), *run.damage, *rest]
+
+    def _problems_of(self, run: RunLog) -> list[Damage]:
+        """Why files of a run cannot be read now; they may be read again."""
+        own = [one for one in self.files.values() if run.name in one.runs or run.name == one.run]
+        said = [one.problem for one in own if one.problem and not one.passed_over]
+        if run.cleared and not run.curves.by_name and not any(run.name in one.runs for one in own) and not said:
+            said = [f"The run {run.name} is not in {self.path.name} any more, whose contents were replaced."]
+        return [Damage("", -1, None, plain_sentence(what), anywhere=True) for what in said]
 
 
 def _size(path: Path) -> int:

@@ -17,8 +17,9 @@ from inspector.capture.layout import CaptureError
 from inspector.capture.logs.csv_header import Columns, columns_of
 from inspector.capture.logs.flat_yaml import settings_beside
 from inspector.capture.logs.json_values import LITERALS
-from inspector.capture.logs.lines import UTF16, is_quiet, lines
+from inspector.capture.logs.lines import TOO_LONG, Line, is_quiet, lines, refuse_other_texts
 from inspector.capture.logs.reader import LOGS, Intake, OneFile, ReplacedError, folder_or_name
+from inspector.capture.logs.row_ends import RowEnds
 from inspector.capture.logs.rows import LONGEST_PHASE, note_time, seconds_of
 from inspector.capture.logs.run_log import EPOCH, NOTHING, TOKENS
 from inspector.capture.logs.tail import Tail
@@ -83,6 +84,9 @@ class Table(OneFile):
         """Of a column, by its place: whether it had a number, and the first cell that is nearly one and where."""
         self._unended = False
         """Whether the last line that was taken had no end."""
+        self._within = False
+        """Whether the place that was reached lies within a line that is too long."""
+        self._ends = RowEnds(-1)
 
     def read(self, into: Intake) -> None:
         """Every whole row from where the last reading ended."""
@@ -94,17 +98,22 @@ class Table(OneFile):
     def _rows(self, file: FileIO, size: int, into: Intake) -> int:
         at = told = self.tail.at
         row, begin = Row(), at
-        for where, line, ended in lines(file, at, size):
-            if where == at and self._unended and line:
+        for line in lines(file, at, size, within=self._within):
+            if line.where == at and self._unended and line.text:
                 raise ReplacedError  # the line that seemed to be the last one goes on
             self._unended = False
-            if not ended and not is_quiet(file):
-                break
-            begin = begin if row.begun else where
-            if row.goes_on(line) and ended:
+            if line.where == 0:
+                refuse_other_texts(line.text[:2], self.path.name)
+            if self._is_left_out(line, into):
+                row, at = Row(), line.stop
                 continue
-            self._take(bytes(row.text), begin, into)
-            row, at, self._unended = Row(), where + len(line) + ended, not ended
+            if not line.ended and not is_quiet(file):
+                break
+            begin = begin if row.begun else line.where
+            if row.goes_on(line.text) and line.ended:
+                continue
+            self._take(bytes(row.text), begin, line.ended, into)
+            row, at, self._unended = Row(), line.stop, not line.ended
             if at - told > TOLD:
                 told = at
                 self.tail.reach(file, at)
@@ -115,12 +124,17 @@ class Table(OneFile):
             ))  # fmt: skip
         return at
 
-    def _take(self, line: bytes, where: int, into: Intake) -> None:
+    def _is_left_out(self, line: Line, into: Intake) -> bool:
+        """Whether a line is too long to be read."""
+        if line.too_long and not self._within:
+            into.run().lose(self.path.name, line.where, TOO_LONG)
+        self._within = line.too_long and not line.ended
+        return line.too_long
+
+    def _take(self, line: bytes, where: int, ended: bool, into: Intake) -> None:
         if not line.strip():
             return
         if self._columns is None:
-            if line.startswith(UTF16):
-                raise CaptureError(f"{self.path.name} is written in UTF-16; expected UTF-8.")
             if b"\r" in line and b'"' not in line:
                 raise CaptureError(f"{self.path.name} ends its lines by carriage returns alone; expected line feeds.")
             if not line.startswith(b"#"):
@@ -130,11 +144,34 @@ class Table(OneFile):
             self._told.once("zero", lambda: into.run().lose(self.path.name, where, ZEROS))
             return
         cells = _cells(line.decode("utf-8", "replace"), self._columns.delimiter)
+        if self._is_header(cells, line):
+            return
+        if not ended and (why := self._ends.why_cut(cells)):
+            into.run().lose(self.path.name, where, f"the last row has no end and {why}, so it is left out")
+            return
+        self._ends.note(cells)
         if len(cells) > self._columns.count:
             self._told.once("wide", lambda: into.run().lose(
                 self.path.name, where, f"a row has {len(cells):,} cells, the header {len(self._columns.names)}"  # type: ignore[union-attr]
             ))  # fmt: skip
         self._put(cells, self._columns, where, into)
+
+    def _is_header(self, cells: list[str], line: bytes) -> bool:
+        """Whether a row names columns, as a program writes them that is started anew and appends: they hold from there
+        on. Counter-example: a header without a word for the step, whose rows are read by the one before."""
+        known = self._columns
+        if known is None or any(_value(cell) != cell for cell in cells if cell.strip()):
+            return False
+        if known.step >= len(cells) or not cells[known.step].strip():
+            return False
+        try:
+            found = columns_of(line.decode("utf-8-sig", "replace"), self.path.name, _cells)
+        except CaptureError:
+            return False
+        if found != known:
+            self._columns, self._nearly, self._ends = found, {}, RowEnds(found.step)
+            self._numbered.clear()
+        return True
 
     def _tell_nearly(self, at: int, column: str, into: Intake) -> None:
         """Names like 2024_01 are no gap: only a column that has numbers too lacks one there."""
@@ -145,6 +182,7 @@ class Table(OneFile):
     def _begin(self, line: bytes, into: Intake) -> None:
         header = line.decode("utf-8-sig", "replace")
         self._columns = columns_of(header, self.path.name, _cells)
+        self._ends = RowEnds(self._columns.step)
         if not self._columns.runs:
             into.run().config.update(settings_beside(self.path))
 

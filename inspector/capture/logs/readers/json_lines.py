@@ -10,7 +10,7 @@ from typing import Any
 from inspector.capture.layout import CaptureError
 from inspector.capture.logs.document import Document
 from inspector.capture.logs.json_values import BadJsonError, number_of, parsed
-from inspector.capture.logs.lines import LONGEST, UTF16, lines
+from inspector.capture.logs.lines import LONGEST, TOO_LONG, Line, lines, refuse_other_texts
 from inspector.capture.logs.reader import LOGS, Intake, LogFile, OneFile, folder_or_name
 from inspector.capture.logs.rows import put_row, run_word, step_name
 from inspector.capture.logs.tail import Tail
@@ -66,6 +66,8 @@ class JsonLines(OneFile):
         self.path = path
         self.tail = Tail(path)
         self._rows = Rows(path)
+        self._within = False
+        """Whether the place that was reached lies within a line that is too long."""
 
     def read(self, into: Intake) -> None:
         """Every whole line. The last one needs no end: an object shows that it is whole."""
@@ -73,25 +75,35 @@ class JsonLines(OneFile):
             return
         with self.tail.opened() as (file, size):
             at = told = self.tail.at
-            for where, line, ended in lines(file, at, size):
-                if where == 0 and line.startswith(UTF16):
-                    raise CaptureError(f"{self.path.name} is written in UTF-16; expected UTF-8.")
-                try:
-                    row = parsed(line.removeprefix(b"\xef\xbb\xbf")) if line.strip() else None
-                except BadJsonError as problem:
-                    if not ended:
-                        break
-                    into.run().lose(self.path.name, where, f"a line cannot be read: {problem}")
-                    row = None
-                if row is not None:
-                    self._rows.put(row, where, into)
-                at = where + len(line) + ended
+            for line in lines(file, at, size, within=self._within):
+                if line.where == 0:
+                    refuse_other_texts(line.text[:2], self.path.name)
+                if not self._take(line, into):
+                    break
+                at = line.stop
                 if at - told > TOLD:
                     told = at
                     self.tail.reach(file, at)
                     into.progress(at)
-            self.tail.reach(file, at)
+            self.tail.reach(file, at, more=self._within and at < size)
             into.progress(at)
+
+    def _take(self, line: Line, into: Intake) -> bool:
+        """One line; whether it need not be read again."""
+        if line.too_long and not self._within:
+            into.run().lose(self.path.name, line.where, TOO_LONG)
+        self._within = line.too_long and not line.ended
+        if not line.text.strip():
+            return line.ended or line.too_long
+        try:
+            row = parsed(line.text.removeprefix(b"\xef\xbb\xbf"))
+        except BadJsonError as problem:
+            if line.ended:
+                into.run().lose(self.path.name, line.where, f"a line cannot be read: {problem}")
+            return line.ended
+        if row is not None:
+            self._rows.put(row, line.where, into)
+        return True
 
 
 class JsonList(Document):

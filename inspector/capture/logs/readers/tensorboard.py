@@ -14,9 +14,10 @@ from typing import Any
 from inspector.capture.layout import CaptureError
 from inspector.capture.logs.bins import proto_bins, proto_histogram, tensor_histogram
 from inspector.capture.logs.growing import Floats
+from inspector.capture.logs.marks import read_at
 from inspector.capture.logs.reader import LOGS, Intake, OneFile
 from inspector.capture.logs.run_log import Pending, RunLog
-from inspector.capture.logs.tail import Tail, read_at
+from inspector.capture.logs.tail import Tail
 from inspector.capture.logs.tensors import Tensor, tensor_of
 from inspector.capture.logs.tfrecord import HEADER, LARGEST, Window, windows
 from inspector.capture.logs.wire import BadMessageError, double, fields, signed, single, text, varint

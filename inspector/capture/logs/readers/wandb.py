@@ -15,9 +15,10 @@ from inspector.capture.logs.bins import listed_bins, listed_histogram
 from inspector.capture.logs.growing import Floats
 from inspector.capture.logs.json_values import DEEPEST, BadJsonError, number_of, numbers_in, parsed
 from inspector.capture.logs.leveldb_log import records
+from inspector.capture.logs.marks import read_at
 from inspector.capture.logs.reader import LOGS, Intake, OneFile, folder_of
 from inspector.capture.logs.run_log import EPOCH, NOTHING, RunLog
-from inspector.capture.logs.tail import Tail, read_at
+from inspector.capture.logs.tail import Tail
 from inspector.capture.logs.wandb_metrics import StepMetrics, readings
 from inspector.capture.logs.wire import BadMessageError, double, fields, text
 from inspector.records.plain_text import plain_line
