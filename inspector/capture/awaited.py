@@ -1,7 +1,8 @@
 """That a capture has no writer now because its training is elsewhere and its connection broke: a listener waits.
 
 The listener leaves a small file in the folder `control` with its process, so that one that ended counts for nothing,
-and with the capture's folder, so that a copy of it is not said to be waited for. It takes its own word away once the
+and with the capture's folder and its path: a copy of it is not waited for, nor is one that was moved from where the
+training will come back to. It takes its own word away once the
 training is back or has ended, and nobody else's. Without it the run would be said to have ended, which nobody knows.
 """
 
@@ -23,8 +24,8 @@ from inspector.capture.whole_file import replace_whole
 from inspector.records.json_text import read_json
 
 NAME = "listener.json"
-MOST_BYTES = 1024
-_FIELDS = {"pid", "started", "device", "inode"}
+MOST_BYTES = 32768
+_FIELDS = {"pid", "started", "device", "inode", "path"}
 
 
 class Awaiting:
@@ -41,7 +42,7 @@ class Awaiting:
         place = identity(self._path)
         if place is None:
             return
-        own = {"pid": pid, "started": mark, "device": place[0], "inode": place[1]}
+        own = {"pid": pid, "started": mark, "device": place[0], "inode": place[1], "path": str(self._path.absolute())}
         with suppress(OSError):
             replace_whole(folder_for(self._path / FOLDER) / NAME, json.dumps(own).encode())
             self._own = own
@@ -72,9 +73,19 @@ def awaited_since(path: Path) -> float | None:
     if set(told) != _FIELDS:
         return None
     pid, mark = told["pid"], told["started"]
-    if type(pid) is not int or not isinstance(mark, str) or (told["device"], told["inode"]) != identity(path):
+    if type(pid) is not int or not isinstance(mark, str) or not _waits_at(told, path):
         return None
     return since if is_alive(pid, mark) else None
+
+
+def _waits_at(told: dict[str, Any], path: Path) -> bool:
+    """Whether the folder is the one that was waited for, and still stands there, by whatever name it is opened."""
+    place = identity(path)
+    if place is None or (told["device"], told["inode"]) != place or not isinstance(told["path"], str):
+        return False
+    with suppress(ValueError, OSError):  # a name with a zero byte: the file may be anybody's
+        return identity(Path(told["path"])) == place
+    return False
 
 
 def _put_back(aside: Path, at: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -89,10 +90,10 @@ def test_a_listener_that_ends_waits_no_more(tmp_path: Path) -> None:
 
 FORGED = [
     b"", b"[]", b"{}", b"\xff", b"[" * 5000, b'{"pid": true, "started": ""}', b'{"pid": 1, "started": ""}',
-    b'{"pid": 1' + b"0" * 400 + b', "started": "", "device": %d, "inode": %d}',
-    b'{"pid": "1", "started": "", "device": %d, "inode": %d}', b'{"pid": true, "started": "", "device": %d, "inode": %d}',
-    b'{"pid": 999999999, "started": "x", "device": %d, "inode": %d}',
-    b'{"pid": 1, "started": [], "device": %d, "inode": %d}', b'{"pid": 1, "started": "", "device": [%d], "inode": "%d"}',
+    b'{"pid": 1' + b"0" * 400 + b', "started": "", PLACE}',
+    b'{"pid": "1", "started": "", PLACE}', b'{"pid": true, "started": "", PLACE}',
+    b'{"pid": 999999999, "started": "x", PLACE}',
+    b'{"pid": 1, "started": [], PLACE}', b'{"pid": 1, "started": "", "device": [1], "inode": "1", "path": "/"}',
 ]  # fmt: skip
 
 
@@ -100,8 +101,19 @@ FORGED = [
 def test_a_forged_word_of_a_listener_is_no_listener(content: bytes, tmp_path: Path) -> None:
     found = tmp_path.stat()
     (tmp_path / "control").mkdir()
-    told = content % (found.st_dev, found.st_ino) if b"%d" in content else content
+    place = b'"device": %d, "inode": %d, "path": "%s"' % (found.st_dev, found.st_ino, os.fsencode(tmp_path))
+    told = content.replace(b"PLACE", place)
     (tmp_path / "control" / "listener.json").write_bytes(told)
+    assert awaited_since(tmp_path) is None
+
+
+@pytest.mark.parametrize("path", [None, [], 1, "", "x\0", "\ud800", "/" + "x" * 5000])
+def test_a_forged_path_is_no_listener(path: object, tmp_path: Path) -> None:
+    Awaiting(tmp_path).begin()
+    word = tmp_path / "control" / "listener.json"
+    told = json.loads(word.read_text())
+    assert awaited_since(tmp_path) is not None
+    word.write_text(json.dumps({**told, "path": path}))
     assert awaited_since(tmp_path) is None
 
 
@@ -116,15 +128,23 @@ def test_the_word_of_a_listener_that_was_killed_is_no_listener(tmp_path: Path) -
     assert awaited_since(tmp_path) is None
 
 
-def test_a_copy_of_a_capture_is_not_waited_for(tmp_path: Path) -> None:
-    """Its training comes back to the folder that it wrote, also where that has another name by then."""
-    own = tmp_path / "own"
+@pytest.mark.parametrize("name", ["own", "ä“\n", os.fsdecode(b"\xff")])
+def test_neither_a_copy_of_a_capture_is_waited_for_nor_one_that_was_moved(name: str, tmp_path: Path) -> None:
+    """Its training comes back to the place at which it wrote, whatever stands there by then."""
+    own = tmp_path / name
     own.mkdir()
     Awaiting(own).begin()
     shutil.copytree(own, tmp_path / "copy")
     assert (tmp_path / "copy" / "control" / "listener.json").exists() and awaited_since(tmp_path / "copy") is None
+    (tmp_path / "link").symlink_to(own)
+    assert awaited_since(own) is not None and awaited_since(tmp_path / "link") is not None
     own.rename(tmp_path / "renamed")
-    assert awaited_since(tmp_path / "renamed") is not None
+    assert awaited_since(tmp_path / "renamed") is None
+    own.mkdir()  # where the training comes back to
+    assert awaited_since(tmp_path / "renamed") is None and awaited_since(own) is None
+    own.rmdir()
+    (tmp_path / "renamed").rename(own)
+    assert awaited_since(own) is not None
 
 
 def test_a_listener_takes_away_its_own_word_only(tmp_path: Path) -> None:
