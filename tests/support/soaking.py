@@ -180,11 +180,15 @@ def drawing(number: int, folder: Path) -> None:
 
 
 def watching(number: int, folder: Path) -> None:
-    """A training of so many iterations is watched, every one of them recorded."""
+    """A training of so many iterations is watched, every one of them recorded. The cache of places in pages, of which
+    thousands of iterations fill a part, is full from the start."""
     import torch
 
     import inspector
+    from inspector.capture import rows
 
+    for n in range(rows._listed.cache_parameters()["maxsize"] or 0):
+        rows._listed((-n - 1,))
     torch.set_num_threads(1)
     model = torch.nn.RNN(2, 2, batch_first=True)
     optimizer = torch.optim.SGD(model.parameters(), 1e-4)
