@@ -77,9 +77,8 @@ def again(section: Section, case: Any) -> int:
     return int(outcome.kind == "lost")
 
 
-def main() -> int:
-    """Try what was asked for."""
-    known = every()
+def asked_for(known: dict[str, tuple[str, Section]]) -> argparse.Namespace:
+    """What the command line says."""
     parser = argparse.ArgumentParser(description="Tries faults and counts what became of them.")
     parser.add_argument("names", nargs="*", metavar="SECTION", help=f"one of: {', '.join(known)} (default: all)")
     parser.add_argument("--full", action="store_true", help="the long form")
@@ -93,11 +92,18 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="what there is to try")
     parser.add_argument("--show", action="store_true", help="the cases, a line of JSON each, without trying them")
     asked = parser.parse_args()
+    if unknown := [name for name in asked.names if name not in known]:
+        parser.error(f"no section {unknown[0]}; there are {', '.join(known)}")
+    return asked
+
+
+def main() -> int:
+    """Try what was asked for."""
+    known = every()
+    asked = asked_for(known)
     if asked.list:
         sys.stdout.write(listing() + "\n")
         return 0
-    if unknown := [name for name in asked.names if name not in known]:
-        parser.error(f"no section {unknown[0]}; there are {', '.join(known)}")
     if asked.case:
         return again(known[asked.names[0]][1], json.loads(asked.case))
     part, parts = asked.part

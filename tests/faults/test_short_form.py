@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 RUN = HERE / "run.py"
 CASES = {
     "captures": (500, 2), "kills": (125, 1), "io_errors": (60, 1), "checkpoints": (132, 1), "texts": (30, 1),
-    "models": (2, 1), "windows": (23, 4), "savings": (8, 1), "soak": (6, 6), "workers": (40, 4),
+    "models": (2, 1), "windows": (23, 4), "savings": (8, 1), "soak": (6, 6), "workers": (40, 5),
 }  # fmt: skip
 """How many cases of a section are tried, in how many parts."""
 PARTS = [(name, part) for name, (_, parts) in CASES.items() for part in range(1, parts + 1)]

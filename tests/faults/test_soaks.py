@@ -56,6 +56,15 @@ def test_what_is_in_use_has_a_limit_of_its_own() -> None:
     assert [one.split(" by ")[0] for one in problems] == ["what is in use grew"]
 
 
+def test_what_fills_once_is_allowed_and_a_leak_beside_it_is_not() -> None:
+    flat, fills = [300.0] * ATTACHMENTS, soaks.FILLS["watching"]
+    for each, lost in ((0.15, False), (0.35, True)):
+        problems, _ = soaks.judged(samples(flat, [100 + each * n for n in range(ATTACHMENTS)]), fills=fills)
+        assert bool(problems) is lost
+    assert soaks.judged(samples([300 + 0.3 * n for n in range(ATTACHMENTS)]), fills=fills)[0] == []
+    assert soaks.judged(samples([300 + 0.6 * n for n in range(ATTACHMENTS)]), fills=fills)[0]
+
+
 PLANTED = """
 import sys
 sys.path[:0] = {path!r}

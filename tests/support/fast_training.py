@@ -1,4 +1,4 @@
-"""Writes what a watched training writes, as fast as it is asked to: `python fast_training.py CAPTURE EVERY`.
+"""Writes what a watched training writes, as fast as it is asked to: `python fast_training.py CAPTURE [FRAMES]`.
 
 Each line of stdin, a number n, makes n iterations: numbers for TABLES, a frame with the states of a probe, a line of
 log and now and then an event; one commit. It answers how many iterations there are. An empty line ends it.
@@ -16,12 +16,13 @@ from inspector.records import Axis, Channel, Event, Frame, Log, Page, RunStart, 
 
 TABLES = ("training:loss", "training:gradient_norm", "training:learning_rate", "training:update", "training:weights")
 STEPS, UNITS, KEPT = 16, 8, 200
-"""Of a probe; and how many frames have states: a training keeps so many, and drops others."""
+"""Of a probe; and how many frames have states unless FRAMES says it: a training keeps so many, and drops others."""
 
 
 def main() -> None:
     """Until it is told to end."""
     path, random = Path(sys.argv[1]), np.random.default_rng(0)
+    kept = int(sys.argv[2]) if len(sys.argv) > 2 else KEPT
     about = {"training": {"can_pause": False}}
     done = frames = 0
     with Writer(path, RunStart(run="soak", title="a training", meta=about)) as writer:
@@ -40,7 +41,7 @@ def main() -> None:
             for name in TABLES:
                 writer.write(Page(name, 0, (done,), random.random(count)))
             done += count
-            if frames < KEPT:
+            if frames < kept:
                 frames += 1
                 writer.write(Frame(index=frames, step=done))
                 writer.write(Page("rnn.l0:h", frames, (0, 0), random.random((STEPS, UNITS)).astype(np.float32)))

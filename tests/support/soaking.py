@@ -108,8 +108,10 @@ def following(number: int, folder: Path) -> None:
     """A window follows a training of so many iterations and draws each commit, mostly in Training."""
     path, each = folder / "run.inspect", max(100, number // COMMITS)
     program = Path(__file__).with_name("fast_training.py")
+    kept = min(200, number // each // 4)  # no more of them once it is warm, and no panel for the first time
+    turn = min(50, max(1, number // each // 20))
     training = subprocess.Popen(
-        [sys.executable, str(program), str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, str(program), str(path), str(kept)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert training.stdin is not None and training.stdout is not None
 
@@ -129,8 +131,8 @@ def following(number: int, folder: Path) -> None:
         more()
         tick()
         tick()
-        if n % 50 == 0:  # what is seen by somebody who looks at other panels too
-            shown.docking.docks["states" if n % 100 else "training"].raise_()
+        if n % turn == 0:  # what is seen by somebody who looks at other panels too
+            shown.docking.docks["states" if n // turn % 2 else "training"].raise_()
     seen = shown.session.capture.extent("training:iteration")[0]
     assert seen == number // each * each + each, (seen, number)
     assert not shown.session.capture.damage and not list(folder.rglob("error-*.txt"))
@@ -178,11 +180,15 @@ def drawing(number: int, folder: Path) -> None:
 
 
 def watching(number: int, folder: Path) -> None:
-    """A training of so many iterations is watched, every one of them recorded."""
+    """A training of so many iterations is watched, every one of them recorded. The cache of places in pages, of which
+    thousands of iterations fill a part, is full from the start."""
     import torch
 
     import inspector
+    from inspector.capture import rows
 
+    for n in range(rows._listed.cache_parameters()["maxsize"] or 0):
+        rows._listed((-n - 1,))
     torch.set_num_threads(1)
     model = torch.nn.RNN(2, 2, batch_first=True)
     optimizer = torch.optim.SGD(model.parameters(), 1e-4)
