@@ -28,6 +28,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from inspector.engine.torch_state import STATES, Defined
+
 try:
     import resource
 except ImportError:  # Windows
@@ -51,6 +53,7 @@ def keep() -> None:
     _pid = os.getpid()
     _environment.update(os.environ)
     _first.update(_settings())
+    _defined.append(Defined())
 
 
 @contextmanager
@@ -223,6 +226,12 @@ def _set_handlers(handlers: list[Any]) -> None:
         signal.signal(number, handler)
 
 
+def altered() -> str:
+    """What does something else for the next model than it did for the first one of this worker; "" for nothing."""
+    return next((one.altered() for one in _defined), "")
+
+
+_defined: list[Defined] = []
 Settings = dict[str, tuple[Any, Callable[[Any], object]]]
 _environment: dict[str, str] = {}
 _first: Settings = {}
@@ -241,4 +250,5 @@ SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
     "anomaly detection": (torch.is_anomaly_enabled, lambda on: torch.autograd.set_detect_anomaly(on, False)),
     "limits of the process": (_limits, _set_limits),
     "errors of numpy": (np.geterr, lambda how: np.seterr(**how)),
+    **STATES,
 }
