@@ -132,11 +132,18 @@ STATES: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
 """What it is → what reads it, and what sets it."""
 
 
+def replaced_operations() -> frozenset[str]:
+    """Operations of torch whose work Python does instead; for shapes alone (Meta) torch does that itself."""
+    known = getattr(torch.library, "_impls", ())
+    return frozenset(name for name in known if name.startswith("aten/") and not name.endswith("/Meta"))
+
+
 class Defined:
     """What the names of torch, numpy and math, and the methods of torch's modules, stand for now."""
 
     def __init__(self) -> None:
         self._states = {name: read() for name, (read, _) in STATES.items()}
+        self._replaced = replaced_operations()
         self._tables = [(one, _names_of(one)) for one in _defining()]
 
     def altered(self) -> str:
@@ -144,6 +151,8 @@ class Defined:
         for name, (read, _) in STATES.items():
             if read() != self._states[name]:
                 return name
+        if more := replaced_operations() - self._replaced:
+            return min(more)
         for made, before in self._tables:
             if name := _other_name(made, before):
                 return f"{made.__name__}.{name}"

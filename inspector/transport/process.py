@@ -74,7 +74,10 @@ CUT_OFF = (
 
 
 SPENT = "The model lowered limits of its process that cannot be lifted again, so the worker is replaced by another."
-ALTERED = "The model before altered what torch does for every model, so another worker opens the next one."
+ALTERED = (
+    "The model before altered what torch does for every model, or left a thread that goes on, so another worker opens "
+    "the next one."
+)
 REPLACED = {SPENT_CODE: SPENT, ALTERED_CODE: ALTERED}
 """Ends of workers whose place another one takes."""
 

@@ -8,7 +8,7 @@ import pytest
 from copies import Copies
 
 PROGRAM = """
-import math, json
+import json, math, threading, time, warnings
 import numpy as np
 import torch
 from torch import nn
@@ -34,7 +34,9 @@ def numbers():
         (torch.tanh(layer(x)) ** 2).sum().backward()
     return [layer(x).double().tolist(), x.grad.tolist(), float(torch.tensor(1e-39) * 1)]
 
+warnings.simplefilter("ignore")
 process_state.keep()
+assert process_state.altered() == ""
 before = numbers()
 with process_state.put_back({making}):
     {harm}
@@ -61,6 +63,8 @@ NAMES = {
     "Tensor.mean": "torch.Tensor.mean = None",
     "numpy.mean": "np.mean = None",
     "_VF.rnn_tanh": "torch._VF.rnn_tanh = lambda *given: given[1]",
+    "aten/tanh/CPU": "kept = torch.library.Library('aten', 'IMPL'); kept.impl('tanh', lambda x: x * 2, 'CPU')",
+    "the thread lasting": "threading.Thread(target=lambda: time.sleep(60), name='lasting', daemon=True).start()",
     "math.gcd": "math.gcd = None",
 }
 
