@@ -28,6 +28,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from inspector.engine.torch_state import STATES, Defined
+
 try:
     import resource
 except ImportError:  # Windows
@@ -51,6 +53,7 @@ def keep() -> None:
     _pid = os.getpid()
     _environment.update(os.environ)
     _first.update(_settings())
+    _defined.append(Defined())
 
 
 @contextmanager
@@ -223,6 +226,25 @@ def _set_handlers(handlers: list[Any]) -> None:
         signal.signal(number, handler)
 
 
+def altered() -> str:
+    """What does something else for the next model than it did for the first one of this worker; "" for nothing. Asked
+    for the first time before any code of a user's has run."""
+    others = {one for one in threading.enumerate() if not _is_idle_or_own(one)}
+    if not _threads:
+        _threads.update(others, {threading.main_thread()})
+    left = next((f"the thread {one.name}" for one in others - _threads), "")
+    return next((one.altered() for one in _defined), "") or left
+
+
+def _is_idle_or_own(thread: threading.Thread) -> bool:
+    """Whether a thread is this package's, that of a pool, which waits for work, or one that Python did not start."""
+    target = getattr(thread, "_target", None)
+    module = str(getattr(target, "__module__", "") or type(thread).__module__)
+    return module.startswith(("inspector.", "concurrent.futures.")) or isinstance(thread, threading._DummyThread)
+
+
+_defined: list[Defined] = []
+_threads: set[threading.Thread] = set()
 Settings = dict[str, tuple[Any, Callable[[Any], object]]]
 _environment: dict[str, str] = {}
 _first: Settings = {}
@@ -241,4 +263,5 @@ SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
     "anomaly detection": (torch.is_anomaly_enabled, lambda on: torch.autograd.set_detect_anomaly(on, False)),
     "limits of the process": (_limits, _set_limits),
     "errors of numpy": (np.geterr, lambda how: np.seterr(**how)),
+    **STATES,
 }

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inspector.transport.parent_link import ParentLink
-from inspector.transport.process import SPENT_CODE
+from inspector.transport.process import ALTERED_CODE, SPENT_CODE
 from inspector.transport.supervisor import stay_above
 
 if TYPE_CHECKING:
@@ -34,10 +34,10 @@ def main() -> int:
     link = ParentLink()
     from inspector.engine.opening.checked_imports import check_imports
     from inspector.engine.opening.user_code import UserCode
-    from inspector.engine.process_state import is_spent, keep, most_allowed
+    from inspector.engine.process_state import altered, is_spent, keep, most_allowed
     from inspector.engine.session.catalogue import catalog
     from inspector.engine.session.service import Service
-    from inspector.records import Analyse, Quit, Run
+    from inspector.records import Analyse, Load, Quit, Run
 
     def say(record: Any) -> None:
         _heartbeat(True)
@@ -52,6 +52,8 @@ def main() -> int:
     threading.Thread(target=_listen, args=(link, service, requests), name="requests", daemon=True).start()
     while not isinstance(request := requests.get(), Quit):
         allowed = most_allowed()
+        if isinstance(request, Load) and altered():
+            os._exit(ALTERED_CODE)  # the next model is opened by a worker in which nothing is
         _serve(link, service, request)
         if isinstance(request, (Run, Analyse)) and is_spent(allowed):
             os._exit(SPENT_CODE)  # at once: there may be no memory for anything more

@@ -60,6 +60,8 @@ LEFT_NONE = (
 """The last line of one that was left with none."""
 SPENT_CODE = 88
 """With which a worker ends, its request answered, whose model has lowered limits of the process for good."""
+ALTERED_CODE = 89
+"""With which a worker ends that is asked to open another model, whose own one has altered what torch does for all."""
 KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 34)}
 """glibc keeps freed memory: taking new pages from the system for every large tensor cost up to a third of a run."""
 HIDDEN_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY")
@@ -72,6 +74,12 @@ CUT_OFF = (
 
 
 SPENT = "The model lowered limits of its process that cannot be lifted again, so the worker is replaced by another."
+ALTERED = (
+    "The model before altered what torch does for every model, or left a thread that goes on, so another worker opens "
+    "the next one."
+)
+REPLACED = {SPENT_CODE: SPENT, ALTERED_CODE: ALTERED}
+"""Ends of workers whose place another one takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,8 +353,8 @@ class WorkerProcess:
         lines = list(self._errors)
         if self._cut_off or code == CUT_OFF_CODE:
             return Exit(code, False, CUT_OFF)
-        if code == SPENT_CODE and not self._closing:
-            return Exit(code, False, SPENT)
+        if code in REPLACED and not self._closing:
+            return Exit(code, False, REPLACED[code])
         if code == MEMORY_CODE and lines and lines[-1].startswith((TOOK, LEFT_NONE)):
             return Exit(code, False, lines[-1])
         if not self._heard and not self._closing and code > 0:  # its first message is the catalogue

@@ -16,7 +16,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.optim import Optimizer
 
-from inspector.capture import CaptureError, ResumingWriter
+from inspector.capture import ResumingWriter
 from inspector.engine.pipeline import Recording
 from inspector.engine.pipeline.starting import start_of
 from inspector.engine.watch.as_drawn import as_drawn
@@ -317,13 +317,13 @@ class Watcher:
         self._core.guarded(self._core.finish)
         self._core.leave()
         self._attachment.remove()
-        if self._reading is not None:
-            self._reading.close()
-        if self._target is not None:
-            try:
+        try:
+            if self._reading is not None:
+                self._reading.close()
+            if self._target is not None:
                 self._sink.begin().__exit__(None if fault is None else type(fault), fault, None)
-            except (CaptureError, OSError) as problem:
-                self._core.fail(problem)
+        except Exception as problem:  # noqa: BLE001 - also where the program has replaced what this needs
+            self._core.fail(problem)
 
     def _leave_model(self) -> None:
         attachment = getattr(self, "_attachment", None)  # the very first record may fail

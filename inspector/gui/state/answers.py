@@ -22,7 +22,7 @@ from inspector.records import (
     ParameterChanges,
     Progress,
 )
-from inspector.transport.process import SPENT_CODE, Exit
+from inspector.transport.process import REPLACED, Exit
 
 OF_CHECKPOINTS = "CompareCheckpoints"
 """What a Failure says of the request for the parameters of two checkpoints."""
@@ -165,7 +165,7 @@ class Answers:
     def _worker_ended(self, ended: Exit, changes: Changes) -> None:
         if ended.expected:
             return
-        if ended.code == SPENT_CODE and self._replaced(ended, changes):
+        if ended.code in REPLACED and self._replaced(ended, changes):
             return
         self.work.connection.state, self.models.loaded = "ended", None
         self.work.background.lost()

@@ -20,6 +20,7 @@ from trainings import Case, train
 
 import inspector
 from inspector.capture.store import Store
+from inspector.engine.pipeline import Recording
 from inspector.engine.watch import measure
 
 CASE = Case(model="transformer")
@@ -276,6 +277,20 @@ def test_what_a_script_wrote_to_a_file_that_it_never_closed_is_there(tmp_path: P
     assert len((tmp_path / "losses.txt").read_text().splitlines()) == 3
     with inspector.open_capture(tmp_path / "run.inspect") as capture:
         assert len(capture.array("training:loss")) == 3
+
+
+def test_closing_never_raises_whatever_the_program_has_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    watcher = inspector.watch(model, optimizer, tmp_path / "run.inspect", every=1)
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    with monkeypatch.context() as patch:
+        patch.setattr(Recording, "__exit__", None)
+        watcher.close()
+    assert "TypeError" in str(watcher.error) and capsys.readouterr().err.count("\n") == 1
 
 
 def test_a_watcher_may_be_closed_from_a_hook(plain: str, tmp_path: Path) -> None:

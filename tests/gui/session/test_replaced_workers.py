@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
 from fakes import Fake, done, opened
 
 from inspector.gui.state.session import Session
 from inspector.records import Catalog, InputSpec, Load, Loaded, Run
-from inspector.transport.process import SPENT, SPENT_CODE, Exit
+from inspector.transport.process import ALTERED, ALTERED_CODE, SPENT, SPENT_CODE, Exit
 
 
-def ends(fake: Fake) -> None:
+def ends(fake: Fake, code: int = SPENT_CODE, said: str = SPENT) -> None:
     fake.alive = False
-    fake.ended(Exit(SPENT_CODE, False, SPENT))
+    fake.ended(Exit(code, False, said))
 
 
 def test_another_worker_opens_what_was_open_and_runs_nothing(session: Session) -> None:
@@ -45,12 +46,14 @@ def test_what_was_asked_for_meanwhile_is_done_by_the_other_worker(session: Sessi
     session.close()
 
 
-def test_another_model_that_was_asked_for_meanwhile_is_opened(session: Session) -> None:
+@pytest.mark.parametrize(("code", "said"), [(SPENT_CODE, SPENT), (ALTERED_CODE, ALTERED)])
+def test_another_model_that_was_asked_for_meanwhile_is_opened(session: Session, code: int, said: str) -> None:
     fake = opened(session)
     done(session, fake)
     session.open_subject(Load(subject="y"))
-    ends(fake)
-    session.tick()
+    ends(fake, code, said)
+    changes = session.tick()
+    assert changes.failure is None and [line.text for line in changes.lines] == [said]
     new = Fake.made[-1]
     assert new is not fake and new.sent[-1].subject == "y"
     new.say(Loaded(subject="y", generation=new.sent[-1].generation))
