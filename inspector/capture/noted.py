@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,11 @@ from inspector.capture.layout import INDEX, MAJOR, CaptureError
 from inspector.capture.reader import Capture
 from inspector.capture.target import in_use
 from inspector.capture.writer import Writer
-from inspector.records import Note, Noted
+from inspector.records import Note, Noted, encode
 from inspector.records.note import MOST_CHARACTERS
+
+MARK = " #"
+"""Between the name of a run with its time, and what tells it from another one of that name and time."""
 
 
 def notes(view: Any) -> list[Note]:
@@ -51,8 +55,22 @@ def add_once(capture: Any, note: Note) -> None:
 
 
 def run_of(capture: Any) -> str:
-    """Of which run a capture is. Its folder would not tell: another run may have taken that, and a copy has another."""
-    return f"{capture.start.run} {capture.start.created!r}"
+    """Of which run a capture is. Its folder would not tell: another run may have taken that, and a copy has another.
+
+    Nor does its name, which a script may give to several runs: how the run was begun is in it, and its first page.
+    """
+    start = capture.start
+    begun = encode(replace(start, places=()))  # which may come in several pieces
+    return f"{start.run} {start.created!r}{MARK}{zlib.crc32(begun):08x}/{capture.first_page}"
+
+
+def is_of_run(capture: Any, run: str) -> bool:
+    """Whether a capture is of a run that `run_of` told, here or in an earlier version, which had the name and the time
+    alone. Of a run that had no page yet its first one says nothing."""
+    name, _, told = run.rpartition(MARK) if MARK in run else (run, "", "")
+    own, _, marks = run_of(capture).rpartition(MARK)
+    (begun, _, page), (own_begun, _, own_page) = told.partition("/"), marks.partition("/")
+    return name == own and (not told or begun == own_begun) and (not page or not own_page or page == own_page)
 
 
 def checked(text: str) -> str:

@@ -146,6 +146,11 @@ class Placing:
         if self._is_newest(frame, name):
             self._newest[name], self.channels[name] = frame, channel
 
+    @property
+    def first_page(self) -> str:
+        """The checksums of the page that was written first, which another run has not; "" where it is not there."""
+        return next((f"{row[-2]}-{row[-1]}" for row in self._placed[:64] if row[0] == 1), "")
+
     def _place_of(self, row: tuple[Any, ...]) -> Place:
         """Where the page of a row that was placed belongs."""
         return self._numbers[row[1]].name, row[2], page_of(row)

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 from PySide6.QtWidgets import QApplication
 
 from inspector.capture import CaptureError, Writer, notes, open_capture
-from inspector.capture.noted import add_once, run_of
+from inspector.capture.noted import add_once, is_of_run, run_of
 from inspector.gui.panel.overview.pending_notes import MOST
 from inspector.gui.panel.registry import PANELS
 from inspector.gui.panels.overview import Overview
@@ -23,7 +24,7 @@ from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_range import StepRange
 from inspector.gui.widgets.theme import LIGHT
 from inspector.gui.window.waiting_notes import may_close, remember_waiting, take_waiting
-from inspector.records import Frame, Note, Noted, RunStart, encode
+from inspector.records import Channel, Frame, Note, Noted, Page, RunStart, encode
 
 
 @pytest.fixture
@@ -118,6 +119,42 @@ def test_one_is_not_written_into_another_run(
     assert not Settings().text(KEY)
 
 
+def forged(path: Path, seed: int = 0, value: float = 0.0, pages: int = 1) -> None:
+    """A capture of one name and time for all, as a script may give to each of its runs."""
+    start = RunStart(run="r", title="t", created=5.0, seed=seed)
+    with Writer(path, start) as writer:
+        writer.write(Frame(index=0))
+        writer.write(Channel(name="l:loss", kind="scalar", dims=("iteration",), shape=(None,)))
+        for number in range(pages):
+            writer.write(Page("l:loss", 0, (number,), np.array([value], np.float32)))
+
+
+def test_two_runs_of_one_name_and_time_are_two(tmp_path: Path) -> None:
+    """How they were begun tells them apart, or their first page; a copy, or a run that has grown, is the same."""
+    path, found = tmp_path / "a.inspect", []
+    for number, how in enumerate(({}, {"pages": 9}, {"seed": 1}, {"value": 1.0}, {"pages": 0})):
+        forged(path, **how)  # type: ignore[arg-type]
+        shutil.copytree(path, tmp_path / f"{number}")
+        shutil.rmtree(path)
+        with open_capture(tmp_path / f"{number}") as capture:
+            found.append(run_of(capture))
+    with open_capture(tmp_path / "0") as first:
+        assert [is_of_run(first, one) for one in found] == [True, True, False, False, True], "without a page: unknown"
+        assert is_of_run(first, "r 5.0") and not is_of_run(first, "r 6.0") and not is_of_run(first, "")
+
+
+def test_of_what_an_earlier_version_remembered_it_is_said_that_its_run_is_not_known(
+    panels: list[Overview], tmp_path: Path
+) -> None:
+    path, panel = tmp_path / "a.inspect", panels[0]
+    going(path).close()
+    panel.wait_for([Pending(path, Noted(frame=0), "of a run that nobody named")])
+    assert panel.pending.write_first() and told(path) == ["of a run that nobody named"]
+    assert panel.pending.said.startswith("A note of an earlier version") and "a.inspect" in panel.pending.said
+    panel.pending.forget_lost()
+    assert not panel.pending.said
+
+
 def test_a_capture_that_is_removed_as_the_window_closes(
     panels: list[Overview], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -167,7 +204,7 @@ def test_what_an_earlier_version_remembered_is_read_and_what_a_later_one_did_sta
     Remembered(kept).drop([note])
     assert kept.text(KEY) == '{"of a later": "version"}'
     with open_capture(path) as first, open_capture(path) as second:
-        assert run_of(first) == "r 0.0"
+        assert run_of(first).startswith("r 0.0 #") and is_of_run(first, "r 0.0"), "as an earlier version told it"
         for view in (first, second):  # no time was remembered: its words tell
             add_once(view, Note(note.where, note.text, note.written))
         second.refresh()

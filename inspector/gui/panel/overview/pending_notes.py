@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from inspector.capture import Capture, CaptureError, add_note, open_capture
-from inspector.capture.noted import add_once, checked, is_being_written, run_of, why_read_only, would_wait
+from inspector.capture.noted import add_once, checked, is_being_written, is_of_run, run_of, why_read_only, would_wait
 from inspector.gui.state.remembered_notes import Pending, Remembered
 from inspector.records import Note, Noted, counted
 
@@ -17,6 +17,7 @@ AGAIN_SECONDS = 10.0
 """A capture whose disk took no note is tried again after so long."""
 MOST = 200
 """So many wait at most."""
+UNSURE = "A note of an earlier version, which did not say of which run, is in {} now; look whether it belongs there:"
 
 
 class PendingNotes:
@@ -30,7 +31,7 @@ class PendingNotes:
         self.remembered: Remembered | None = None
         self.lost: list[Pending] = []
         self._on_written = on_written
-        self._lost = self._late = ""
+        self._lost = self._late = self._unsure = ""
         self._again = 0.0
 
     def add(self, notes: Sequence[Pending]) -> None:
@@ -57,7 +58,7 @@ class PendingNotes:
     def forget_lost(self) -> None:
         """What could not be kept has been read: another note was written since."""
         self._forget(self.lost)
-        self._lost, self.lost = "", []
+        self._lost, self.lost, self._unsure = "", [], ""
 
     @property
     def said(self) -> str:
@@ -67,7 +68,7 @@ class PendingNotes:
             waiting = f"{counted(len(self.all), 'note')} will be kept when the run has ended."
         if self.all and self._late:
             waiting = f"{counted(len(self.all), 'note')} could not be kept yet; it is tried again: {self._late}"
-        return f"{self._lost} {waiting}".strip()
+        return " ".join(one for one in (self._lost, self._unsure, waiting) if one)
 
     def write_first(self) -> bool:
         """Write the one that waits longest, if that can be done now; whether anything has changed."""
@@ -94,7 +95,7 @@ class PendingNotes:
             with open_capture(one.path) as view:
                 if is_being_written(view):
                     return False
-                if one.run and run_of(view) != one.run:
+                if one.run and not is_of_run(view, one.run):
                     return self._is_lost(one, f"{one.path.name} is of another run now, and its own is gone")
                 add_once(view, Note(one.where, one.text, one.written))
         except CaptureError as problem:
@@ -106,6 +107,8 @@ class PendingNotes:
         self._late = ""
         self._forget([one])
         self._on_written(one.path)
+        if not one.run:
+            self._unsure = f"{self._unsure} {UNSURE.format(one.path.name)} {one.text}".strip()
         return True
 
     def _is_lost(self, one: Pending, why: str) -> bool:

@@ -6,7 +6,7 @@ operations are one variable (carried_variables.py); a slot is such a variable wi
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -19,6 +19,7 @@ from inspector.engine.recurrent.traced.loops.early_values import take_early
 from inspector.engine.recurrent.traced.loops.first_values import part_starts
 from inspector.engine.recurrent.traced.loops.iteration_classes import Held, Place, Sources, Twins
 from inspector.engine.recurrent.traced.loops.loop import Label, Loop
+from inspector.engine.recurrent.traced.loops.written_memory import WrittenMemory
 from inspector.engine.recurrent.traced.record.operation import Op
 from inspector.engine.recurrent.traced.record.values import Numbers, ids_of, storage_of
 
@@ -95,8 +96,17 @@ class Flow:
         """Operations of the same iteration that wrote into a tensor's memory before a place."""
         if not self.changed:
             return []
-        written = self.changed.get(storage_of(tensor), ())
-        return [place for place in written if place[0] == before[0] and place[1] < before[1]]
+        written = self.changed.get(storage_of(tensor), [])
+        return written[bisect_left(written, (before[0], -1)) : bisect_left(written, before)]
+
+    def last_writer(self, tensor: Tensor, before: Place) -> list[int]:
+        """The last of these operations, by its number in the iteration; none where there is none.
+
+        It was given what the others had written: who follows what an operation is given needs no other.
+        """
+        written = self.changed.get(storage_of(tensor), []) if self.changed else []
+        n = bisect_left(written, before)
+        return [written[n - 1][1]] if n and written[n - 1][0] == before[0] else []
 
 
 def analyse(loop: Loop) -> Flow:
@@ -270,7 +280,7 @@ def _leading(flow: Flow, found: dict[Item, Slot], i: int) -> set[int]:
         leading.add(j)
         for given in flow.op((i, j)).inputs:
             made = flow.made_here(given, i, j)
-            todo += [place[1] for place in flow.writers(given, (i, j))] + ([] if made is None else [made])
+            todo += flow.last_writer(given, (i, j)) + ([] if made is None else [made])
     return leading
 
 
@@ -297,13 +307,12 @@ def _holders(flow: Flow) -> dict[int, Held]:
 
 def _reach(flow: Flow, holders: dict[int, Held], i: int) -> list[int]:
     row: list[int] = []
+    memory = WrittenMemory(flow.changed, i)
     for j, (_, op) in enumerate(flow.loop.iterations[i]):
         bits = 0
         for given in op.inputs[1:] if op.replaces else op.inputs:
             place = flow.source.get(id(given))
-            writers = [written[1] for written in flow.writers(given, (i, j))]
-            anew = [k for k in writers if flow.op((i, k)).replaces and flow.op((i, k)).target is given]
-            writers = [k for k in writers if k >= max(anew, default=0)]
+            anew, written = memory.read(given)
             if anew:  # nothing is left of what it was made as
                 pass
             elif place is not None and place[0] == i and place[1] < j:
@@ -311,7 +320,7 @@ def _reach(flow: Flow, holders: dict[int, Held], i: int) -> list[int]:
             elif place is None or place[0] < i:
                 held, last = holders.get(id(given), NO_STATE)
                 bits |= held if i <= last else 0
-            for k in writers:
-                bits |= row[k]
+            bits |= written
         row.append(0 if op.traits.forgets else bits)
+        memory.wrote(j, op, row[j])
     return row

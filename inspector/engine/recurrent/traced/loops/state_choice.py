@@ -131,4 +131,4 @@ def _ancestors(flow: Flow, i: int, j: int) -> Iterator[int]:
         for _, given in flow.op((i, k)).operands():
             made = flow.made_here(given, i, k)
             todo += [] if made is None else [made]
-            todo += [written for _, written in flow.writers(given, (i, k))]
+            todo += flow.last_writer(given, (i, k))

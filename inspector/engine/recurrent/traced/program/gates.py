@@ -13,6 +13,7 @@ from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.program.derived_gates import derived_gate
 from inspector.engine.recurrent.traced.program.gate_pieces import pieces_of
 from inspector.engine.recurrent.traced.program.hard_gates import hard_gate
+from inspector.engine.recurrent.traced.program.near import Near
 from inspector.engine.recurrent.traced.program.output_gates import read_inside, towards_output
 from inspector.engine.recurrent.traced.record.gate_names import Spelt, applied, as_name, held_by
 from inspector.engine.recurrent.traced.record.operation import Op
@@ -117,7 +118,7 @@ def _near(flow: Flow, state: Sequence[Slot], i: int, slots: Sequence[Slot]) -> s
         for given in ops[j][1].inputs:
             made = None if id(given) in other else flow.made_here(given, i, j)
             todo += [] if made is None else [made]
-            todo += [written for _, written in flow.writers(given, (i, j))]
+            todo += flow.last_writer(given, (i, j))
     return near
 
 
@@ -139,32 +140,30 @@ Signal = tuple[object, int, Tensor, str, str, str]
 def _signals(flow: Flow, i: int, near: set[int], states: set[int]) -> Iterator[Signal]:
     """Every gate, or its pieces where the code takes it apart. `states`: ids of the tensors that are states."""
     ops = flow.loop.iterations[i]
-    parts = states | _joined(flow, i)
-    for j in sorted(near):
+    parts, around = states | _joined(flow, i), Near(ops, near)
+    for j in around.numbers:
         op = ops[j][1]
-        hard = hard_gate(ops, j, near)
+        hard = hard_gate(around, j)
         if hard is not None and id(ops[hard[0]][1].outputs[0]) not in parts:
-            yield from _named(flow, i, hard[0], "gate/", near, frozenset(), hard[1])
+            yield from _named(flow, i, hard[0], "gate/", around, frozenset(), hard[1])
             continue
-        derived = derived_gate(ops, j, near)
+        derived = derived_gate(around, j)
         if derived is not None:
-            yield from _named(flow, i, derived[0], "gate/", near, frozenset(), derived[1])
+            yield from _named(flow, i, derived[0], "gate/", around, frozenset(), derived[1])
         prefix = _prefix(op)
         if prefix is not None and op.outputs:
-            yield from _named(flow, i, j, prefix, near, parts, "")
+            yield from _named(flow, i, j, prefix, around, parts, "")
 
 
-def _named(
-    flow: Flow, i: int, j: int, prefix: str, near: set[int], parts: Container[int], bound: str
-) -> Iterator[Signal]:
+def _named(flow: Flow, i: int, j: int, prefix: str, near: Near, parts: Container[int], bound: str) -> Iterator[Signal]:
     """The gate that operation j makes, or its pieces, under their names."""
     ops = flow.loop.iterations[i]
     label, op = ops[j]
-    held, changed = _variable(ops, j, near), _changed(flow, i, j, near)
+    held, changed = _variable(near, j), _changed(flow, i, j, near)
     called = held or applied(op)
     if held is None and not prefix.startswith("gate/"):  # a tanh(cn) beside a cn is not cn
         called = Spelt(as_name(called.text, op.name.rstrip("_")), called.text)
-    pieces = list(pieces_of(ops, j, op.outputs[0], near, called.name))
+    pieces = list(pieces_of(near, j, op.outputs[0], called.name))
     if pieces:
         for number, piece, own in pieces:
             text = f"a part of {called.text}" if own.startswith(f"{called.name}.") else own
@@ -175,30 +174,30 @@ def _named(
         yield label, j, op.outputs[0], prefix + called.name, bound, called.text
 
 
-def _changed(flow: Flow, i: int, j: int, near: set[int]) -> int:
+def _changed(flow: Flow, i: int, j: int, near: Near) -> int:
     """The copy of an operation's result that is written into afterwards, as `f = f.clone(); f[:, :2] = 1`; else j.
 
     What multiplies the state is the copy. Counter-example: of two such copies the first is shown.
     """
     if not flow.changed:
         return j
-    ops = flow.loop.iterations[i]
+    ops = near.ops
     result = ops[j][1].outputs[0]
-    for k in sorted(near):
+    for k in near.readers(result, j):
         op = ops[k][1]
-        if k > j and op.traits.name == "clone" and op.inputs[0] is result:
+        if op.traits.name == "clone" and op.inputs[0] is result:
             return k if flow.writers(op.outputs[0], (i, len(ops))) else j
     return j
 
 
-def _variable(ops: Sequence[tuple[object, Op]], j: int, near: set[int]) -> Spelt | None:
+def _variable(near: Near, j: int) -> Spelt | None:
     """The variable that an operation's result is assigned to, directly or as `sigmoid(a).detach()`; None for none."""
     while True:
-        op = ops[j][1]
+        op = near.ops[j][1]
         if op.in_place or target_of(op.chain) is not None:
             return held_by(op)
-        follows = [k for k in near if k > j and any(given is op.outputs[0] for given in ops[k][1].inputs)]
-        if len(follows) != 1 or not _same_entries(ops[follows[0]][1]):
+        follows = near.readers(op.outputs[0], j)
+        if len(follows) != 1 or not _same_entries(near.ops[follows[0]][1]):
             return None
         j = follows[0]
 
@@ -213,11 +212,14 @@ def _same_entries(op: Op) -> bool:
 def _joined(flow: Flow, i: int) -> set[int]:
     """Ids of the tensors that are concatenated, unchanged, to the new value of a state: h and c of one tensor."""
     ops = flow.loop.iterations[i]
-    found: set[int] = set()
+    found, seen = set[int](), set[int]()
     todo = [slot.made[i] for slot in flow.slots if slot.made[i] >= 0]
     while todo:
         j = todo.pop()
         op = ops[j][1]
+        if j in seen:
+            continue
+        seen.add(j)
         if op.traits.kind is not Kind.JOIN and not op.traits.keeps_entries and op.function not in CLAMPS:
             continue
         found |= set(map(id, op.inputs))

@@ -7,33 +7,32 @@ is shown as a gate too, as a sigmoid there is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from torch import Tensor
 
+from inspector.engine.recurrent.traced.program.near import Near
 from inspector.engine.recurrent.traced.record.operation import Op
 from inspector.engine.recurrent.traced.record.operator_traits import Kind
 
-Ops = Sequence[tuple[object, Op]]
 MOST = 4
 """Scales and shifts that are followed."""
 ROUNDING = 1e-6
 """How far from 0 and 1 the bounds may be: 6 × (1 / 6)."""
 
 
-def hard_gate(ops: Ops, j: int, near: set[int]) -> tuple[int, str] | None:
+def hard_gate(near: Near, j: int) -> tuple[int, str] | None:
     """The operation whose result is a gate that operation j bounds, and the name of j's function; None: it bounds none.
 
     `near`: the operations that lead to the new state.
     """
+    ops = near.ops
     bounds = _bounds(ops[j][1])
     if bounds is None or not ops[j][1].outputs:
         return None
     at = j
     for _ in range(MOST):
         if abs(bounds[0]) <= ROUNDING and abs(bounds[1] - 1) <= ROUNDING:
-            return (at, ops[j][1].name.rstrip("_")) if multiplies(ops, at, near) else None
-        following = [k for k in sorted(near) if k > at and _reads(ops[k][1], ops[at][1].outputs[0])]
+            return (at, ops[j][1].name.rstrip("_")) if multiplies(near, at) else None
+        following = near.readers(ops[at][1].outputs[0], at)
         moved = _moved(ops[following[0]][1], bounds) if len(following) == 1 else None
         if moved is None:
             return None
@@ -80,19 +79,13 @@ def _moved(op: Op, bounds: tuple[float, float]) -> tuple[float, float] | None:
     return min(ends), max(ends)
 
 
-def _reads(op: Op, tensor: Tensor) -> bool:
-    return any(one is tensor for one in op.inputs)
-
-
-def multiplies(ops: Ops, at: int, near: set[int]) -> bool:
+def multiplies(near: Near, at: int) -> bool:
     """Whether the result is multiplied with another tensor, itself or in another shape."""
-    gate = ops[at][1].outputs[0]
-    for k in sorted(near):
-        op = ops[k][1]
-        if k <= at or not _reads(op, gate):
-            continue
+    gate = near.ops[at][1].outputs[0]
+    for k in near.readers(gate, at):
+        op = near.ops[k][1]
         if op.traits.kind in (Kind.PRODUCT, Kind.BLEND) and any(one is not gate for one in op.inputs):
             return True
-        if op.traits.rearranges and op.outputs and multiplies(ops, k, near):
+        if op.traits.rearranges and op.outputs and multiplies(near, k):
             return True
     return False
