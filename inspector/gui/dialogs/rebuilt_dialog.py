@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from inspector.gui.widgets.cut_box import CutBox
 from inspector.gui.widgets.plain_text import clean, clean_block, plain_label, tooltip
 
 NOTHING = "none"
@@ -85,7 +86,7 @@ class RebuiltDialog(QDialog):
             self.layers.setItem(row, column, item)
 
     def _end(self, name: str) -> QComboBox:
-        box = QComboBox()
+        box = CutBox()
         box.setAccessibleName(ENDS[name])
         box.addItem(NOTHING, None)
         for place, rows, columns in _triples(self.guess.get("matrices")):
