@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from PySide6.QtGui import QFont, QFontMetricsF
 from pytestqt.qtbot import QtBot
 
 from inspector.capture import Pair
@@ -14,6 +15,7 @@ from inspector.gui.state.compared_with import in_short
 from inspector.gui.widgets.controls import chooser
 from inspector.gui.widgets.cut_box import CutBox
 from inspector.gui.widgets.cut_label import CutLabel
+from inspector.gui.widgets.sketch import names_that_fit
 from inspector.gui.widgets.tables.breaking import in_short_lines
 from inspector.gui.widgets.tables.sorted_table import Rows, SortedTable
 from inspector.gui.window.cursor_readout import Row, headed, said_once
@@ -105,3 +107,19 @@ def test_headings_get_higher_before_a_table_scrolls_sideways(qtbot: QtBot) -> No
     table.resize(900, 160)
     assert not table.numbers.high and sum(table._widths()) <= table.viewport().width()
     assert in_short_lines("mean weight\non the first 4 keys") == "mean\nweight\non the\nfirst\n4 keys"
+
+
+def test_every_line_of_a_small_picture_has_a_name(qtbot: QtBot) -> None:
+    metrics = QFontMetricsF(QFont())
+    names, wide = ["before clipping", "after clipping"], metrics.horizontalAdvance("before clipping")
+    assert names_that_fit(names, 2 * wide + 20, metrics) == names
+    cut = names_that_fit(names, 1.5 * wide, metrics)
+    assert len(cut) == 2 and cut[0].startswith("before") and cut[1].startswith("after") and cut[0].endswith("…")
+    assert sum(metrics.horizontalAdvance(one) for one in cut) + 8 <= 1.5 * wide, "they cover nothing beside them"
+    many = [f"encoder.layers.{n}.self_attn" for n in range(8)]
+    few = names_that_fit(many, 2 * wide, metrics)
+    assert (
+        1 < len(few) < 9
+        and few[-1] == "…"
+        and names_that_fit(many, 20, metrics) == [] == names_that_fit([], 9, metrics)
+    )
