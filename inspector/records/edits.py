@@ -55,6 +55,20 @@ class Edit:
         single = self.of_input and self.stop is None
         return f"{what}{unit}={value}@{self.start}" + ("" if single else f":{stop}")
 
+    @property
+    def words(self) -> str:
+        """To be read: "rnn.l0:gate/forget[3] = 0 at steps 10 to 19"."""
+        what = f"{self.place}:{self.signal}" if self.signal else self.place
+        unit = "" if self.unit is None else f"[{self.unit}]"
+        return f"{what}{unit} = {self.text or f'{self.value:g}'} {self._when}"
+
+    @property
+    def _when(self) -> str:
+        last = self.start if self.of_input and self.stop is None else None if self.stop is None else self.stop - 1
+        if last is None:
+            return f"from step {self.start} on" if self.start else "at every step"
+        return f"at step {last}" if last == self.start else f"at steps {self.start} to {last}"
+
 
 def parse_edit(text: str) -> Edit:
     """An edit from `rnn.l0:gate/forget[3]=0@10:20` or `input=x@5`. Raises ValueError with a one-line message."""

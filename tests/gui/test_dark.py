@@ -11,6 +11,8 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QLineEdit,
+    QListWidget,
+    QListWidgetItem,
     QSpinBox,
     QStyleOptionGraphicsItem,
     QTreeWidgetItem,
@@ -19,6 +21,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from inspector.gui.panel.over_iterations.curve_tree import CurveTree
+from inspector.gui.widgets.check_boxes import CheckBoxes
 from inspector.gui.widgets.images.heatmap import Heatmap
 from inspector.gui.widgets.images.quantise import Levels
 from inspector.gui.widgets.plots.stepplot import StepPlot
@@ -101,3 +104,21 @@ def test_boxes_of_curves_have_an_edge_that_is_seen(theme: Theme, qtbot: QtBot) -
     image = tree.tree.viewport().grab(tree.tree.visualItemRect(item)).toImage()
     row = {image.pixelColor(x, image.height() // 2).name() for x in range(image.width())}
     assert max(contrast(QColor(name), QColor(theme.base)) for name in row) > (1.9 if theme.dark else 1.3)
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_boxes_of_other_lists_have_one_too(theme: Theme, qapp: QApplication, qtbot: QtBot) -> None:
+    theme.apply(qapp)
+    try:
+        view = QListWidget()
+        qtbot.addWidget(view)
+        CheckBoxes(view)
+        item = QListWidgetItem("", view)
+        item.setCheckState(Qt.CheckState.Unchecked)
+        view.resize(200, 100)
+        view.show()
+        image = view.viewport().grab(view.visualItemRect(item)).toImage()
+        row = {image.pixelColor(x, image.height() // 2).name() for x in range(image.width())}
+        assert max(contrast(QColor(name), QColor(theme.base)) for name in row) > (1.9 if theme.dark else 1.3)
+    finally:
+        LIGHT.apply(qapp)

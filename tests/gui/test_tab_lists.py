@@ -57,11 +57,12 @@ def test_it_lists_every_tab_of_the_row_and_goes_there(run: Any, qtbot: Any) -> N
     tabs = run.docking.tabs
     own = next(bar for bar, _, key in tabs.each() if key == "states")
     menu = run.docking.lists.menu("states")
-    titles = [action.text() for action in menu.actions() if not action.isSeparator()]
+    titles = [action.text() for action in menu.actions() if action.isEnabled() and not action.isSeparator()]
     assert sorted(titles) == sorted(own.tabText(at) for at in range(own.count())) and len(titles) > 8
-    sections = [action.text() for action in menu.actions() if action.isSeparator()]
-    assert sections == [NOTHING]
-    split = [action.text() for action in menu.actions()].index(NOTHING)
+    heading = [action for action in menu.actions() if not action.isEnabled()]
+    assert [one.text() for one in heading] == [NOTHING.capitalize()], "a line of its own, at which no arrow key stops"
+    assert not heading[0].isSeparator(), "text of a separator begins left of the entries"
+    split = menu.actions().index(heading[0])
     assert "Attention" in [action.text() for action in menu.actions()[split:]], "an LSTM has none"
     assert [action.text() for action in menu.actions() if action.isChecked()] == ["States"]
     gates = next(action for action in menu.actions() if action.text() == "Gates")

@@ -138,7 +138,7 @@ def perform_with_edits(
     if plan is None:
         return trace
     said = [str(edit) for edit in plan.edits]
-    second = Frame(index=1, label=", ".join(said), step=first.step, meta={EDITS: said})
+    second = Frame(index=1, label=", ".join(edit.words for edit in plan.edits), step=first.step, meta={EDITS: said})
     around = plan.around
 
     def keep(kept: KeptTrace) -> None:

@@ -71,4 +71,8 @@ class ReportDialog(QDialog):
 def name_of(action: QAction) -> str:
     """What an action is called outside of its menu: a word like "Light" says there what it is about."""
     own = action.property(NAME)
-    return str(own) if own else action.text().replace("&&", "\0").replace("&", "").replace("\0", "&").rstrip("…")
+    return (
+        str(own)
+        if own
+        else action.text().partition("\t")[0].replace("&&", "\0").replace("&", "").replace("\0", "&").rstrip("…")
+    )

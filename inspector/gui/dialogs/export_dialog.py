@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from inspector.gui.widgets.check_boxes import CheckBoxes
 from inspector.gui.widgets.controls import caption, chooser
 from inspector.gui.widgets.plain_text import clean, plain_label
 
@@ -155,6 +156,7 @@ class ExportDialog(QDialog):
         self.every_panel = QCheckBox("&All panels")
         self.every_panel.setTristate(False)
         self.panels = QListWidget()
+        CheckBoxes(self.panels)
         self.panels.setAccessibleName("Panels")
         edged = self.panels.palette()  # boxes have an edge in the dark too (theme.py says why they have none)
         edged.setColor(QPalette.ColorRole.Window, edged.color(QPalette.ColorRole.PlaceholderText))

@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
 
 from inspector.capture.regular import path_of
 from inspector.gui.dialogs.asked_python import AskedPython
+from inspector.gui.widgets.check_boxes import CheckBoxes
 from inspector.gui.widgets.line_field import LineField
 from inspector.gui.widgets.plain_text import clean, plain_label, tooltip
 from inspector.records import Entry
@@ -115,6 +116,7 @@ class PreferencesDialog(QDialog):
         self.runs = LineField()
         self.runs.setText(now.runs)
         self.also = QListWidget()
+        CheckBoxes(self.also)
         self.also.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)  # a long name ends in …
         self.offer(devices, quantities, now.also)
         self.python = LineField()

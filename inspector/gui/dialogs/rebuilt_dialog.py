@@ -22,6 +22,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from inspector.gui.widgets.check_boxes import CheckBoxes
+from inspector.gui.widgets.cut_box import CutBox
 from inspector.gui.widgets.plain_text import clean, clean_block, plain_label, tooltip
 
 NOTHING = "none"
@@ -49,6 +51,7 @@ class RebuiltDialog(QDialog):
         self.problem.setObjectName("problem")
         self.problem.hide()
         self.layers = QTableWidget(0, 2)
+        CheckBoxes(self.layers)
         self.ends = {name: self._end(name) for name in ENDS}
         self.nonlinearity, self.task, self.gates = QComboBox(), QComboBox(), QLineEdit()
         self._fill_layers()
@@ -85,7 +88,7 @@ class RebuiltDialog(QDialog):
             self.layers.setItem(row, column, item)
 
     def _end(self, name: str) -> QComboBox:
-        box = QComboBox()
+        box = CutBox()
         box.setAccessibleName(ENDS[name])
         box.addItem(NOTHING, None)
         for place, rows, columns in _triples(self.guess.get("matrices")):

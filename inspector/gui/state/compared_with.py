@@ -94,3 +94,10 @@ def told_of(pair: Pair) -> tuple[str, list[str]]:
         parts.append(f"{apart} read one run at a time")
     said = [alignment.sentence for alignment in pair.alignments.values()]
     return "; ".join([", ".join(parts), *said]), [*said, *(f"{name}: {reason}" for name, reason in refused.items())]
+
+
+def in_short(pair: Pair) -> list[str]:
+    """The same where there is little room, the longest first."""
+    compared, refused = f"{len(pair.channels)} compared", len(pair.refused)
+    first = [told_of(pair)[0].partition("; ")[0]] if pair.alignments else []
+    return [*first, *([f"{compared}, {refused} not"] if refused else []), compared]

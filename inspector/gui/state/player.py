@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject, QTimer, Slot
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from inspector.gui.state.cursor import Cursor
 
@@ -10,7 +10,9 @@ PLAY_MS = 120
 
 
 class Player(QObject):
-    """Moves the shared cursor on until the last step of the axis that was in focus when it began."""
+    """Moves the shared cursor on until the last step of the axis that was in focus when it began. `playing(on)`."""
+
+    playing = Signal(bool)
 
     def __init__(self, looking: Cursor, parent: QObject) -> None:
         super().__init__(parent)
@@ -28,10 +30,13 @@ class Player(QObject):
         if self._at_end():
             self.looking.move(steps={self.axis: 0})
         self._timer.start()
+        self.playing.emit(True)
 
     def stop(self) -> None:
         """Stop moving."""
-        self._timer.stop()
+        if self._timer.isActive():
+            self._timer.stop()
+            self.playing.emit(False)
 
     def _at_end(self) -> bool:
         step = self.looking.position.at(self.axis)

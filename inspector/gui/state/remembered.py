@@ -22,6 +22,11 @@ MOST = 8
 MOST_LETTERS = 20_000
 """Letters of an input that are remembered; a longer one is left out, and the first example runs instead."""
 
+FILES = ("audio", "file", "numbers", "picture", "sequences")
+"""Inputs whose value is a path."""
+WORDS = {"generated": "generated", "ids": "ids", "vectors": "numbers"}
+"""What stands before a value that does not say by itself what it is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Opened:
@@ -52,8 +57,20 @@ class Opened:
     def words(self) -> str:
         """Checkpoint, sequence and device, in a line."""
         said = [Path(self.checkpoint).name] if self.checkpoint else []
-        said += [self.value or f"first {self.kind}"] + ([f"on {self.device}"] if self.device != "cpu" else [])
+        said += [self._sequence] + ([f"on {self.device}"] if self.device != "cpu" else [])
         return " · ".join(said)
+
+    @property
+    def _sequence(self) -> str:
+        """What ran last, as one that chooses it again calls it: a typed text in quotes, a file by its name."""
+        if not self.value:
+            return f"first {self.kind}"
+        if self.kind == "text":
+            return repr(self.value)
+        if self.kind in FILES:
+            return Path(self.value).name or self.value
+        steps = f", {self.options['steps']} steps" if "steps" in self.options else ""
+        return f"{WORDS.get(self.kind, '')} {self.value}{steps}".strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QComboBox, QLabel, QWidget
 
+from inspector.gui.widgets.cut_box import CutBox
 from inspector.gui.widgets.numbers import measured, number
 from inspector.gui.widgets.plain_text import clean, plain_label
 
 
 def chooser(options: list[str], name: str) -> QComboBox:
     """A combo box with an accessible name whose entries are plain text."""
-    box = QComboBox()
+    box = CutBox()
     box.addItems([clean(option) for option in options])
     box.setAccessibleName(name)
     box.setToolTip(name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy
@@ -17,11 +19,12 @@ class CutLabel(QLabel):
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.whole = ""
+        self._shorter: tuple[str, ...] = ()
 
-    def show_text(self, text: str) -> None:
-        """Other text."""
-        if clean(text) != self.whole:
-            self.whole = clean(text)
+    def show_text(self, text: str, shorter: Sequence[str] = ()) -> None:
+        """Other text; `shorter`: what says less and is seen where the text does not fit, the longest first."""
+        if clean(text) != self.whole or tuple(shorter) != self._shorter:
+            self.whole, self._shorter = clean(text), tuple(shorter)
             self.setToolTip(tooltip(self.whole))
             self._cut()
 
@@ -35,7 +38,7 @@ class CutLabel(QLabel):
         return QSize(0, super().minimumSizeHint().height())
 
     def _cut(self) -> None:
-        line = " ".join(self.whole.split("\n"))
-        self.setText(
-            self.fontMetrics().elidedText(line, Qt.TextElideMode.ElideRight, max(0, self.contentsRect().width() - 2))
-        )
+        metrics, room = self.fontMetrics(), max(0, self.contentsRect().width() - 2)
+        lines = [" ".join(clean(text).split("\n")) for text in (self.whole, *self._shorter)]
+        line = next((one for one in lines if metrics.horizontalAdvance(one) <= room), lines[-1])
+        self.setText(metrics.elidedText(line, Qt.TextElideMode.ElideRight, room))

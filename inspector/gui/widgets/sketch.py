@@ -5,6 +5,7 @@ Colours, maps and levels are those of the panels; a picture has no axes but the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,8 @@ ALONG = 100
 """Half the points of a line at most."""
 MOST_LINES = 8
 MOST_TILES = 24
+BETWEEN_NAMES, LEAST_LETTERS = 8, 7
+"""Pixels between the names of two lines; letters of one that is cut, at least."""
 SMALL = 0.82
 """Size of the type at the ends of axes, as a part of the application's."""
 
@@ -163,15 +166,28 @@ def _paint_ends(sketch: Sketch, painter: QPainter, strip: QRectF, theme: Theme) 
         painter.drawText(strip, int(Qt.AlignmentFlag.AlignLeft | middle), clean(sketch.rows))
     metrics, left = QFontMetricsF(painter.font()), strip.left()
     room = strip.right() - metrics.horizontalAdvance(clean(said)) - 10
-    for number, line in enumerate(sketch.lines if len(sketch.lines) > 1 else ()):
-        name = clean(line.name)
-        if left + metrics.horizontalAdvance(name) > room:
-            break
+    names = [clean(line.name) for line in sketch.lines] if len(sketch.lines) > 1 else []
+    for number, name in enumerate(names_that_fit(names, room - left, metrics)):
         painter.setPen(QColor(theme.series[number % len(theme.series)]))
         painter.drawText(
             QRectF(left, strip.top(), room, strip.height()), int(Qt.AlignmentFlag.AlignLeft | middle), name
         )
-        left += metrics.horizontalAdvance(name) + 8
+        left += metrics.horizontalAdvance(name) + BETWEEN_NAMES
+
+
+def names_that_fit(names: Sequence[str], room: float, metrics: QFontMetricsF) -> list[str]:
+    """Names beside each other, cut alike where there is no room for them: of a line without a name nobody would know
+    what it is. As many as can still be read, and "…" for the others."""
+    widths = [metrics.horizontalAdvance(name) for name in names]
+    if sum(widths) + BETWEEN_NAMES * (len(names) - 1) <= room:
+        return list(names)
+    for count in range(len(names), 0, -1):
+        more = 0.0 if count == len(names) else BETWEEN_NAMES + metrics.horizontalAdvance("…")
+        each = (room - BETWEEN_NAMES * (count - 1) - more) / count
+        cut = [metrics.elidedText(name, Qt.TextElideMode.ElideRight, each) for name in names[:count]]
+        if all(len(one) >= min(LEAST_LETTERS, len(name)) for one, name in zip(cut, names, strict=False)):
+            return [*cut, *(["…"] if count < len(names) else [])]
+    return []
 
 
 def _paint_tiles(sketch: Sketch, painter: QPainter, area: QRectF, theme: Theme) -> None:

@@ -18,6 +18,7 @@ Row = tuple[str, ...]
 """What a number is, the number under the cursor, and that at each pin."""
 NOT_THERE, VARIES = "–", "…"
 _ALL_DIFFERS = re.compile(r" ?\[…(, …)*\]")
+_IN_WORDS = re.compile(r" ?\[([^\W\d_][^\[\]]*)\]$")
 MOST_ROWS = 12
 """Rows of one panel; for a panel with more, the number of those left out is shown."""
 
@@ -45,9 +46,8 @@ def rows_of(
         found = side_by_side(panel.labelled_readout(), [panel.readout_at(pin) for pin in pins])
         if found:
             runs = compared_runs_short(panel)
-            found, place = briefly(found) if pins else (found, "")
-            title = f"{panel.title}, {place}" if place else panel.title
-            rows += [(f"{title}: {runs}" if runs else title, ""), *found[:MOST_ROWS]]
+            found, place = briefly(found) if pins else said_once(found)
+            rows += [(headed(panel.title, place, runs), ""), *found[:MOST_ROWS]]
             if len(found) > MOST_ROWS:
                 rows.append((f"and {len(found) - MOST_ROWS} more numbers", "Save numbers…"))
     return rows
@@ -86,13 +86,39 @@ def side_by_side(here: Sequence[tuple[str, str]], pinned: Sequence[Sequence[tupl
     return found
 
 
-def briefly(rows: Sequence[Row]) -> tuple[list[Row], str]:
-    """Rows beside pins, whose columns leave little room for names: without the brackets in which everything differs
-    (the first row and the headings say where), and without the place that all have, which is given beside them."""
+def headed(title: str, place: str, runs: str) -> str:
+    """The heading of a panel's numbers: its title, the place that all have, and of which runs they are."""
+    named = f"{title}, {place}" if place else title
+    return f"{named}: {runs}" if runs else named
+
+
+def said_once(rows: Sequence[Row]) -> tuple[list[Row], str]:
+    """Rows of the cursor alone without what all of several have, a place or "[iteration 350]", which is given beside
+    them. Steps and units in brackets stay: they are short, and what a row is of."""
+    if len(rows) < 2:
+        return list(rows), ""
+    shorter, place = _without_place(rows)
+    brackets = {found[1] if (found := _IN_WORDS.search(row[0])) else "" for row in shorter}
+    if len(brackets) == 1 and (words := brackets.pop()):
+        shorter = [(_IN_WORDS.sub("", row[0]), *row[1:]) for row in shorter]
+        place = f"{words}, {place}" if place else words
+    return shorter, place
+
+
+def _without_place(rows: Sequence[Row]) -> tuple[list[Row], str]:
+    """Rows without the place that all have, and that place; as they are with "" where they have several, or none."""
     parts = [row[0].rpartition("  ") for row in rows]
     places = {place if gap else "" for _, gap, place in parts}
     place = places.pop() if len(places) == 1 else ""
-    names = [name if place else row[0] for row, (name, _, _) in zip(rows, parts, strict=True)]
+    named = [name if place else row[0] for row, (name, _, _) in zip(rows, parts, strict=True)]
+    return [(name, *row[1:]) for name, row in zip(named, rows, strict=True)], place
+
+
+def briefly(rows: Sequence[Row]) -> tuple[list[Row], str]:
+    """Rows beside pins, whose columns leave little room for names: without the brackets in which everything differs
+    (the first row and the headings say where), and without the place that all have, which is given beside them."""
+    rows, place = _without_place(rows)
+    names = [row[0] for row in rows]
     shorter = [_ALL_DIFFERS.sub("", name).strip() for name in names]
     names = shorter if len(set(shorter)) == len(shorter) and all(shorter) else names
     return [(name, *row[1:]) for name, row in zip(names, rows, strict=True)], place

@@ -316,7 +316,7 @@ class Window(Asking):
         self._ticker.stop()
         no_more_beats()
         self._remembering.stop()
-        self._player.stop()
+        self.player.stop()
         remember_view(self)
         self.docking.remember(self.settings)
         self.welcome.end()

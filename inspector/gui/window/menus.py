@@ -67,6 +67,8 @@ NEXT_PANEL = "The next panel comes to the front, also one behind others in its t
 FIND = "A panel, an action, a sample, a checkpoint, a quantity, a setting, or text of the sequence"
 ERROR_FILES = "The folder of files that errors of the window left: what to send"
 PREFERENCES = "Theme, font size, threads, device, where runs are kept, what is computed"
+PLAY, STOP_PLAYING = "&Play the steps\tSpace", "Stop &playing\tSpace"
+"""The window takes the key where no field or button uses it: it is no shortcut, which would come before those."""
 CLOSED = "What was closed last, where it was"
 ENLARGE = "One panel gets the room of all, or all again"
 
@@ -86,7 +88,7 @@ class Menus:
     ) -> QAction:
         """One more entry, with a key where one is usual; `says` what it does, where its text is too short for that."""
         action = QAction(text, self.window)
-        action.setObjectName("action-" + "".join(c for c in text.lower() if c.isalnum()))
+        action.setObjectName("action-" + "".join(c for c in text.partition("\t")[0].lower() if c.isalnum()))
         action.setStatusTip(says or text.replace("&", "").rstrip("…"))
         if key:
             action.setShortcut(QKeySequence(key))
@@ -134,7 +136,8 @@ class Menus:
             menu, "&Cancel", window.trials.stop, "Esc", "Cancel the run, the opening of a model, or trying a cure"
         )
         self.add(menu, "&Back to the sequences", window.back_to_sequences, "Alt+Left", BACK)
-        self.add(menu, "&Play the steps", window.play)
+        play = self.add(menu, PLAY, window.play, says="Move the cursor on, step by step, or stop; Space does the same")
+        window.player.playing.connect(lambda on: play.setText(STOP_PLAYING if on else PLAY))
         menu.addSeparator()
         self.add(menu, "Spi&kes of this training…", window.spikes.list)
         self.add(menu, "Back to the &training", window.spikes.back, says="Back from an iteration that was run again")

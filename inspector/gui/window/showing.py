@@ -39,6 +39,7 @@ OWN_PANELS = ("spike", WEIGHTS)
 """Panels of captures of which nothing else is shown, by what their beginning says."""
 READOUT_MS = 60
 ON = "on"
+NO_STEPS = "There are no steps to play yet."
 AROUND = 10.0
 """Iterations before and after one that are shown with it."""
 
@@ -55,7 +56,7 @@ class Showing(Parts):
         """The tree of the model that is shown: a new run of the same model keeps the cursor position."""
         self._alone = ""
         """Whether Training was given the room of all panels."""
-        self._player = Player(self.looking, self)
+        self.player = Player(self.looking, self)
         self.stops, self.focus_follower = Stops(self), FocusFollower(self)
         self.comparing = Comparing(self, self.show_frame)
         session.background.looked_at = self.looked_at
@@ -389,4 +390,7 @@ class Showing(Parts):
 
     def play(self) -> None:
         """Play along the axis in focus, or stop."""
-        self._player.toggle()
+        if not self.looking.length_of(self.looking.focused):
+            self.say(NO_STEPS)
+            return
+        self.player.toggle()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from PySide6.QtCore import QObject, Slot
 
 from inspector.capture import Capture, CaptureError, Pair, Side
-from inspector.gui.state.compared_with import ComparedWith, told_of
+from inspector.gui.state.compared_with import ComparedWith, in_short, told_of
 from inspector.gui.state.first_difference import NO_TWO, RunAt, runs_of_log
 from inspector.gui.state.followed_log import as_log
 from inspector.gui.state.step_axes import lengths_of
@@ -124,7 +124,7 @@ class Comparing(QObject):
         told = told_of(self.pair)
         if told != self._told:
             self._told = told
-            self.window.compare.tell(*told)
+            self.window.compare.tell(*told, in_short(self.pair))
         if self.window.compare.sides:
             self.show_beside()
         else:

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QDialog, QDialogButtonBox, QTreeWidget, QTreeWidge
 
 from inspector.capture import Capture
 from inspector.gui.state.settings import Settings
+from inspector.gui.widgets.check_boxes import CheckBoxes
 from inspector.gui.widgets.plain_text import clean, plain_label
 from inspector.gui.window.parts import Parts
 from inspector.records import CARRIED, STATE
@@ -67,6 +68,7 @@ class StatesDialog(QDialog):
         )
         words.setWordWrap(True)
         self.tree = QTreeWidget()
+        CheckBoxes(self.tree)
         self.tree.setHeaderHidden(True)
         self.tree.setAccessibleName("Variables that loops carry")
         for place, (names, state) in places.items():

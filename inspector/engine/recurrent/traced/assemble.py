@@ -97,8 +97,10 @@ def name_slots(flow: Flow, state: Sequence[Slot]) -> None:
         taken.add(name)
         slot.name, slot.written = name, name
     named = bool(chosen and chosen[-1][1])
-    if len(state) == 1 and (not named or alone):
-        state[0].name = "h"  # what a list holds has no name of its own; a torch cell's is h in the original run, too
+    if len(state) == 1 and (not named or alone) and not (alone and inner[0] == "c"):
+        # What a list holds has no name of its own; a torch cell's is h in the original run, too. That of an LSTM whose
+        # h an edit holds at every step is c, of which nothing may be told as h.
+        state[0].name = "h"
 
 
 def _variable_of(flow: Flow, slot: Slot, n: int, inner: Sequence[str], *, alone: bool) -> tuple[str, bool]:

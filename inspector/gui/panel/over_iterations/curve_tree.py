@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt, Signal, Slot
-from PySide6.QtGui import QColor, QPalette
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtGui import QColor
 from PySide6.QtWidgets import (
     QLineEdit,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
     QTreeWidget,
     QTreeWidgetItem,
     QVBoxLayout,
@@ -17,6 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from inspector.capture import Curve
+from inspector.gui.widgets.check_boxes import CheckBoxes
 from inspector.gui.widgets.plain_text import clean, plain_label, tooltip
 from inspector.gui.widgets.theme import Theme
 
@@ -25,18 +24,6 @@ FOLDED = 12
 """Groups of more curves than this are folded at first."""
 MOST_OF_A_CHANNEL = 4
 """Curves of one table by parameter that are drawn where the table is asked for."""
-
-
-class _Boxes(QStyledItemDelegate):
-    """Draws boxes with an edge that is seen: Fusion makes it of the colour of windows, darker, which is dark on dark.
-    A palette of the list would not do: its style sheet replaces it."""
-
-    edge = QColor()
-
-    def initStyleOption(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> None:
-        """The colours of one row."""
-        super().initStyleOption(option, index)
-        option.palette.setColor(QPalette.ColorRole.Window, self.edge)
 
 
 class CurveTree(QWidget):
@@ -57,8 +44,7 @@ class CurveTree(QWidget):
         self.tree.setUniformRowHeights(True)
         self.tree.setIndentation(12)
         self.tree.setAccessibleName("Curves")
-        self._boxes = _Boxes(self.tree)
-        self.tree.setItemDelegate(self._boxes)
+        self._boxes = CheckBoxes(self.tree)
         self.count = plain_label()
         self.count.setEnabled(False)
         layout = QVBoxLayout(self)

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from inspector.gui.widgets.cards import TextCard
+from inspector.gui.widgets.cut_box import CutBox
 from inspector.gui.widgets.plain_text import breakable, clean, plain_label, tooltip
 from inspector.gui.widgets.theme import LIGHT, Theme
 from inspector.records import Note, Noted
@@ -43,7 +44,7 @@ class NotesList(QWidget):
         self._fixed = False
         self._offered: list[tuple[str, Noted]] = []
         self._editing: Note | None = None
-        self.about, self.field, self.button = QComboBox(), QLineEdit(), QPushButton(NOTE_IT)
+        self.about, self.field, self.button = CutBox(), QLineEdit(), QPushButton(NOTE_IT)
         self.leave = QPushButton("Cancel")
         self.leave.clicked.connect(lambda: self.edit(None))
         self.leave.hide()

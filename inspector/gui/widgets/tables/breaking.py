@@ -23,6 +23,19 @@ def broken_to_fit(text: str, fits: Callable[[str], bool] = lambda _word: False) 
     return " ".join(word if _NUMBER.fullmatch(word) or fits(word) else _broken(word) for word in words)
 
 
+def in_short_lines(heading: str) -> str:
+    """A heading in lines that are hardly longer than its longest word."""
+    words = heading.split()
+    most = max((len(word) for word in words), default=0)
+    lines: list[str] = []
+    for word in words:
+        if lines and len(lines[-1]) + 1 + len(word) <= most:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return "\n".join(lines)
+
+
 def _broken(word: str) -> str:
     parts = _PLACES.split(word)
     return MAY_BREAK.join(part[at : at + RUN] for part in parts for at in range(0, max(1, len(part)), RUN))

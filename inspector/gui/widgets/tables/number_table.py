@@ -35,6 +35,8 @@ class NumberModel(QAbstractTableModel):
         self.notes: Sequence[str] = ()
         """What is wrong with a row, in the colour of errors; "" where nothing is."""
         self.headings: Sequence[str] = ()
+        self.high: Sequence[str] = ()
+        """The headings in more and shorter lines, where they are seen so; () where they are not."""
         self.tips: Sequence[str] = ()
         self.cell: Callable[[int, int], str] = lambda _row, _column: ""
         self.marked: set[tuple[int, int]] = set()
@@ -54,7 +56,7 @@ class NumberModel(QAbstractTableModel):
         if orientation != Qt.Orientation.Horizontal:
             return None
         if role == Qt.ItemDataRole.DisplayRole:
-            return self.first if section == 0 else self.headings[section - 1]
+            return self.first if section == 0 else (self.high or self.headings)[section - 1]
         if role == Qt.ItemDataRole.ToolTipRole and section:
             return tooltip(self.tips[section - 1])
         return None
@@ -156,6 +158,7 @@ class NumberTable(QTableView):
         at, wide = self.verticalScrollBar().value(), list(model.headings) != list(headings)
         model.beginResetModel()
         model.order, model.names, model.notes = [int(n) for n in order], names, notes
+        model.high = () if wide else model.high
         model.headings, model.tips, model.cell, model.marked = headings, tips, cell, marked
         model.endResetModel()
         if wide:

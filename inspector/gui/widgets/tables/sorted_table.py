@@ -11,6 +11,7 @@ from PySide6.QtGui import QPainter, QResizeEvent
 
 from inspector.gui.widgets.numbers import short
 from inspector.gui.widgets.plain_text import clean
+from inspector.gui.widgets.tables.breaking import in_short_lines
 from inspector.gui.widgets.tables.number_table import NumberTable, room_of_arrow
 from inspector.gui.widgets.tables.text_table import paint_lines
 from inspector.gui.widgets.theme import Theme
@@ -21,8 +22,8 @@ NAMES = -1
 """The column of names."""
 MOST_WHOLE = 1e12
 """Whole numbers from here on are written in four digits."""
-MOST_WIDTH, MARGIN = 360, 14
-"""Pixels: the widest column, the margin of a cell."""
+MOST_WIDTH, MARGIN, LEAST_MARGIN = 360, 14, 10
+"""Pixels: the widest column, the margin of a cell, and where there is little room."""
 LEAST_OF_WORDS = 72
 """Pixels of a column of words at least; they are cut there, and whole in its tooltip or once it is made wider."""
 PAINTED = 60
@@ -89,9 +90,10 @@ class SortedTable(NumberTable):
         self._least: list[int] = []
         self._uncut: list[int] = []
         self._of_words: list[bool] = []
+        self._high: list[int] = []
         self._given: list[int] = []
         """Of the columns: widths with all room, at least, and with all of their words but no room for an arrow; whether
-        they are words; widths as they were set last."""
+        they are words; widths with headings in short lines; widths as they were set last."""
         self.sorted_by.connect(self._sort)
 
     def show_table(self, rows: Rows) -> None:
@@ -110,7 +112,7 @@ class SortedTable(NumberTable):
     def _fit(self) -> None:
         """Every column is as wide as its heading and its cells, within limits; narrower where there is no room."""
         metrics, rows = self.fontMetrics(), self.rows
-        self._wanted, self._least, self._uncut, self._of_words = [], [], [], []
+        self._wanted, self._least, self._uncut, self._of_words, self._high = [], [], [], [], []
         for column in range(NAMES, len(rows.headings)):
             heading = self.numbers.first if column == NAMES else rows.headings[column]
             some = enumerate(rows.names[:FITTED])
@@ -122,6 +124,10 @@ class SortedTable(NumberTable):
             self._of_words.append(words)
             self._uncut.append(min(self._wanted[-1], max(inside, above + MARGIN)))
             self._least.append(min(self._wanted[-1], LEAST_OF_WORDS) if words else self._uncut[-1])
+            lines = in_short_lines(heading).split("\n")
+            above = max(metrics.horizontalAdvance(line) for line in lines)
+            high = self._least[-1] if words else max(inside - MARGIN, above) + LEAST_MARGIN
+            self._high.append(min(self._least[-1], high))
         self._squeeze()
 
     def _squeeze(self) -> None:
@@ -129,11 +135,14 @@ class SortedTable(NumberTable):
         the table does not scroll sideways then. Columns that somebody has made wider or narrower stay so."""
         if not self._wanted or (self._given and self._given != self._widths()):
             return
+        sure = self.width() - 2 * self.frameWidth() - self.verticalScrollBar().sizeHint().width()
+        high = sum(self._least) > sure >= sum(self._high)  # as if the bar were there: high headings may bring it
+        self._show_headings(high=high)
         room = self.viewport().width()
         widths, lack = list(self._wanted), sum(self._wanted) - room
-        fits = sum(self._least) <= room
+        fits = high or sum(self._least) <= room
         for words in (False, True):
-            for at, least in enumerate(self._least if fits else self._uncut):
+            for at, least in enumerate(self._high if high else self._least if fits else self._uncut):
                 with_arrow = at == self.column + 1 and not (words and fits)
                 if lack > 0 and self._of_words[at] is words and not with_arrow:
                     less = min(lack, widths[at] - least)
@@ -141,6 +150,15 @@ class SortedTable(NumberTable):
         for at, width in enumerate(widths):
             self.setColumnWidth(at, width)
         self._given = self._widths()
+
+    def _show_headings(self, *, high: bool) -> None:
+        """Headings in more and shorter lines, so that no column is out of view, or as they are given."""
+        model = self.numbers
+        if high is bool(model.high) or not model.headings:
+            return
+        model.high = [in_short_lines(heading) for heading in model.headings] if high else ()
+        model.headerDataChanged.emit(Qt.Orientation.Horizontal, 1, len(model.headings))
+        self.updateGeometries()
 
     def _widths(self) -> list[int]:
         return [self.columnWidth(at) for at in range(len(self._wanted))]

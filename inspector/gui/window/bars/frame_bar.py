@@ -8,6 +8,7 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelInde
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QListView, QPushButton, QWidget
 
 from inspector.capture import Capture
+from inspector.gui.widgets.cut_box import CutBox
 from inspector.gui.widgets.plain_text import clean, plain_label
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class FrameBar(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.frames = QComboBox()
+        self.frames = CutBox()
         self._lines = FrameLines(self)
         self.frames.setModel(self._lines)
         self.frames.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)

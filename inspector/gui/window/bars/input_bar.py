@@ -23,10 +23,12 @@ from PySide6.QtWidgets import (
 from inspector.gui.dialogs.options_dialog import OptionsDialog
 from inspector.gui.state.offered import Offered, name_filter
 from inspector.gui.widgets.controls import reserve_space
+from inspector.gui.widgets.cut_box import CutBox
 from inspector.gui.widgets.cut_label import CutLabel
 from inspector.gui.widgets.line_field import LineField
 from inspector.gui.widgets.option_fields import OptionFields
 from inspector.gui.widgets.plain_text import clean, plain_label, tooltip
+from inspector.gui.window.bars.line_texts import LineTexts
 from inspector.gui.window.bars.many_sources import choose_many
 from inspector.records import WEIGHTS, Entry, InputSpec, Loaded, Option, Run
 
@@ -50,6 +52,7 @@ class InputBar(QWidget):
         super().__init__(parent)
         self._make_fields()
         self.kind.currentIndexChanged.connect(self._arrange)
+        self.kind.activated.connect(self._kind_chosen)
         self.made.currentTextChanged.connect(self._show_options)
         self.more.clicked.connect(self._ask_options)
         self.line.textEdited.connect(self._edit)
@@ -66,6 +69,7 @@ class InputBar(QWidget):
         """The inputs that are offered for the model that is open, by key."""
         self._set: dict[str, dict[str, Any]] = {}
         """Options that were set for kinds that are typed or read, by key."""
+        self._texts = LineTexts()
         self.options: OptionFields | None = None
         self.typed = False
         """Whether the line has typed text that has not been run yet."""
@@ -73,7 +77,7 @@ class InputBar(QWidget):
 
     def _make_fields(self) -> None:
         """What kind of sequence, its fields, the line, and the button that runs or cancels."""
-        self.kind, self.examples, self.made = QComboBox(), QComboBox(), QComboBox()
+        self.kind, self.examples, self.made = QComboBox(), CutBox(), QComboBox()
         self.line, self.browse, self.more, self.go = LineField(), QToolButton(), QToolButton(), QPushButton("Run")
         self.browse.setText("…")
         self.more.setText("Options…")
@@ -136,8 +140,7 @@ class InputBar(QWidget):
         for name in loaded.examples if loaded is not None else ():
             self.examples.addItem(clean(name), name)
         if loaded is not None and not self.typed:
-            self.line.setText(loaded.default_text.replace("\n", LINE_BREAK))
-            self.line.setCursorPosition(0)
+            self._set_line(loaded.default_text)
         self._arrange()
         self._show_go()
 
@@ -193,6 +196,7 @@ class InputBar(QWidget):
         self.say("")
         entry = self.entry
         form = entry.form if entry is not None else ""
+        self._texts.note(form, self.line.text())
         self._clear_for(form)
         self.kind.setVisible(entry is not None)
         self.examples.setVisible(form == "example")
@@ -208,9 +212,20 @@ class InputBar(QWidget):
         several, was = form == "several", self._several
         self._several = several
         if several is not was and not self.typed:
-            text = "" if several or self._loaded is None else self._loaded.default_text
-            self.line.setText(text.replace("\n", LINE_BREAK))
-            self.line.setCursorPosition(0)
+            self._set_line("" if several or self._loaded is None else self._loaded.default_text)
+
+    @Slot()
+    def _kind_chosen(self) -> None:
+        """Somebody has chosen another kind: the line has no text that was typed for another one."""
+        first = self._loaded.default_text if self._loaded is not None and self.examples.currentIndex() <= 0 else ""
+        text = self._texts.chosen(first, self.line.text(), typed=self.typed)
+        if text is not None:
+            self.typed = False
+            self._set_line(text)
+
+    def _set_line(self, text: str) -> None:
+        self.line.setText(text.replace("\n", LINE_BREAK))
+        self.line.setCursorPosition(0)
 
     def _place_options(self, entry: Entry | None) -> None:
         """The choices of generated signals, with their options beside them."""
@@ -353,8 +368,7 @@ class InputBar(QWidget):
         """A text, a path or a generated signal in the fields of its kind."""
         if entry.form == "line":
             self.kind.setCurrentIndex(self.kind.findData(spec.kind))
-            self.line.setText(spec.value.replace("\n", LINE_BREAK))
-            self.line.setCursorPosition(0)
+            self._set_line(spec.value)
         elif entry.form in ("file", "several"):
             self._show_path(entry.form, spec.value)
         elif entry.form == "choice" and spec.value in entry.choices:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Signal, Slot
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from inspector.capture import Capture
 from inspector.gui.state.followed_log import as_log
+from inspector.gui.widgets.cut_box import CutBox
 from inspector.gui.widgets.plain_text import clean, plain_label
 
 EVERY = "all runs together"
@@ -19,7 +20,7 @@ class RunBar(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.box = QComboBox()
+        self.box = CutBox()
         self.box.setAccessibleName("Which run of the log is shown")
         self.box.setMinimumContentsLength(20)
         self.box.activated.connect(self._choose)

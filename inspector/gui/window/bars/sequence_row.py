@@ -12,6 +12,7 @@ from inspector.gui.panel.missing import is_of_many
 from inspector.gui.state.cursor import Cursor, Looking, Position
 from inspector.gui.state.settings import Settings
 from inspector.gui.state.step_axes import own_axis
+from inspector.gui.widgets.cut_box import CutBox
 from inspector.gui.widgets.grid_strip import GridStrip
 from inspector.gui.widgets.plain_text import clean, plain_label
 from inspector.gui.widgets.theme import Theme
@@ -42,7 +43,7 @@ class SequenceRow(QWidget):
         self.described = Axis(name=axis)
         self.name = plain_label("")
         self.name.hide()
-        self.colour_by = QComboBox()
+        self.colour_by = CutBox()
         self.colour_by.setMinimumContentsLength(16)
         self.colour_by.currentTextChanged.connect(self._recolour)
         self.looking.moved.connect(self._moved)

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QDoubleSpinBox, QLabel, QSpinBox, QVBoxLayout, QWidget
 
 from inspector.gui.widgets.plain_text import clean, plain_label
+from inspector.gui.window.cursor_readout import Row, headed, said_once
 
 if TYPE_CHECKING:
     from inspector.gui.panel.base import Panel
@@ -174,12 +175,12 @@ class Beside:
         for panel in self.panels:
             panel.refresh(changed)
 
-    def readouts(self, seen: Container[str]) -> list[tuple[str, str]]:
+    def readouts(self, seen: Container[str]) -> list[Row]:
         """The numbers under the cursor of the panels at the left that are on screen, each under a heading."""
-        rows: list[tuple[str, str]] = []
+        rows: list[Row] = []
         for key, twin in self.twins.items():
             panel = twin.panel_at_left
             if key in seen and panel.state == "figure":
-                found = panel.labelled_readout()
-                rows += [(f"{panel.title}: {clean(panel.source.reference.name)}", ""), *found] if found else []
+                found, place = said_once(panel.labelled_readout())
+                rows += [(headed(panel.title, place, clean(panel.source.reference.name)), ""), *found] if found else []
         return rows

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QPushButton, QSizePolicy, QWidget
 
+from inspector.gui.widgets.cut_box import CutBox
 from inspector.gui.widgets.cut_label import CutLabel
 from inspector.gui.widgets.plain_text import clean, tooltip
 
@@ -30,7 +31,7 @@ BESIDE_FRAMES, ALONE = 112, 230
 """Most pixels of a name: a bar as wide as long names are would squeeze the bars at the sides of the window."""
 
 
-class FrameList(QComboBox):
+class FrameList(CutBox):
     """As wide as the frame that is chosen needs, where there is the room; its tooltip has it whole. Widths of all that
     it lists are not looked up: they may be 50,000."""
 
@@ -112,9 +113,9 @@ class CompareBar(QWidget):
         self.frames.updateGeometry()
         self.show()
 
-    def tell(self, sentence: str, reasons: Sequence[str]) -> None:
-        """What was compared, and in the tooltip, where it is never cut, also why some was not."""
-        self.said.show_text(sentence)
+    def tell(self, sentence: str, reasons: Sequence[str], shorter: Sequence[str] = ()) -> None:
+        """What was compared, or `shorter` where there is no room; in the tooltip all, and why some was not."""
+        self.said.show_text(sentence, shorter)
         more = [f"… and {len(reasons) - MOST_REASONS} more"] if len(reasons) > MOST_REASONS else []
         for widget in (self.said, self.all):  # where there is no room for the sentence, the button still tells it
             widget.setToolTip(tooltip("\n".join([sentence, *reasons[:MOST_REASONS], *more])))

@@ -31,6 +31,8 @@ ON_OCCASION = ("weights", "table")
 """Panels that have no tab until something is opened that they alone show, or they are asked for: by a range of steps
 on the strip, or by their names."""
 """Docks that are shown when they are asked for, in tabs with the lower panels."""
+WIDTHS = "widths of the bars"
+"""The setting with what the bars at the sides had before a narrow window squeezed them."""
 FIRST = QSize(900, 400)
 """Of a panel that is exported before it or one in tabs with it was visible."""
 
@@ -154,6 +156,7 @@ class Docking:
             self.window.restoreGeometry(remembered[0])
             fit(self.window)  # it may have been remembered on a larger screen
             self.window.restoreState(remembered[1], LAYOUT_VERSION)
+            self.sides.take_text(settings.text(WIDTHS))
         else:
             fit(self.window)
             QApplication.processEvents()
@@ -166,6 +169,7 @@ class Docking:
         """Store the arrangement for the next start, if there was one."""
         self.show_rows()
         if self._first.size():
+            settings.set_text(WIDTHS, self.sides.in_text())
             settings.set_layout(self.window.saveGeometry(), self.window.saveState(LAYOUT_VERSION))
 
     def reset(self) -> None:

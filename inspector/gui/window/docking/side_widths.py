@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Protocol
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
@@ -18,6 +19,7 @@ MOST_FOR_PINS = 0.3
 """Part of the window's width that the numbers under the cursor and at pins get at most."""
 SQUEEZED = NARROWEST_NUMBERS + 4
 """Pixels of a bar that is as narrow as it can be, or hardly wider."""
+_AS_TEXT = re.compile(r"(?P<width>\d{1,5})/(?P<then>\d{1,5})")
 AFTER_MS = 50
 """Until rows of panels have the room that others have left."""
 
@@ -55,6 +57,18 @@ class SideWidths(QObject):
     @property
     def _there(self) -> list[QDockWidget]:
         return [dock for dock in self.bars if dock.isVisible() and not dock.isFloating()]
+
+    def in_text(self) -> str:
+        """The widths before a narrow window squeezed the bars, for the next start, whose window may be wide again."""
+        return " ".join(f"{width}/{then}" for width, then in (self._roomy.get(dock, (0, 0)) for dock in self.bars))
+
+    def take_text(self, text: str) -> None:
+        """Widths of an earlier start; a text of another kind changes nothing."""
+        found = [_AS_TEXT.fullmatch(one) for one in text.split(" ")]
+        if len(found) == len(self.bars):
+            for dock, one in zip(self.bars, found, strict=True):
+                if one is not None and 0 < int(one["width"]) <= int(one["then"]):
+                    self._roomy[dock] = int(one["width"]), int(one["then"])
 
     def _set(self, widths: list[tuple[QDockWidget, int]]) -> None:
         if widths:

@@ -72,7 +72,8 @@ class TabLists(QObject):
         there, nothing = self.listed(key)
         for panels in (there, nothing):
             if panels is nothing and nothing:
-                menu.addSection(NOTHING)
+                menu.addSeparator()  # Qt's own sections begin left of the entries, and touch the first
+                menu.addAction(NOTHING.capitalize()).setEnabled(False)
             for other, title in panels:
                 action = menu.addAction(title.replace("&", "&&"))
                 action.setCheckable(other == key)  # empty boxes at the others would read as switches
