@@ -199,10 +199,10 @@ def test_mutated_indexes_never_crash_or_lie(tmp_path: Path) -> None:
                 for name, channel in capture.channels.items():
                     if channel.dims == ("step", "unit") and channel.dtype == "float32" and name == "a:h":
                         array = capture.array(name)
-                        known = array[: len(values)]
-                        if not capture.damaged and array.shape == values.shape and capture.verify() == []:
-                            same = (known == values) | np.isnan(known)
-                            assert same.all() or not np.array_equal(np.sort(known.ravel()), values.ravel())
+                        assert array.shape == values.shape or capture.damaged
+                        rows, units = map(min, array.shape, values.shape)
+                        known = array[:rows, :units]
+                        assert ((known == values[:rows, :units]) | np.isnan(known)).all()
         except (CaptureError, MemoryError):
             pass
         assert time.monotonic() - started < 5

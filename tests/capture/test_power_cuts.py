@@ -35,6 +35,9 @@ def run(name, offset, overwrite):
 run("first", 0, False)
 run("second", 1000, True)
 """
+ASIDE = WRITE.replace("overwrite=overwrite", "overwrite=overwrite, whole=overwrite").replace("6000", "1200")
+"""The same where the second run is written beside the first and takes its name at the end, as a window has it; and with
+several page files in each run."""
 OVERLAP = """
 import sys
 from pathlib import Path
@@ -69,6 +72,12 @@ def acknowledged(operations: list[Operation]) -> tuple[str, str]:
     said = [one.data.decode() for one in operations if one.kind == "w" and one.path.endswith("/acknowledged")]
     run, _, steps = (said or [" 0"])[-1].partition(" ")
     return run, steps
+
+
+@pytest.fixture(scope="module")
+def aside(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Operation]]:
+    folder = tmp_path_factory.mktemp("written")
+    return folder, recorded(ASIDE, folder, tmp_path_factory.mktemp("recorder"))
 
 
 def put(files: dict[str, bytes], source: Path, folder: Path) -> Path:
@@ -112,7 +121,7 @@ def test_all_was_seen(operations: tuple[Path, list[Operation]]) -> None:
     files = left(seen, None)
     on_disk = {str(path): path.read_bytes() for path in source.rglob("*") if path.is_file()}
     assert files == on_disk
-    assert {one.kind for one in seen} == set("wtcus") and sum(one.kind == "s" for one in seen) >= 20
+    assert {one.kind for one in seen} == set("wtcusd") and sum(one.kind == "s" for one in seen) >= 20
 
 
 def test_so_many_cuts_are_tried_as_are_aimed_at(operations: tuple[Path, list[Operation]]) -> None:
@@ -165,3 +174,42 @@ def test_commits_that_overlap(tmp_path_factory: pytest.TempPathFactory, tmp_path
             if path.is_dir() and any(path.iterdir()):
                 lengths.add(check(path, *acknowledged(before), total=160))
     assert "first" in lengths
+
+
+def test_names_are_there_where_only_their_folder_keeps_them(
+    aside: tuple[Path, list[Operation]], tmp_path: Path
+) -> None:
+    """POSIX promises the name of a new file or folder only once the folder that it is in was synchronised."""
+    source, seen = aside
+    for end in acknowledgements(seen):
+        run, steps = acknowledged(seen[:end])
+        for trial in range(3 if run == "first" else 0):
+            path = put(left(seen[:end], random.Random(end + trial), strict=True), source, tmp_path / f"{end}-{trial}")
+            assert check(path, run, steps) == run
+
+
+def acknowledgements(seen: list[Operation]) -> list[int]:
+    """The cuts directly after something was acknowledged."""
+    return [n + 1 for n, one in enumerate(seen) if one.kind == "w" and one.path.endswith("/acknowledged")]
+
+
+def test_a_run_that_takes_the_place_of_another(aside: tuple[Path, list[Operation]], tmp_path: Path) -> None:
+    """Until it has its name the one before is whole there, and what it acknowledged is beside it; then it is."""
+    source, seen = aside
+    (exchange,) = [n for n, one in enumerate(seen) if one.kind == "x" and "/a." in one.path]
+    said = acknowledgements(seen)
+    ends = [*(end for end in said if end <= exchange), *range(exchange, len(seen) + 1)]
+    found = set[tuple[str, str]]()
+    for end in ends:
+        before = seen[:end]
+        run, steps = acknowledged(before)
+        for trial, choice in enumerate((None, random.Random(end), random.Random(-end - 1))):
+            path = put(left(before, choice, strict=True), source, tmp_path / f"{end}-{trial}")
+            if run == "second" and steps != "done":
+                there = check(path, "first", "done")
+                if there == "first":
+                    assert check(path.with_name("a.new.inspect"), run, steps) == "second"
+                found.add((there, steps))
+            else:
+                found.add((check(path, run, steps), steps))
+    assert {("first", "40"), ("second", "40"), ("second", "done")} <= found

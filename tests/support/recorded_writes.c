@@ -143,3 +143,19 @@ int unlink(const char *path) {
     if (!failed && known && watched(whole)) note('u', whole, 0, 0, 0);
     return failed;
 }
+
+int mkdir(const char *path, mode_t mode) {
+    char whole[PATH_MAX];
+    int failed = (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+    if (!failed && realpath(path, whole) && watched(whole)) note('d', whole, 0, 0, 0);
+    return failed;
+}
+
+/* Two names that are exchanged: the data is the other one. */
+int renameat2(int from, const char *path, int to, const char *other, unsigned int flags) {
+    char whole[PATH_MAX], second[PATH_MAX];
+    int failed = (int)syscall(SYS_renameat2, from, path, to, other, flags);
+    if (!failed && flags == 2 && realpath(path, whole) && realpath(other, second) && watched(whole))
+        note('x', whole, 0, second, strlen(second));
+    return failed;
+}

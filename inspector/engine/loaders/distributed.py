@@ -25,6 +25,7 @@ from inspector.engine.errors import InputError
 from inspector.engine.model.distributed_metadata import METADATA, Stored, StoredPart, read_metadata
 from inspector.engine.model.inside_folder import require_inside
 from inspector.engine.model.one_directory import left_unread, named_twice, require_one_directory
+from inspector.engine.model.safe_torch import require_safe_torch
 from inspector.engine.registries import LOADERS
 from inspector.records import counted
 from inspector.records.plain_text import shortened
@@ -50,6 +51,7 @@ class Distributed:
 
     def load(self, path: Path) -> State:
         """Every tensor, in the nested dict in which it was saved; the step beside them. Raises InputError."""
+        require_safe_torch(path)
         stored = read_metadata(path)
         _check_room(path, stored)
         raw: dict[str, Any] = {}
@@ -66,6 +68,7 @@ class Distributed:
 
     def step(self, path: Path) -> tuple[int, str] | None:
         """The step that was saved beside the weights. Raises InputError."""
+        require_safe_torch(path)
         told = _step(path, read_metadata(path))
         return None if told is None else (told[0], f"the key {told[1]!r}")
 

@@ -24,6 +24,7 @@ from inspector.engine.errors import InputError
 from inspector.engine.model.one_directory import left_unread, named_twice, require_one_directory, require_plain
 from inspector.engine.model.pickle_opcodes import could_allocate, opcodes
 from inspector.engine.model.pickle_parts import never_ends
+from inspector.engine.model.safe_torch import require_safe_torch
 from inspector.engine.registries import LOADERS
 from inspector.engine.wording import a_class
 from inspector.records.plain_text import shortened
@@ -199,6 +200,7 @@ def _load(path: Path, *, mapped: bool = False) -> Any:
 
     `mapped`: tensors stay in the file. Nothing touches their numbers then, so a file that is cut ends no process.
     """
+    require_safe_torch(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
