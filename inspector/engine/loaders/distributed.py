@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from inspector.capture.encrypted import encrypted
-from inspector.capture.regular import in_words, open_regular
+from inspector.capture.regular import in_words, is_a_file, open_regular
 from inspector.engine.contracts import MAX_STEP, State
 from inspector.engine.errors import InputError
 from inspector.engine.model.distributed_metadata import METADATA, Stored, StoredPart, read_metadata
@@ -47,7 +47,7 @@ class Distributed:
 
     def sniff(self, path: Path, head: bytes) -> bool:
         """A folder with the description of a distributed checkpoint."""
-        return path.is_dir() and (path / METADATA).is_file()
+        return path.is_dir() and is_a_file(path / METADATA)
 
     def load(self, path: Path) -> State:
         """Every tensor, in the nested dict in which it was saved; the step beside them. Raises InputError."""
