@@ -23,6 +23,8 @@ EACH = {
     **dict.fromkeys(("capture_cells", "capture_files", "safetensors"), COSTLY),
     **dict.fromkeys(("keras", "matlab"), BY_A_PROCESS),
 }  # fmt: skip
+CUTS = 6
+"""Parts of a seed at whose ends it is cut short."""
 RUN = Path(__file__).with_name("run.py")
 READABLE = {"hugging_face", "sequences"}
 """Targets of which some seeds are refused on purpose."""
@@ -37,6 +39,9 @@ def test_a_target_holds(name: str, tmp_path: Path) -> None:
     assert name in READABLE or set(outcomes) == {"read"}
     for path in findings(name):
         tried(target, path.read_bytes(), tmp_path / "x")
+    for data in known if not target.slow else ():
+        for part in range(1, CUTS):
+            tried(target, data[: len(data) * part // CUTS], tmp_path / "x")
     chance = random.Random(name)
     for number in range(mutants_of(name)):
         data = mutant(chance.choice(known), chance, known, target.most)
@@ -127,7 +132,8 @@ def test_what_is_not_one_sentence_is_a_finding(tmp_path: Path) -> None:
 
     target = Target("", (), attempt, (ValueError,))
     assert tried(target, b"It is damaged.", tmp_path / "x") == "refused"
-    for said in (b"", b"two\nlines", b"x" * 900, b"\x1b[31m", b"Traceback (most recent call last)"):
+    programs = (b"KeyError: 'a'", b"list index out of range", b"'NoneType' object is not iterable", b"got b'x'")
+    for said in (b"", b"two\nlines", b"x" * 301, b"\x1b[31m", b"Traceback (most recent call last)", *programs):
         with pytest.raises(FoundError):
             tried(target, said, tmp_path / "x")
 

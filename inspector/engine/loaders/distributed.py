@@ -29,6 +29,7 @@ from inspector.engine.model.safe_torch import require_safe_torch
 from inspector.engine.registries import LOADERS
 from inspector.records import counted
 from inspector.records.plain_text import shortened
+from inspector.records.unreadable import why_unreadable
 
 STEPS = ("global_step", "step", "iteration", "iter", "epoch")
 MOST_EMPTY = 1 << 16
@@ -153,8 +154,8 @@ def _read(path: Path, name: str, part: StoredPart) -> Any:
             warnings.simplefilter("ignore")
             return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
     except Exception as problem:  # noqa: BLE001 - damaged or hostile bytes may raise anything on their way
-        said = " ".join(str(problem).split())
-        said = "it holds more than tensors and numbers" if "weights_only" in said else said[:120].rstrip(".")
+        unsafe = "weights_only" in str(problem)
+        said = "it holds more than tensors and numbers" if unsafe else why_unreadable(problem)
         raise InputError(f"{path.name}/{part.file}: a part of {shortened(name, 80)} cannot be read ({said}).") from None
 
 
