@@ -41,6 +41,25 @@ def test_a_header_with_two_entries_of_one_name_is_refused(tmp_path: Path, header
     assert str(told.value) == f"c.safetensors is not read: its header has two entries named {name!r}."
 
 
+def test_a_header_is_not_read_beyond_its_limit(tmp_path: Path) -> None:
+    path = tmp_path / "c.safetensors"
+    with path.open("wb") as file:
+        file.write(struct.pack("<Q", 17 << 20) + b"{")
+        file.truncate(20 << 20)  # a hole
+    with pytest.raises(InputError, match="its header says 17825792 bytes, the file has 20971520"):
+        read_checkpoint(path)
+
+
+def test_more_tensors_than_a_model_has_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    header = {f"t{n}": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for n in range(12)}
+    path = safetensors(tmp_path / "c.safetensors", header, b"")
+    monkeypatch.setattr("inspector.engine.loaders.safetensors.MAX_TENSORS", 11)
+    with pytest.raises(InputError, match="declares 12 tensors; at most 11 are read"):
+        read_checkpoint(path)
+    monkeypatch.setattr("inspector.engine.loaders.safetensors.MAX_TENSORS", 12)
+    assert len(read_checkpoint(path).tensors) == 12
+
+
 def test_numbers_of_less_than_a_byte_are_refused(tmp_path: Path) -> None:
     header = {"a": {"dtype": "F4", "shape": [4], "data_offsets": [0, 2]}}
     with pytest.raises(InputError, match="tensor a is of F4; numbers of less than a byte are not read"):
