@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import struct
+import subprocess
+import sys
 import warnings
 import zipfile
 from pathlib import Path
@@ -117,3 +119,22 @@ def test_a_keras_archive_with_two_members_of_one_name_is_refused(tmp_path: Path)
             archive.writestr("model.weights.h5", buffer.getvalue())
     with pytest.raises(InputError, match=r"^c\.keras has two archive members named model\.weights\.h5; it is not read"):
         read_checkpoint(path)
+
+
+CUT = """
+import os, sys
+from pathlib import Path
+from inspector.engine.opening.read_checkpoint import read_checkpoint
+state = read_checkpoint(Path(sys.argv[1]))
+os.truncate(sys.argv[1], 100)
+print(float(state.tensors["a"].sum()))
+"""
+
+
+def test_a_file_that_is_cut_later_ends_no_process(tmp_path: Path) -> None:
+    """What was read of it is a copy: numbers in a file that is mapped end a process with SIGBUS where it is cut."""
+    numbers = np.ones(1 << 20, np.float32)
+    header = {"a": {"dtype": "F32", "shape": [1 << 20], "data_offsets": [0, numbers.nbytes]}}
+    path = safetensors(tmp_path / "c.safetensors", header, numbers.tobytes())
+    done = subprocess.run([sys.executable, "-c", CUT, str(path)], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, f"{1 << 20}.0\n"), done.stderr
