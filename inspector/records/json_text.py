@@ -74,7 +74,7 @@ def _brackets(text: str | bytes) -> int:
 def _require_shallow(value: Any) -> None:
     """Level after level, not by recursion."""
     level = [value]
-    for _ in range(DEEPEST + 1):
+    for _ in range(DEEPEST):
         level = [
             part
             for one in level
