@@ -98,8 +98,7 @@ class Writer:
         replaces, left = False if again else check_target(self.path, overwrite), list[Path]()
         target = self.path.absolute()
         if replaces and whole and can_exchange(target.parent):
-            replaces = False
-            self.beside, left = free_name_beside(target)
+            replaces, (self.beside, left) = False, free_name_beside(target)
         try:
             self._store = Store(self.beside or self.path, start, replaces=replaces, again=again)
         except (OSError, sqlite3.Error, ValueError) as problem:
