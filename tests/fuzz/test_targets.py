@@ -127,15 +127,18 @@ def test_the_command_counts_what_it_tried(guided: bool, tmp_path: Path) -> None:
 
 
 def test_what_is_not_one_sentence_is_a_finding(tmp_path: Path) -> None:
-    def attempt(data: bytes, _scratch: Path) -> None:
-        raise ValueError(data.decode())
+    def refused(said: str, data: bytes = b"") -> str:
+        def attempt(_data: bytes, _scratch: Path) -> None:
+            raise ValueError(said)
 
-    target = Target("", (), attempt, (ValueError,))
-    assert tried(target, b"It is damaged.", tmp_path / "x") == "refused"
-    programs = (b"KeyError: 'a'", b"list index out of range", b"'NoneType' object is not iterable", b"got b'x'")
-    for said in (b"", b"two\nlines", b"x" * 301, b"\x1b[31m", b"Traceback (most recent call last)", *programs):
+        return tried(Target("", (), attempt, (ValueError,)), data, tmp_path / "x")
+
+    assert refused("It is damaged.") == "refused"
+    assert refused("It has no column of steps; it has b'step'.", b"loss,b'step'") == "refused"  # a word of the file's
+    programs = ("KeyError: 'a'", "list index out of range", "'NoneType' object is not iterable", "got b'x'")
+    for said in ("", "two\nlines", "x" * 301, "\x1b[31m", "Traceback (most recent call last)", *programs):
         with pytest.raises(FoundError):
-            tried(target, said, tmp_path / "x")
+            refused(said)
 
 
 def test_memory_and_time_are_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
