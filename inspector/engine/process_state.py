@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import gc
+import inspect
 import json
 import os
 import queue
@@ -17,6 +18,7 @@ import signal
 import socket
 import sqlite3
 import sys
+import sysconfig
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -237,12 +239,21 @@ def altered() -> str:
 
 
 def _is_idle_or_own(thread: threading.Thread) -> bool:
-    """Whether a thread is this package's, that of a pool, which waits for work, or one that Python did not start."""
-    target = getattr(thread, "_target", None)
-    module = str(getattr(target, "__module__", "") or type(thread).__module__)
-    return module.startswith(("inspector.", "concurrent.futures.")) or isinstance(thread, threading._DummyThread)
+    """Whether a thread is none that code of a user's has started: one of this package or of a library, as a progress
+    bar's or a pool's, or one that Python did not start."""
+    does = getattr(thread, "_target", None) or getattr(thread, "function", None) or type(thread).run
+    code = getattr(inspect.unwrap(does), "__code__", None)
+    own = str(getattr(does, "__module__", "")).startswith("inspector.")
+    return (
+        own or isinstance(thread, threading._DummyThread) or (code is not None and _is_of_a_library(code.co_filename))
+    )
 
 
+def _is_of_a_library(file: str) -> bool:
+    return bool({"site-packages", "dist-packages"} & set(Path(file).parts)) or Path(file).is_relative_to(_STANDARD)
+
+
+_STANDARD = sysconfig.get_paths()["stdlib"]
 _defined: list[Defined] = []
 _threads: set[threading.Thread] = set()
 Settings = dict[str, tuple[Any, Callable[[Any], object]]]

@@ -26,6 +26,11 @@ _DEVICES = ("cpu", "cuda")
 _HOOKS = [name for name, value in vars(modules).items() if name.startswith("_global_") and isinstance(value, dict)]
 _NUMERIC = (torch, nn, nn.functional, nn.init, torch.linalg, torch.fft, torch.special, torch.autograd, torch._VF)
 _OTHERS = (np, np.linalg, np.fft, math, random)
+_COMPUTING = frozenset({
+    "CPU", "CUDA", "MPS", "XPU", "AutogradCPU", "AutogradCUDA", "AutogradMPS", "AutogradXPU", "Autograd", "AutocastCPU",
+    "AutocastCUDA", "BackendSelect", "CompositeExplicitAutograd", "CompositeImplicitAutograd",
+})  # fmt: skip
+"""Dispatch keys of operations that compute numbers."""
 _pop_function_mode = torch._C._pop_torch_function_stack
 _push_function_mode = torch._C._push_on_torch_function_stack
 _pop_kept_hooks = torch._C._autograd._pop_saved_tensors_default_hooks
@@ -133,9 +138,10 @@ STATES: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
 
 
 def replaced_operations() -> frozenset[str]:
-    """Operations of torch whose work Python does instead; for shapes alone (Meta) torch does that itself."""
+    """Operations of torch whose work Python does instead where numbers are computed. For shapes alone (Meta) and for
+    batches of `vmap` (FuncTorchBatched) torch does that itself, as soon as they are needed."""
     known = getattr(torch.library, "_impls", ())
-    return frozenset(name for name in known if name.startswith("aten/") and not name.endswith("/Meta"))
+    return frozenset(name for name in known if name.startswith("aten/") and name.rpartition("/")[2] in _COMPUTING)
 
 
 class Defined:

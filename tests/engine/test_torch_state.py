@@ -101,6 +101,12 @@ def test_a_name_that_stands_for_something_else_asks_for_another_process(copies: 
     assert said.endswith(f'{name}"]')
 
 
-def test_what_this_package_uses_while_it_runs_alters_nothing(copies: Copies) -> None:
-    harm = "import torch._dynamo, torch.optim, torch.jit; torch.compile(nn.Linear(2, 2), backend='eager')(torch.ones(1, 2))"
+@pytest.mark.parametrize("harm", [
+    "import torch._dynamo, torch.optim, torch.jit; torch.compile(nn.Linear(2, 2), backend='eager')(torch.ones(1, 2))",
+    "torch.func.vmap(torch.outer)(torch.ones(2, 3), torch.ones(2, 3)); assert any('FuncTorchBatched' in one for one in "
+    "torch.library._impls)",
+    "import io, tqdm; list(tqdm.tqdm(range(3), file=io.StringIO())); assert threading.active_count() > 1",
+    "from concurrent.futures import ThreadPoolExecutor; pool = ThreadPoolExecutor(1); pool.submit(int).result()",
+])  # fmt: skip
+def test_what_libraries_do_while_a_model_runs_alters_nothing(copies: Copies, harm: str) -> None:
     assert told(copies, harm, "making=True")[0] == '[true, ""]'
