@@ -18,6 +18,7 @@ from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence, Graph
 from inspector.engine.recurrent.traced.cells.replayed import LARGEST, ReplayRecurrence, ReplayStep
 from inspector.engine.recurrent.traced.layer_names import within
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
+from inspector.engine.recurrent.traced.origins import Origins
 from inspector.engine.recurrent.traced.program.gates import Gate, gates_of, idle_steps, leading_to, numbered, stacked
 from inspector.engine.recurrent.traced.program.inner_cells import inner_gates, inner_weights
 from inspector.engine.recurrent.traced.program.made_ahead import made_ahead
@@ -28,6 +29,7 @@ from inspector.engine.recurrent.traced.program.state_layout import Layout, Part,
 from inspector.engine.recurrent.traced.program.state_matrices import fed_back, squashed_by
 from inspector.engine.recurrent.traced.program.step_groups import Parameters, programs_of
 from inspector.engine.recurrent.traced.program.tanh_states import other_squashes, tanh_parts
+from inspector.engine.recurrent.traced.program.unseen import check_recorded, check_returning
 from inspector.engine.recurrent.traced.record.operator_traits import Kind
 from inspector.engine.recurrent.traced.record.source_names import assigned, variable, without_containers
 from inspector.engine.recurrent.traced.state_checks import check_memory, check_of, check_shapes
@@ -240,16 +242,17 @@ def _not_again(reason: Exception) -> Unsupported:
 
 
 def recurrence_of(
-    flow: Flow, state: Sequence[Slot], batch: Batch, place: str, made: Container[int], trained: Parameters
+    flow: Flow, state: Sequence[Slot], batch: Batch, place: str, made: Origins, trained: Parameters
 ) -> tuple[ReplayRecurrence | GraphRecurrence, bool]:
     """The recurrence of one group of slots, and whether its gradient is cut somewhere.
 
-    `made`: ids of all tensors whose origin is known; `trained`: names of the model's parameters.
+    `trained`: names of the model's parameters.
     Where a step cannot be run again, autograd's graph of the run is used if there is one. Raises Unsupported.
     """
     check_shapes(state)
     name_slots(flow, state)
     check_memory(flow, state)
+    check_returning(flow, state, made)
     recorded = _Recorded.of(flow, state, batch, place)
     try:
         return recorded.replayed(made, trained)
@@ -306,6 +309,7 @@ class _Recorded:
     def replayed(self, made: Container[int], trained: Parameters) -> tuple[ReplayRecurrence, bool]:
         """By the recorded operations; and whether the gradient is cut. Raises Unsupported or RuntimeError."""
         flow, state = self.flow, self.state
+        check_recorded(flow, state, made)
         groups, cut = programs_of(flow, self.parts, state, made)
         cell = self._described(ReplayStep(self.parts, groups, self.steps, self.names))
         x = _entering(groups, self.steps, self.size, self.states)
