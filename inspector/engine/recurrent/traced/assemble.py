@@ -57,6 +57,7 @@ def parts_of(flow: Flow, state: Sequence[Slot], batch: int) -> dict[str, Part]:
     """
     parts: dict[str, Part] = {}
     fused = _shapes_of_fused(flow) if batch > 1 else frozenset()
+    several = len({slot.values[-1].dtype for slot in state}) > 1
     for slot in state:
         shape = tuple(slot.values[0].shape)
         axis = None if batch == 1 else next((n for n, size in enumerate(shape) if size == batch), None)
@@ -67,7 +68,10 @@ def parts_of(flow: Flow, state: Sequence[Slot], batch: int) -> dict[str, Part]:
         if slot.lags > MOST_LAGS:
             raise Unsupported(f"it reads states {slot.lags + 1} steps old; the limit is {MOST_LAGS + 1}")
         for lag in range(slot.lags + 1):
-            parts[name if lag == 0 else f"{name}[t-{lag}]"] = Part(slot.index, lag, shape, axis, slot.values[0].device)
+            own = slot.values[-1].dtype if several else None
+            parts[name if lag == 0 else f"{name}[t-{lag}]"] = Part(
+                slot.index, lag, shape, axis, slot.values[0].device, own
+            )
     if sum(part.width for part in parts.values()) > LARGEST:
         raise Unsupported(f"its state has more than {LARGEST} entries a sample")
     return parts
@@ -371,8 +375,7 @@ def states_of(parts: dict[str, Part], state: Sequence[Slot]) -> Tensor:
         values = torch.stack([*early, *slot.values][: len(slot.values)])
         rows = values.movedim(part.batch + 1, 1) if part.batch is not None else values[:, None]
         columns.append(rows.reshape(*rows.shape[:2], -1).cpu())
-    dtype = columns[0].dtype
-    return torch.cat([column.to(dtype) for column in columns], dim=-1)
+    return torch.cat(columns, dim=-1)  # of the widest of their types
 
 
 def _entering(groups: Sequence[Steps], steps: int, batch: int, like: Tensor) -> Tensor:

@@ -84,4 +84,5 @@ def check_of(recurrence: ReplayRecurrence) -> Check:
             error = (cell.again(group, states[group.numbers]) - states[group.numbers + 1]).abs()
         worst = max(worst, float(error.nan_to_num_(0.0, 0.0, 0.0).max()) if error.numel() else 0.0)
     size = max(size, float(states.abs().nan_to_num_(0.0, 0.0, 0.0).max()) if states.numel() else size)
-    return Check(worst, 64 * torch.finfo(states.dtype).eps * size)
+    kinds = {states.dtype, *(part.dtype for part in cell.layout.values() if part.dtype is not None)}
+    return Check(worst, 64 * max(torch.finfo(kind).eps for kind in kinds) * size)
