@@ -25,7 +25,7 @@ from inspector.engine.hooks.function_mode import FUSED, runs_fused, unwatched
 from inspector.engine.hooks.module_stack import ModuleStack
 from inspector.engine.latent.written import find_written
 from inspector.engine.recurrent.traced.as_ran import as_it_ran
-from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, ROOT, corrected, place_of_step, recurrence_of
+from inspector.engine.recurrent.traced.assemble import ROOT, corrected, place_of_step, recurrence_of
 from inspector.engine.recurrent.traced.cells.gradients import Wanted, ask_weights
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence
 from inspector.engine.recurrent.traced.cells.hooked import refuse_hooked
@@ -55,6 +55,7 @@ from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.operation import Call
 from inspector.engine.recurrent.traced.record.recorder import OperationRecorder
 from inspector.engine.recurrent.traced.recorded_loops import RecordedLoop, RecordedLoops
+from inspector.engine.recurrent.traced.state_checks import ONE_SHOWS
 from inspector.engine.recurrent.traced.surroundings import note_surroundings
 from inspector.engine.recurrent.verification import NO_GRADIENT
 from inspector.engine.registries import PROBES

@@ -32,7 +32,7 @@ from inspector.engine.recurrent.traced.program.tanh_states import other_squashes
 from inspector.engine.recurrent.traced.program.unseen import check_recorded, check_returning
 from inspector.engine.recurrent.traced.record.operator_traits import Kind
 from inspector.engine.recurrent.traced.record.source_names import assigned, variable, without_containers
-from inspector.engine.recurrent.traced.state_checks import check_memory, check_of, check_shapes
+from inspector.engine.recurrent.traced.state_checks import ONE_SHOWS, check_memory, check_of, check_shapes
 from inspector.engine.wording import in_short
 
 Step = TypeVar("Step", ReplayStep, GraphStep)
@@ -40,7 +40,6 @@ MOST_LAGS = 64
 """Each older value is a further part of the state, and Jacobians grow with its square. Counter-example: attention over
 all of more than 65 states so far is rejected with that reason; use a shorter sequence."""
 ROOT = "model"
-ONE_SHOWS = "a run with one sequence alone shows it"
 SILENT = "The steps ran without gradients (torch.no_grad), so no parameter has a gradient in them."
 LAYERS = (
     "Every layer has parameters of its own, so no parameter's gradient is a sum over steps; the gradient of "
@@ -253,7 +252,7 @@ def recurrence_of(
     `trained`: names of the model's parameters.
     Where a step cannot be run again, autograd's graph of the run is used if there is one. Raises Unsupported.
     """
-    check_shapes(state)
+    check_shapes(state, int(batch.lengths.numel()))
     name_slots(flow, state)
     check_memory(flow, state)
     check_returning(flow, state, made)
