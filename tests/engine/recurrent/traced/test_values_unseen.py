@@ -156,3 +156,10 @@ def test_states_that_are_only_noted_leave_the_steps_as_they_are() -> None:
     sink = run(model, loss=True)
     norms, states = sink.array("model:jacobian/frobenius_norm"), sink.array("model:h")
     np.testing.assert_allclose(norms, expected(model, torch.as_tensor(states)).numpy(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("form", [mapped, slope])
+def test_what_a_transform_runs_is_named_and_not_the_code_that_calls_it(form: Squash) -> None:
+    reasons = run(Model(form), loss=True).reasons()
+    (said,) = [reason for reason in reasons if "inside a transform of torch.func" in reason]
+    assert said.startswith("<lambda>(), line ") and "no loop in it is shown" in said

@@ -38,6 +38,7 @@ MOST_OPS = 4_000_000
 """Each takes some hundred bytes of Python objects. Counter-example: of 500,000 steps of ten operations the last are not
 recorded, which is reported."""
 TORCH = str(Path(torch.__file__).parent)
+FUNCTORCH = str(Path(torch.__file__).parent / "_functorch")
 ENGINE = Path(__file__).parents[3]
 EAGER_LOOPS = str(ENGINE / "interventions" / "eager_loops.py")
 ONNX = ENGINE / "programs" / "onnx"
@@ -248,8 +249,16 @@ class OperationRecorder(SwitchedMode):
         return True
 
     def _leave_out(self, frame: FrameType) -> bool:
-        """True: inside a transform of torch.func tensors mean something in that transform only."""
-        self.transformed = self.transformed or (frame.f_code.co_qualname, frame.f_lineno)
+        """True: inside a transform of torch.func tensors mean something in that transform only.
+
+        What torch does around the function is not the code of the frame that calls the transform.
+        """
+        if self.transformed is None:
+            at: FrameType | None = _getframe(3)
+            while at is not None and at is not frame and not at.f_code.co_filename.startswith(FUNCTORCH):
+                at = at.f_back
+            if at is frame:
+                self.transformed = frame.f_code.co_qualname, frame.f_lineno
         return True
 
     def _where_is(self, frame: FrameType) -> Where:
