@@ -14,6 +14,7 @@ from pathlib import Path
 from inspector.capture.layout import INDEX, MAX_JSON, BusyError, CaptureError
 from inspector.capture.regular import in_words, regular_stat
 from inspector.capture.snapshot import JOURNAL, SHM, WAL, PrivateCopy, beside, has_log
+from inspector.records.unreadable import why_unreadable
 
 BESIDE = (WAL, SHM, JOURNAL)
 """What SQLite opens by itself beside an index."""
@@ -74,7 +75,9 @@ class Connection:
             where = f" ({problem.filename})" if problem.filename else ""
             raise CaptureError(f"The index of {name} cannot be read: {in_words(problem)}{where}.") from None
         except (sqlite3.Error, UnicodeDecodeError) as problem:
-            raise CaptureError(f"The index of {name} cannot be read ({problem}); the capture is damaged.") from None
+            raise CaptureError(
+                f"The index of {name} cannot be read ({why_unreadable(problem)}); the capture is damaged."
+            ) from None
 
     def _in_place(self) -> sqlite3.Connection:
         self._forget_copy()

@@ -23,14 +23,17 @@ EXCHANGE, HERE = 2, -100
 """RENAME_EXCHANGE and AT_FDCWD of <linux/fs.h> and <fcntl.h>."""
 
 
-def free_name_beside(path: Path) -> Path:
-    """A name for the run that is to replace the capture at `path`, and that nothing has."""
+def free_name_beside(path: Path) -> tuple[Path, list[Path]]:
+    """A name for the run that is to replace the capture at `path`, and that nothing has; and what runs that were killed
+    have left under such names."""
     stem, suffix = (path.name.removesuffix(SUFFIX), SUFFIX) if path.name.endswith(SUFFIX) else (path.name, "")
-    number = 1
+    number, left = 1, []
     while True:
         found = path.with_name(f"{stem}.new{'' if number == 1 else f'-{number}'}{suffix}")
         if not os.path.lexists(found):
-            return found
+            return found, left
+        if is_ours(found / INDEX) and not in_use(found / INDEX):
+            left.append(found)
         number += 1
 
 

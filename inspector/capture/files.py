@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from inspector.capture.regular import in_words, open_unbuffered
+from inspector.records.unreadable import why_unreadable
 
 PIECE = 256 << 10
 """Bytes that are read at once: a tenth of a millisecond from memory, and acceptable from a slow disk."""
@@ -65,7 +66,7 @@ class GuardedFile:
                         return False
                     room = room[count:]
             except (OSError, ValueError, OverflowError) as problem:
-                self.problem = in_words(problem) if isinstance(problem, OSError) else str(problem)
+                self.problem = why_unreadable(problem)
                 return False
             finally:
                 if self._finished:

@@ -23,6 +23,7 @@ from inspector.capture.layout import (
 )
 from inspector.capture.snapshot import WAL, State, beside
 from inspector.capture.turns import give_way
+from inspector.records.unreadable import why_unreadable
 
 PATIENCE = 5.0
 """Seconds of processor time after which one query of an index is interrupted: no valid index needs a tenth of it."""
@@ -113,7 +114,7 @@ class Index:
         except (sqlite3.Error, OverflowError, UnicodeDecodeError) as problem:
             busy = is_locked(problem)
             what = "locked" if busy else "damaged"
-            sentence = f"The index of {self.path.parent.name} is {what} ({problem})."
+            sentence = f"The index of {self.path.parent.name} is {what} ({why_unreadable(problem)})."
             raise (BusyError if busy else CaptureError)(sentence) from None
         finally:
             self._open.deadline = 0.0

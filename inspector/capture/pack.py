@@ -25,6 +25,7 @@ from inspector.capture.private import private_file
 from inspector.capture.regular import in_words, open_regular
 from inspector.capture.target import HEADER_BYTES, has_our_id, is_ours
 from inspector.capture.writer import SQLITE_SAYS
+from inspector.records.unreadable import why_unreadable
 
 _PAGE_FILE = re.compile(r"pages-(\d{4,9})\.bin\Z")
 MAX_INDEX_BYTES = 1 << 30
@@ -200,7 +201,7 @@ def _copy_index(source: Path, target: Path) -> set[int]:
             full = code & 0xFF == sqlite3.SQLITE_FULL
             why = os.strerror(errno.ENOSPC) if full else SQLITE_SAYS.get(code & 0xFF, str(problem))
             raise OSError(errno.EIO, why, str(target)) from None
-        raise CaptureError(f"The index of {source.parent.name} cannot be read ({problem}).") from None
+        raise CaptureError(f"The index of {source.parent.name} cannot be read ({why_unreadable(problem)}).") from None
 
 
 def unpack_index(archive: Path, folder: Path) -> dict[int, tuple[int, int]]:
@@ -217,9 +218,9 @@ def unpack_index(archive: Path, folder: Path) -> dict[int, tuple[int, int]]:
             (folder / INDEX).write_bytes(packed.read(INDEX))
             return spans
     except OSError as problem:
-        raise CaptureError(f"{archive} cannot be read: {in_words(problem)}.") from None
+        raise CaptureError(f"{archive} cannot be read: {why_unreadable(problem)}.") from None
     except (zipfile.BadZipFile, KeyError, ValueError, NotImplementedError, EOFError, RuntimeError) as problem:
-        raise CaptureError(f"{archive} is not a capture: {problem}.") from None
+        raise CaptureError(f"{archive} is not a capture: {why_unreadable(problem)}.") from None
 
 
 def _check_members(archive: Path, members: list[zipfile.ZipInfo]) -> None:

@@ -27,6 +27,7 @@ from inspector.capture.parsing import PageRow
 from inspector.capture.pyramid import Pyramid, reduce_rows, shrink, with_nan
 from inspector.capture.regular import in_words, regular_stat
 from inspector.records import Axis, Channel
+from inspector.records.unreadable import why_unreadable
 
 Array = npt.NDArray[Any]
 RunState = Literal["running", "done", "failed", "cancelled", "unfinished"]
@@ -62,7 +63,7 @@ class Capture(ComputedPages, InACell):
             self._open()
         except (OSError, ValueError) as problem:
             self.close()
-            why = in_words(problem) if isinstance(problem, OSError) else str(problem)
+            why = in_words(problem) if isinstance(problem, OSError) else why_unreadable(problem)
             raise CaptureError(f"{getattr(problem, 'filename', None) or self.path} cannot be read: {why}.") from None
         except BaseException:
             self.close()

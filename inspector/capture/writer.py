@@ -24,6 +24,7 @@ from inspector.capture.store import Store
 from inspector.capture.target import check_target
 from inspector.records import Log, Page, RunStart, RunStop, counted
 
+LEFT = "{} beside it is what a run that was killed has left: nobody else removes it."
 COMMIT_SECONDS = 0.1
 FIRST_SECONDS = 0.02
 """Seconds until the first pages are committed: somebody waits for the first picture. Each time twice as long."""
@@ -94,16 +95,18 @@ class Writer:
         """Whether a run that a full disk ends is noted as failed: not one that goes on when there is room, nor one that
         had ended; and when it began."""
         self._groups: Groups | None = None
-        replaces = False if again else check_target(self.path, overwrite)
+        replaces, left = False if again else check_target(self.path, overwrite), list[Path]()
         target = self.path.absolute()
         if replaces and whole and can_exchange(target.parent):
-            replaces, self.beside = False, free_name_beside(target)
+            replaces, (self.beside, left) = False, free_name_beside(target)
         try:
             self._store = Store(self.beside or self.path, start, replaces=replaces, again=again)
         except (OSError, sqlite3.Error, ValueError) as problem:
             raise CaptureError(_explain(self.path, problem, ""), full=_is_full(problem)) from None
         self._thread = threading.Thread(target=self._work, name="capture-writer", daemon=True)
         self._thread.start()
+        for one in left:
+            self.write(Log(LEFT.format(one.name), "warning"))
 
     def __enter__(self) -> Writer:
         return self

@@ -24,6 +24,7 @@ from inspector.capture.regular import open_regular
 from inspector.diagnosis.rule import RULES, Limit
 from inspector.records import Finding
 from inspector.records.plain_text import plain_sentence
+from inspector.records.unreadable import why_unreadable
 from inspector.registry import instead
 
 FILE = "inspector.toml"
@@ -121,7 +122,7 @@ def read_settings(path: Path) -> Settings:
     except RecursionError:
         raise SettingsError(f"{path} is not read: its tables lie too deep in each other.") from None
     except ValueError as problem:  # also of bytes that are no text, and of numbers with thousands of digits
-        raise SettingsError(f"{path} is not TOML: {problem}.") from None
+        raise SettingsError(f"{path} is not TOML: {why_unreadable(problem)}.") from None
     diagnosis = _table(table.get("diagnosis", {}), "diagnosis", path)
     mutes = diagnosis.get("mute", [])
     if not isinstance(mutes, list):

@@ -24,6 +24,7 @@ from inspector.records.json_text import no_constant, read_json
 from inspector.records.note import Note, Noted
 from inspector.records.plain_text import plain_sentence, shortened
 from inspector.records.saved_session import Pinned, SavedSession
+from inspector.records.unreadable import why_unreadable
 from inspector.records.view_at import ViewAt
 
 MOST_SAID = 300
@@ -76,7 +77,7 @@ def decode(data: bytes | str) -> Any:
         text = data.decode("utf-8", "surrogatepass") if isinstance(data, bytes) else data
         raw = read_json(text, parse_constant=no_constant)
     except ValueError as error:
-        raise BadRecordError(f"Not a record: {error}") from None
+        raise BadRecordError(f"Not a record: {why_unreadable(error)}") from None
     return _build(raw)
 
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from inspector.records.plain_text import shortened
+from inspector.records.unreadable import why_unreadable
 
 DEEPEST = 100
 """Lists and objects in each other that are read. What this program writes has 40 at most."""
@@ -32,6 +33,8 @@ def read_json(text: str | bytes, *, parse_constant: Callable[[str], Any] | None 
             value = json.loads(text, parse_constant=parse_constant, object_pairs_hook=_each_once if once else None)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    except UnicodeDecodeError as problem:
+        raise ValueError(why_unreadable(problem)) from None
     except ValueError as problem:
         if "set_int_max_str_digits" in str(problem):  # words for who wrote the program
             raise ValueError("a whole number has more than 4,300 digits") from None
@@ -71,7 +74,7 @@ def _brackets(text: str | bytes) -> int:
 def _require_shallow(value: Any) -> None:
     """Level after level, not by recursion."""
     level = [value]
-    for _ in range(DEEPEST + 1):
+    for _ in range(DEEPEST):
         level = [
             part
             for one in level

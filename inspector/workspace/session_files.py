@@ -21,6 +21,7 @@ from inspector.records import BadRecordError, InputSpec, decode, encode
 from inspector.records.json_text import read_json
 from inspector.records.plain_text import shortened
 from inspector.records.saved_session import VERSION, SavedSession
+from inspector.records.unreadable import why_unreadable
 from inspector.workspace.samples import list_samples
 from inspector.workspace.trust import agree, agreed_files, digest, read_regular
 
@@ -77,7 +78,7 @@ def read_session(path: Path) -> tuple[SavedSession, bytes]:
         _check(read_json(content))
         session = decode(content)
     except ValueError as problem:
-        what = str(problem) if isinstance(problem, BadRecordError) else " ".join(str(problem).split())
+        what = str(problem) if isinstance(problem, BadRecordError) else why_unreadable(problem)
         if isinstance(problem, json.JSONDecodeError):
             what = f"it is no JSON text (line {problem.lineno}, column {problem.colno})"
         raise SessionError(f"{path.name} is no session: {shortened(what, 200).rstrip('.')}.") from None

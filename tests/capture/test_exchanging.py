@@ -153,5 +153,21 @@ def test_without_such_a_call_it_is_replaced_in_its_own_folder(tmp_path: Path, mo
 def test_a_name_that_is_taken_is_left_alone(tmp_path: Path) -> None:
     write(tmp_path / "a.new.inspect", numbers())
     (tmp_path / "b.new").symlink_to("nowhere")
-    assert free_name_beside(tmp_path / "a.inspect").name == "a.new-2.inspect"
-    assert free_name_beside(tmp_path / "b").name == "b.new-2" and free_name_beside(tmp_path / "c").name == "c.new"
+    assert free_name_beside(tmp_path / "a.inspect")[0].name == "a.new-2.inspect"
+    assert free_name_beside(tmp_path / "b")[0].name == "b.new-2" and free_name_beside(tmp_path / "c")[0].name == "c.new"
+
+
+def test_what_a_run_that_was_killed_has_left_is_said_by_the_next(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.inspect", numbers())
+    write(tmp_path / "a.new.inspect", numbers(), run="killed")
+    with Writer(tmp_path / "a.new-2.inspect", RunStart(run="other", title="t")) as other:  # one that goes on
+        other.write(channel())
+        other.write(Page("rnn.l0:h", 0, (0, 0), numbers(8)))
+        other.flush()
+        begun(path).close()
+    with open_capture(path) as capture:
+        assert capture.start.run == "new"
+        assert [one.text for one in capture.logs if "has left" in one.text] == [
+            "a.new.inspect beside it is what a run that was killed has left: nobody else removes it."
+        ]
+    assert (tmp_path / "a.new.inspect").exists()

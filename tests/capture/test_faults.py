@@ -249,7 +249,7 @@ def test_a_newer_major_version_names_both_numbers(tmp_path: Path) -> None:
     [
         ("offset", -1), ("offset", 2**61), ("nbytes", 10**15), ("nbytes", "many"), ("shape", "[1, 2"), ("shape", "[-1, 64]"),
         ("shape", "[4611686018427387904, 4]"), ("start", "[0]"), ("start", "[0, 1e9]"), ("file", 999), ("crc", 1.5),
-        ("channel", 77), ("shape", "[" * 150), ("frame", "x"),
+        ("channel", 77), ("shape", "[" * 150), ("frame", "x"), ("start", f"[{2**40 - 1}, 0]"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("sealed", [False, True])

@@ -125,14 +125,14 @@ def test_all_was_seen(operations: tuple[Path, list[Operation]]) -> None:
 
 
 def test_so_many_cuts_are_tried_as_are_aimed_at(operations: tuple[Path, list[Operation]]) -> None:
-    """By the next test alone, and not of the same few files over and over."""
+    """By the next test alone, and not of the same few files over and over: of every tenth moment all are looked at."""
     _, seen = operations
     found = {
         tuple(sorted((path, hash(content)) for path, content in left(seen[:end], choice).items()))
-        for end in range(len(seen) + 1)
+        for end in range(0, len(seen) + 1, 10)
         for choice in losses(end)
     }
-    assert (len(seen) + 1) * len(losses(0)) >= AIM and len(found) >= AIM / 2, (len(seen), len(found))
+    assert (len(seen) + 1) * len(losses(0)) >= AIM and len(found) >= AIM / 10, (len(seen), len(found))
 
 
 def losses(end: int) -> tuple[random.Random | None, ...]:

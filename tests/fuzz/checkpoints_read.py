@@ -31,7 +31,7 @@ def read_all(path: Path) -> State:
         try:
             use(state, path)
         except InputError as problem:
-            require_sentence(str(problem))
+            require_sentence(str(problem).replace(str(path), path.name))
     return state
 
 

@@ -21,7 +21,13 @@ MOST_SECONDS = 5.0
 """Of processor time, of this process: a machine that is busy with other things makes no finding."""
 MOST_MEMORY = 1 << 30
 """Bytes by which the most memory that was ever taken may grow at one input."""
-MOST_OF_A_SENTENCE = 800
+MOST_OF_A_SENTENCE = 300
+WORDS_OF_PROGRAMS = re.compile(
+    r"index out of range|unpack|NoneType|invalid literal|list indices|codec can't|values to unpack|object (is|has|of)\b"
+    r"|\w(Error|Exception)\b|Errno|Traceback|reshape|(?<![\w'\"])b['\"]|\bnp\.|<class|could not convert|positional argument"
+    r"|buffer|bytes-like|unhashable|subscriptable"
+)
+"""What Python and libraries say to those who write programs."""
 
 
 class FoundError(AssertionError):
@@ -77,7 +83,7 @@ def tried(target: Target, data: bytes, scratch: Path) -> str:
         target.attempt(data, scratch)
         outcome = "read"
     except target.refusals as problem:
-        require_sentence(str(problem))
+        require_sentence(str(problem).replace(str(scratch), scratch.name), data)
         outcome = "refused"
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -89,11 +95,14 @@ def tried(target: Target, data: bytes, scratch: Path) -> str:
     return outcome
 
 
-def require_sentence(text: str) -> None:
-    """Raises FoundError for a refusal that is not one plain sentence."""
+def require_sentence(text: str, data: bytes = b"") -> None:
+    """Raises FoundError for a refusal that is not one plain sentence; it may quote what stands in the `data`."""
     plain = not re.search(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", text)
-    if not text or not plain or "Traceback" in text or len(text) > MOST_OF_A_SENTENCE:
-        raise FoundError(f"a refusal is not one plain sentence ({len(text)} characters): {text[:300]!r}")
+    if not text or not plain or len(text) > MOST_OF_A_SENTENCE:
+        raise FoundError(f"a refusal is not one plain sentence ({len(text)} characters): {text[:400]!r}")
+    said = [one for one in WORDS_OF_PROGRAMS.finditer(text) if one.group().encode() not in data]
+    if said:
+        raise FoundError(f"a refusal says {said[0].group()!r}, words of programs: {text!r}")
 
 
 def _most_memory() -> int:

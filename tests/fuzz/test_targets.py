@@ -23,6 +23,8 @@ EACH = {
     **dict.fromkeys(("capture_cells", "capture_files", "safetensors"), COSTLY),
     **dict.fromkeys(("keras", "matlab"), BY_A_PROCESS),
 }  # fmt: skip
+CUTS = 6
+"""Parts of a seed at whose ends it is cut short."""
 RUN = Path(__file__).with_name("run.py")
 READABLE = {"hugging_face", "sequences"}
 """Targets of which some seeds are refused on purpose."""
@@ -37,6 +39,9 @@ def test_a_target_holds(name: str, tmp_path: Path) -> None:
     assert name in READABLE or set(outcomes) == {"read"}
     for path in findings(name):
         tried(target, path.read_bytes(), tmp_path / "x")
+    for data in known if not target.slow else ():
+        for part in range(1, CUTS):
+            tried(target, data[: len(data) * part // CUTS], tmp_path / "x")
     chance = random.Random(name)
     for number in range(mutants_of(name)):
         data = mutant(chance.choice(known), chance, known, target.most)
@@ -122,14 +127,18 @@ def test_the_command_counts_what_it_tried(guided: bool, tmp_path: Path) -> None:
 
 
 def test_what_is_not_one_sentence_is_a_finding(tmp_path: Path) -> None:
-    def attempt(data: bytes, _scratch: Path) -> None:
-        raise ValueError(data.decode())
+    def refused(said: str, data: bytes = b"") -> str:
+        def attempt(_data: bytes, _scratch: Path) -> None:
+            raise ValueError(said)
 
-    target = Target("", (), attempt, (ValueError,))
-    assert tried(target, b"It is damaged.", tmp_path / "x") == "refused"
-    for said in (b"", b"two\nlines", b"x" * 900, b"\x1b[31m", b"Traceback (most recent call last)"):
+        return tried(Target("", (), attempt, (ValueError,)), data, tmp_path / "x")
+
+    assert refused("It is damaged.") == "refused"
+    assert refused("It has no column of steps; it has b'step'.", b"loss,b'step'") == "refused"  # a word of the file's
+    programs = ("KeyError: 'a'", "list index out of range", "'NoneType' object is not iterable", "got b'x'")
+    for said in ("", "two\nlines", "x" * 301, "\x1b[31m", "Traceback (most recent call last)", *programs):
         with pytest.raises(FoundError):
-            tried(target, said, tmp_path / "x")
+            refused(said)
 
 
 def test_memory_and_time_are_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -89,6 +90,13 @@ def test_the_frame_bar_offers_the_difference(two_frames: Path, qtbot: Any) -> No
         assert bar.current == 1
         bar.show_capture(None)
         assert bar.isHidden() and bar.current == -1
+        bar.show_capture(capture)
+        bar.begin(another=False)
+        assert not bar.isHidden(), "the same model runs again: nothing moves"
+        bar.show_capture(capture)
+        bar.begin()
+        bar.show_capture(cast(Any, SimpleNamespace(frames=())))
+        assert bar.isHidden() and bar.frames.count() == 0 and bar.places == (), "a log has no frames"
 
 
 def test_the_frames_of_a_sweep_are_no_edits(tmp_path: Path, qtbot: Any) -> None:

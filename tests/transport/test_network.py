@@ -258,6 +258,9 @@ def test_addresses_and_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for short in ("", "short", tmp_path / "nothing"):
         with pytest.raises(ValueError, match="secret"):
             secret_of(short)
+    if sys.platform != "win32":
+        with pytest.raises(ValueError, match="more than 65,536 bytes"):
+            secret_of(Path("/dev/zero"))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl+C by a signal of POSIX")

@@ -123,13 +123,19 @@ def test_a_model_that_holds_the_interpreter_is_ended_and_takes_no_time_of_the_se
     assert parent.wait(Exit).expected and not parent.worker.alive
 
 
+WINDOW = """
+import sys, time
+from inspector.transport.process import WorkerProcess
+from inspector.records import Load
+worker = WorkerProcess(lambda record: None, lambda *_: None, print)
+worker.start()
+worker.send(Load(subject=sys.argv[1], trusted=True))
+time.sleep(120)
+"""
+
+
 def test_a_daemon_without_a_mark_ends_with_a_window_that_is_killed(file: Path) -> None:
-    script = (
-        "import sys, time\nfrom inspector.transport.process import WorkerProcess\nfrom inspector.records import Load\n"
-        "w = WorkerProcess(lambda r: None, lambda *_: None, print)\nw.start()\n"
-        "w.send(Load(subject=sys.argv[1], trusted=True))\ntime.sleep(120)\n"
-    )
-    window = subprocess.Popen([sys.executable, "-c", script, f"{file}:Daemon"])
+    window = subprocess.Popen([sys.executable, "-c", WINDOW, f"{file}:Daemon"])
     daemon = int(appears(file.with_name("daemon")))
     try:
         assert runs(daemon)
@@ -140,6 +146,23 @@ def test_a_daemon_without_a_mark_ends_with_a_window_that_is_killed(file: Path) -
         window.kill()
         if runs(daemon):
             os.kill(daemon, 9)
+
+
+def test_a_model_that_holds_the_interpreter_ends_with_a_window_that_is_killed(file: Path) -> None:
+    """No thread of the worker can notice that its window is gone."""
+    window = subprocess.Popen([sys.executable, "-c", WINDOW, f"{file}:Regex"])
+    started = list[int]()
+    try:
+        assert appears(file.with_name("reached")) == "regex"
+        started = memory.started_by(window.pid)
+        assert len(started) == 2 and all(map(runs, started)), "one above the worker, and the worker"
+        window.kill()
+        window.wait()
+        assert all(map(goes, started))
+    finally:
+        window.kill()
+        for one in filter(runs, started):
+            os.kill(one, 9)
 
 
 @pytest.mark.parametrize("model", ["Eats", "Feeds"])

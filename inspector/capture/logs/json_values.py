@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from inspector.records.json_text import NamedTwiceError, read_json
-from inspector.records.plain_text import plain_line
+from inspector.records.unreadable import why_unreadable
 
 DEEPEST = 6
 """Levels of objects inside objects whose numbers are read."""
@@ -33,7 +33,7 @@ def parsed(text: str | bytes) -> Any:
     except NamedTwiceError as problem:
         raise BadJsonError(f"it {problem}") from None
     except ValueError as problem:  # also bytes that are not UTF-8, and whole numbers of thousands of digits
-        raise BadJsonError(f"it is not JSON ({plain_line(str(problem), 200)})") from None
+        raise BadJsonError(f"it is not JSON ({why_unreadable(problem)})") from None
 
 
 def number_of(value: Any) -> float | None:

@@ -25,6 +25,7 @@ from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.model.whole_sound import missing_part
 from inspector.engine.registries import INPUTS
 from inspector.records import InputSpec
+from inspector.records.unreadable import why_unreadable
 
 MAX_SAMPLES = 100_000_000
 """Over all channels: 100 minutes at 16 kHz. A compressed file, or one with a wrong header, may claim any number."""
@@ -57,6 +58,11 @@ class Audio:
         return batch
 
 
+def _said(problem: BaseException) -> str:
+    """libsndfile puts the file's path before its reason."""
+    return why_unreadable(problem).rpartition("': ")[2]
+
+
 def read_sound(path: Path) -> tuple[Tensor, int]:
     """Samples (n,) float32 as the mean of the channels, and their rate in hertz. Raises InputError."""
     try:
@@ -69,7 +75,7 @@ def read_sound(path: Path) -> tuple[Tensor, int]:
     except (RuntimeError, OSError, ValueError, TypeError, MemoryError) as problem:
         if isinstance(problem, InputError):
             raise
-        raise InputError(f"{path.name} cannot be read as sound: {str(problem).rstrip('.')}.") from None
+        raise InputError(f"{path.name} cannot be read as sound: {_said(problem)}.") from None
     if len(samples) == 0:
         raise InputError(f"{path.name} holds no sound.")
     return torch.from_numpy(samples.mean(axis=1)), rate

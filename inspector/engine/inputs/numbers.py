@@ -34,6 +34,7 @@ from inspector.engine.model.typed_number import as_number
 from inspector.engine.registries import INPUTS
 from inspector.records import InputSpec, Option
 from inspector.records.plain_text import shortened
+from inspector.records.unreadable import why_unreadable
 
 UNREADABLE = (
     ValueError, OSError, EOFError, KeyError, MemoryError, RuntimeError, OverflowError, zipfile.BadZipFile, zlib.error,
@@ -85,8 +86,7 @@ def read_numbers(path: Path, key: str) -> npt.NDArray[Any]:
     except InputError:
         raise
     except UNREADABLE as problem:
-        text = " ".join(str(problem).split()).rstrip(".") or type(problem).__name__
-        raise InputError(f"{path.name} cannot be read as numbers: {text}.") from None
+        raise InputError(f"{path.name} cannot be read as numbers: {why_unreadable(problem)}.") from None
     if array.dtype.kind not in "biuf":
         raise InputError(f"{path.name} holds {array.dtype}; expected numbers.")
     return array

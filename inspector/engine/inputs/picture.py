@@ -17,7 +17,7 @@ from inspector.engine.model.subject import Batch, Subject
 from inspector.engine.model.text_targets import LABEL, class_of
 from inspector.engine.registries import INPUTS
 from inspector.records import InputSpec
-from inspector.records.plain_text import shortened
+from inspector.records.unreadable import why_unreadable
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP")
 MAX_PIXELS = 50_000_000
@@ -71,9 +71,7 @@ def read_picture(path: Path) -> npt.NDArray[np.uint8]:
     except InputError:
         raise
     except Exception as problem:  # noqa: BLE001 - decoders raise errors of many classes on damaged files
-        raise InputError(
-            f"{path.name} cannot be read as a picture: {shortened(str(problem).rstrip('.'), 160)}."
-        ) from None
+        raise InputError(f"{path.name} cannot be read as a picture: {why_unreadable(problem)}.") from None
 
 
 def _of_16_bits(file: Any) -> npt.NDArray[np.uint8]:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from inspector.capture.encrypted import encrypted
-from inspector.capture.regular import in_words, open_regular
+from inspector.capture.regular import in_words, is_a_file, open_regular
 from inspector.engine.contracts import MAX_STEP, State
 from inspector.engine.errors import InputError
 from inspector.engine.model.distributed_metadata import METADATA, Stored, StoredPart, read_metadata
@@ -29,6 +29,7 @@ from inspector.engine.model.safe_torch import require_safe_torch
 from inspector.engine.registries import LOADERS
 from inspector.records import counted
 from inspector.records.plain_text import shortened
+from inspector.records.unreadable import why_unreadable
 
 STEPS = ("global_step", "step", "iteration", "iter", "epoch")
 MOST_EMPTY = 1 << 16
@@ -47,7 +48,7 @@ class Distributed:
 
     def sniff(self, path: Path, head: bytes) -> bool:
         """A folder with the description of a distributed checkpoint."""
-        return path.is_dir() and (path / METADATA).is_file()
+        return path.is_dir() and is_a_file(path / METADATA)
 
     def load(self, path: Path) -> State:
         """Every tensor, in the nested dict in which it was saved; the step beside them. Raises InputError."""
@@ -153,8 +154,8 @@ def _read(path: Path, name: str, part: StoredPart) -> Any:
             warnings.simplefilter("ignore")
             return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
     except Exception as problem:  # noqa: BLE001 - damaged or hostile bytes may raise anything on their way
-        said = " ".join(str(problem).split())
-        said = "it holds more than tensors and numbers" if "weights_only" in said else said[:120].rstrip(".")
+        unsafe = "weights_only" in str(problem)
+        said = "it holds more than tensors and numbers" if unsafe else why_unreadable(problem)
         raise InputError(f"{path.name}/{part.file}: a part of {shortened(name, 80)} cannot be read ({said}).") from None
 
 

@@ -15,6 +15,7 @@ from inspector.engine.model.gguf_header import check_header
 from inspector.engine.model.named_arrays import MOST_TENSORS, as_tensor, needed
 from inspector.engine.registries import LOADERS
 from inspector.records.plain_text import shortened
+from inspector.records.unreadable import why_unreadable
 
 MOST_BYTES = 16 << 30
 """Of all tensors in single precision: a quantised file takes some eight times its size."""
@@ -52,8 +53,7 @@ class GgufFile:
         except InputError:
             raise
         except Exception as problem:  # noqa: BLE001 - the reader indexes into a memory map as the file says
-            said = " ".join(str(problem).split()).rstrip(".") or type(problem).__name__
-            raise InputError(f"{path.name} is damaged or cut short: {said}.") from None
+            raise InputError(f"{path.name} is damaged or cut short: {why_unreadable(problem)}.") from None
         if not tensors:
             raise InputError(f"{path.name} holds no tensors.")
         return State(tensors, _layout(reader))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from inspector.capture.regular import open_regular
+from inspector.capture.regular import is_a_file, open_regular
 from inspector.engine.contracts import MAX_STEP, State
 from inspector.engine.model.inside_folder import require_inside
 from inspector.engine.registries import LOADERS
@@ -33,7 +33,7 @@ class HuggingFace:
 
     def sniff(self, path: Path, head: bytes) -> bool:
         """A folder with a file of weights of one of the known names."""
-        return path.is_dir() and any((path / name).is_file() for name in WEIGHTS)
+        return path.is_dir() and any(is_a_file(path / name) for name in WEIGHTS)
 
     def load(self, path: Path) -> State:
         """The tensors of the first of the known files."""

@@ -20,6 +20,7 @@ from inspector.engine.errors import InputError
 from inspector.engine.model.keras_layers import converted, read_layers
 from inspector.engine.registries import LOADERS
 from inspector.records.plain_text import shortened
+from inspector.records.unreadable import why_unreadable
 
 
 class KerasFile:
@@ -41,8 +42,7 @@ class KerasFile:
         except InputError:
             raise
         except Exception as problem:  # noqa: BLE001 - a damaged archive raises many kinds
-            said = " ".join(str(problem).split()).rstrip(".") or type(problem).__name__
-            raise InputError(f"{path.name} is damaged or no file of Keras: {said}.") from None
+            raise InputError(f"{path.name} is damaged or no file of Keras: {why_unreadable(problem)}.") from None
         found = converted(read)
         if found.twice:
             raise InputError(f"{path.name} holds two variables named {shortened(found.twice, 80)!r}.")

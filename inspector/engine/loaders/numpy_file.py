@@ -19,6 +19,7 @@ from inspector.engine.model.npy import MAGIC, read_npy
 from inspector.engine.model.one_directory import require_plain
 from inspector.engine.registries import LOADERS
 from inspector.records.plain_text import shortened
+from inspector.records.unreadable import why_unreadable
 
 MOST_QUOTED = 200
 """Characters of what a library says: it quotes a header, which may be of any length."""
@@ -58,7 +59,7 @@ class NumpyFile:
         except InputError:
             raise
         except BAD as problem:
-            raise InputError(f"{path.name} is damaged or holds no plain arrays: {_one_line(problem)}.") from None
+            raise InputError(f"{path.name} is damaged or holds no plain arrays: {why_unreadable(problem)}.") from None
         if not tensors:
             raise InputError(f"{path.name} holds no arrays of numbers.")
         return State(tensors, "numpy arrays")
@@ -81,10 +82,6 @@ def _members(path: Path) -> dict[str, Tensor]:
             if found is not None:
                 tensors[name] = found
     return tensors
-
-
-def _one_line(problem: BaseException) -> str:
-    return " ".join(str(problem)[:MOST_QUOTED].split()).rstrip(".") or type(problem).__name__
 
 
 LOADERS.register("numpy")(NumpyFile())

@@ -14,6 +14,7 @@ from inspector.engine.errors import InputError
 from inspector.engine.registries import LOADERS
 from inspector.records.json_text import NamedTwiceError, read_json
 from inspector.records.plain_text import shortened
+from inspector.records.unreadable import why_unreadable
 
 MAX_HEADER = 16 << 20
 MAX_TENSORS = 50_000
@@ -45,7 +46,7 @@ class Safetensors:
         except InputError:
             raise
         except (SafetensorError, OSError, ValueError, RuntimeError) as problem:  # RuntimeError: no room to map it
-            raise InputError(f"{path.name} is damaged or cut short: {problem}.") from None
+            raise InputError(f"{path.name} is damaged or cut short: {_said(problem)}.") from None
         told = _step(meta)
         return State(tensors, "safetensors", None if told is None else told[0], dict(meta))
 
@@ -106,6 +107,12 @@ def _check_header(path: Path) -> dict[str, Any]:
     if not isinstance(header, dict):
         raise InputError(f"{path.name} is not a safetensors file: its header is not a table.")
     return header
+
+
+def _said(problem: BaseException) -> str:
+    """The library says first what it was doing, and last which of all it knows would have been right."""
+    said = why_unreadable(problem, 400).removeprefix("Error while deserializing header: ")
+    return shortened(said.partition(", expected one of")[0], 160)
 
 
 LOADERS.register("safetensors")(Safetensors())

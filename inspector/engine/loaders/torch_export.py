@@ -26,6 +26,7 @@ from inspector.engine.programs.exported import as_modules, call
 from inspector.engine.programs.signature import ANY, Given, Size, check_arguments, subject_of
 from inspector.engine.programs.told import told
 from inspector.engine.registries import LOADERS
+from inspector.records.unreadable import why_unreadable
 
 MEMBERS = ("model_weights_config.json", "serialized_exported_program.json")
 """Files of a program, of this release's and of earlier ones' archives."""
@@ -85,7 +86,7 @@ def _load(path: Path, content: bytes) -> Any:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             names, members = archive.namelist(), archive.infolist()
     except Exception as problem:  # noqa: BLE001 - a damaged directory raises many kinds
-        raise InputError(f"{path.name} is damaged or cut short: {' '.join(str(problem).split())}.") from None
+        raise InputError(f"{path.name} is damaged or cut short: {why_unreadable(problem)}.") from None
     require_plain(path, members)
     if not any(name.endswith(("models/model.json", *MEMBERS)) for name in names):
         compiled = any("aotinductor" in name for name in names)

@@ -28,6 +28,7 @@ from inspector.engine.model.safe_torch import require_safe_torch
 from inspector.engine.registries import LOADERS
 from inspector.engine.wording import a_class
 from inspector.records.plain_text import shortened
+from inspector.records.unreadable import why_unreadable
 
 OLD_MAGIC = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46"
 NESTED = (
@@ -118,7 +119,7 @@ def _check_archive(path: Path, *, whole: bool = True) -> None:
     except InputError:
         raise
     except BAD_ARCHIVE as problem:
-        raise InputError(f"{path.name} is damaged or cut short: {' '.join(str(problem).split())}.") from None
+        raise InputError(f"{path.name} is damaged or cut short: {why_unreadable(problem)}.") from None
     if changed is not None:
         name = " ".join(changed.split())[:120]
         raise InputError(f"{path.name} is damaged: archive member {name} has changed since it was written.")
@@ -221,7 +222,7 @@ def _reason(text: str, problem: Exception) -> str:
     """torch's own message without its advice to read the file in an unsafe way."""
     if "weights_only" in text:
         return "its pickle is broken"
-    return text[:160].rstrip(".") or type(problem).__name__
+    return why_unreadable(problem)
 
 
 def _unsafe_names(path: Path) -> list[str]:

@@ -28,6 +28,7 @@ from inspector.engine.programs.scripted.modules import modules_of
 from inspector.engine.programs.signature import Given, Size, check_arguments, subject_of
 from inspector.engine.programs.told import told
 from inspector.engine.registries import LOADERS
+from inspector.records.unreadable import why_unreadable
 
 MEMBER = "constants.pkl"
 FEWER, MOST_EXAMPLES = 5, 24
@@ -102,8 +103,7 @@ def _load(path: Path, content: bytes) -> Any:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             names, members = archive.namelist(), archive.infolist()
     except (zipfile.BadZipFile, zlib.error, ValueError, IndexError, NotImplementedError) as problem:
-        why = " ".join(str(problem).split()).rstrip(".")
-        raise InputError(f"{path.name} is damaged, or no TorchScript program: {why}.") from None
+        raise InputError(f"{path.name} is damaged, or no TorchScript program: {why_unreadable(problem)}.") from None
     require_plain(path, members)
     if not any(name.rpartition("/")[2] == MEMBER for name in names):
         raise InputError(f"{path.name} is a zip archive without code, no TorchScript program.")

@@ -21,7 +21,7 @@ from inspector.engine.errors import InputError
 from inspector.engine.model.named_arrays import MISSING, as_tensor, most_bytes
 from inspector.engine.model.npy import read_npy
 from inspector.records.json_text import read_json
-from inspector.records.plain_text import shortened
+from inspector.records.unreadable import in_plain_words
 
 LEAST_SECONDS, BYTES_A_SECOND = 30.0, 5e6
 """How long a child may take: the first, and a second for so many bytes. HDF5 never ends at some damaged files."""
@@ -46,11 +46,7 @@ def read_in_child(
         raise InputError(f"{path.name} could not be read as {what} in {seconds:.0f} seconds; it is damaged.") from None
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines()
-        why = (
-            shortened(said[-1], 200).rstrip(".")
-            if said and done.returncode > 0
-            else f"the reader of {library} ended at it"
-        )
+        why = in_plain_words(said[-1]) if said and done.returncode > 0 else f"the reader of {library} ended at it"
         raise InputError(f"{path.name} is damaged or no {what.partition(' ')[2]}: {why}.")
     return read_json(done.stdout)
 

@@ -21,6 +21,7 @@ from inspector.engine.errors import InputError
 from inspector.engine.model.pickle_opcodes import takes_room
 from inspector.engine.model.pickle_parts import never_ends
 from inspector.records.plain_text import shortened
+from inspector.records.unreadable import why_unreadable
 
 METADATA = ".metadata"
 MAX_METADATA = 256 << 20
@@ -163,7 +164,7 @@ def read_metadata(folder: Path) -> dict[str, Stored]:
     except (RecursionError, MemoryError) as problem:
         raise InputError(f"{folder.name}/{METADATA} needs too much memory ({type(problem).__name__}).") from None
     except Exception as problem:  # noqa: BLE001 - a damaged or hostile pickle may raise anything on its way
-        said = shortened(" ".join(str(problem).split()), 160).rstrip(".") or type(problem).__name__
+        said = why_unreadable(problem)
         raise InputError(
             f"{folder.name}/{METADATA} is not that of a torch.distributed checkpoint, or it is damaged ({said}); "
             "nothing of it was run."

@@ -9,6 +9,8 @@ from typing import IO, Any
 import numpy.typing as npt
 from numpy.lib import format as npy
 
+from inspector.records.unreadable import why_unreadable
+
 MAGIC = npy.MAGIC_PREFIX
 NOT_READ = (TokenError, SyntaxError, TypeError, RecursionError, MemoryError)
 """What numpy raises of a header beside ValueError: it reads it as Python's own literals."""
@@ -22,11 +24,11 @@ def read_npy(stream: IO[bytes], size: int, most: int) -> npt.NDArray[Any]:
         raise ValueError(f"it is of version {version[0]}.{version[1]} of the format; expected 1.0 or 2.0")
     try:
         shape, _, dtype = readers[version](stream)
-    except NOT_READ as problem:
-        raise ValueError(f"its header cannot be read ({type(problem).__name__})") from None
+    except NOT_READ:
+        raise ValueError("its header is damaged") from None
     except ValueError as problem:
         if "<ast." not in str(problem):
-            raise
+            raise ValueError(f"its header is damaged: {why_unreadable(problem)}") from None
         raise ValueError("its header is code, and no dictionary of literals") from None
     if dtype.hasobject:
         raise ValueError("it holds Python objects, which are never unpickled; expected numbers")

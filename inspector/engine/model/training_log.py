@@ -46,8 +46,8 @@ def column(values: Any, name: str) -> Tensor:
     """A column as float64, NaN where it is null. Raises Unsupported where it is not a list of numbers."""
     try:
         return torch.tensor([math.nan if value is None else float(value) for value in values], dtype=torch.float64)
-    except (TypeError, ValueError) as fault:
-        raise Unsupported(unreadable(f"{name} is not a list of numbers ({fault})")) from None
+    except (TypeError, ValueError):
+        raise Unsupported(unreadable(f"{name} is not a list of numbers")) from None
 
 
 def columns(known: Mapping[str, Any]) -> tuple[Tensor, dict[str, Tensor]]:

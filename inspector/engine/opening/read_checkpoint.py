@@ -68,6 +68,8 @@ def first_bytes(path: Path) -> bytes:
     """The first 4096 bytes. Raises InputError."""
     if path.is_dir():
         held = checkpoints_in(path)
+        if not held and (closed := _why_closed(path)):
+            raise InputError(f"{path} cannot be looked into: {closed}.")
         one = (
             f"the checkpoint in it is {path / held[0]}" if len(held) == 1 else f"the checkpoints in it are {few(held)}"
         )
@@ -80,6 +82,15 @@ def first_bytes(path: Path) -> bytes:
     except (OSError, ValueError) as problem:
         why = in_words(problem) if isinstance(problem, OSError) else problem
         raise InputError(f"{path} cannot be read: {why}.") from None
+
+
+def _why_closed(folder: Path) -> str:
+    """Why nobody may look into a folder; "" where its files are listed."""
+    try:
+        next(folder.iterdir(), None)
+    except OSError as problem:
+        return in_words(problem)
+    return ""
 
 
 def checkpoints_in(path: Path) -> list[str]:

@@ -20,14 +20,17 @@ from inspector.engine.watch.gradients import GLOBAL, NON_FINITE
 from inspector.engine.watch.loss import LOSS
 from inspector.engine.watch.measure import Found, Moment
 from inspector.engine.watch.measures.activations import BAD
-from inspector.engine.watch.orders import FROM_WINDOW, Orders
+from inspector.engine.watch.orders import FROM_WINDOW, Orders, Test
 from inspector.engine.watch.processes.ranks import longest_wait
+from inspector.engine.wording import error_text, in_short
 from inspector.records import BREAK_ON, CONTINUED, PAUSED, duration
 from inspector.records.break_condition import NON_FINITE as NOT_FINITE
 from inspector.records.break_condition import Clause
 
 LOSS_NAME, NORM_NAME = "loss", "gradient norm"
 POLL_SECONDS = 0.1
+MOST_SAID = 160
+"""Characters of what a function of the program raised."""
 
 
 class Pausing:
@@ -82,8 +85,17 @@ class Pausing:
             told = self._holds(clause, moment.iteration, found, kinds)
             self._turn(clause.text, told)
         if self.orders.test is not None:
-            told_by_test = self.orders.test(self.numbers(moment.iteration, found))
-            self._turn("the program's condition", "the program's condition" if told_by_test else "")
+            holds = self._asked(self.orders.test, self.numbers(moment.iteration, found))
+            self._turn("the program's condition", "the program's condition" if holds else "")
+
+    def _asked(self, test: Test, numbers: Mapping[str, float]) -> bool:
+        """What the program's function says; one that raises is not asked again, and everything else goes on."""
+        try:
+            return bool(test(numbers))
+        except Exception as fault:  # noqa: BLE001 - code of the program, in its training
+            self.core.say(f"break_on failed, and is not asked any more: {in_short(error_text(fault), MOST_SAID)}.")
+            self.orders.break_when(None)
+            return False
 
     def _turn(self, name: str, told: str) -> None:
         """A condition breaks when it begins to hold, not at each iteration that it lasts."""

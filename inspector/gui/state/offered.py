@@ -70,10 +70,15 @@ class Offered:
         """Whether a folder is one checkpoint: weights beside what describes them (`checkpoint-500`), or in parts of
         torch.distributed.checkpoint."""
         path = Path(folder)
-        if (path / PARTS).is_file():
+        if is_a_file(path / PARTS):
             return True
-        described = is_of_transformers(folder) or (path / TRAINER).is_file()
-        return described and any(one.suffix.lower() in self.checkpoints for one in path.iterdir())
+        described = is_of_transformers(folder) or is_a_file(path / TRAINER)
+        if not described:
+            return False
+        try:
+            return any(one.suffix.lower() in self.checkpoints for one in path.iterdir())
+        except OSError:  # whoever opens it is told why
+            return False
 
     def checkpoints_below(self, folder: str) -> bool:
         """Whether a folder has folders that are checkpoints, as trainers write them."""

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QInputDialog, QMenu
 from inspector.gui.widgets.plain_text import clean
 from inspector.gui.window.docking.layouts import arrange, check, describe
 from inspector.records.json_text import read_json
+from inspector.records.unreadable import why_unreadable
 
 if TYPE_CHECKING:
     from inspector.gui.window.asking import Asking
@@ -74,8 +75,11 @@ class NamedLayouts:
         """Arrange the docks so."""
         try:
             layout = check(self.known()[name])
-        except (KeyError, ValueError) as problem:
-            self._window.fail(f"The layout {name} cannot be used: {problem}.")
+        except KeyError:
+            self._window.fail(f"The layout {name} cannot be used: another window has deleted it.")
+            return
+        except ValueError as problem:
+            self._window.fail(f"The layout {name} cannot be used: {why_unreadable(problem)}.")
             return
         arrange(self._window.docking, layout)
         self._window.say(f"The layout {name} is shown.")

@@ -93,7 +93,7 @@ class Showing(Parts):
         (self.steps.forget if another else self.steps.keep)()
         self.steps.set_lengths({})
         self.sequences.forget()
-        self.frames.begin()
+        self.frames.begin(another=bool(another))
         weights = capture is not None and WEIGHTS in capture.start.meta
         self._show_alone("training" if as_log(capture) is not None else WEIGHTS if weights else "")
         self.comparing.another(capture)

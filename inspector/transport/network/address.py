@@ -18,6 +18,8 @@ DEFAULT_PORT = 7411
 VARIABLE = "INSPECTOR_SECRET"
 LEAST_SECRET = 16
 """Characters of a secret: a shorter one could be guessed from one recorded handshake."""
+MOST_SECRET = 1 << 16
+"""Bytes of a secret's file: a device without an end is none. A pipe may be, as of a program that keeps passwords."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}\Z")
 
 
@@ -62,11 +64,14 @@ def secret_of(given: str | bytes | Path | None) -> bytes:
     found: str | bytes = os.environ.get(VARIABLE, "") if given is None else b""
     if isinstance(given, Path):
         try:
-            found = given.read_bytes()
+            with given.open("rb") as file:
+                found = file.read(MOST_SECRET + 1)
         except OSError as problem:
             raise ValueError(f"The secret's file {given} cannot be read ({problem.strerror or problem}).") from None
     elif given is not None:
         found = given
+    if len(found) > MOST_SECRET:
+        raise ValueError(f"The secret has more than {MOST_SECRET:,} bytes; expected a line of text.")
     secret = (found.encode() if isinstance(found, str) else found).strip()
     if len(secret) < LEAST_SECRET:
         raise ValueError(

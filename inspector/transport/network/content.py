@@ -32,6 +32,7 @@ from inspector.records import (
 from inspector.records.channel import DTYPES
 from inspector.records.json_text import read_json
 from inspector.records.plain_text import shortened
+from inspector.records.unreadable import why_unreadable
 from inspector.transport.network.address import safe_name
 from inspector.transport.network.files import unpacked_file
 from inspector.transport.network.wire import MAX_BODY, Kind, WireError
@@ -113,7 +114,7 @@ def unpacked(kind: Kind, body: bytes) -> Arrived:
     try:
         record = _page(rest) if kind == Kind.PAGE else decode(bytes(rest))
     except (ValueError, TypeError, RecursionError) as problem:
-        raise WireError(f"a record cannot be read ({shortened(' '.join(str(problem).split()), 200)})") from None
+        raise WireError(f"a record cannot be read ({why_unreadable(problem)})") from None
     if not isinstance(record, (Page, *TAKEN)):
         raise WireError(f"a training sends no {type(record).__name__}")
     if isinstance(record, (Frame, Event, Labels)):

@@ -123,6 +123,8 @@ def test_decimal_commas_between_semicolons(tmp_path: Path) -> None:
     assert log.array("log:lr").tolist() == [1e-3, 2.5e-4, 1e-3, 0.5] and "log:note" not in log.channels
     many = opened(tmp_path / "z.csv", "step;loss\n999;0,5\n1.000;0,25\n12.345.678;1,5\n")
     assert values(many, "log:loss") == {999: 0.5, 1000: 0.25, 12_345_678: 1.5}, "a point between thousands"
+    whole = opened(tmp_path / "w.csv", "step;loss\n999;0,5\n1.000;3\n1.001;0.125\n")
+    assert values(whole, "log:loss") == {999: 0.5, 1000: 3, 1001: 0.125}, "also in rows without a decimal comma"
     tabs = opened(tmp_path / "y.csv", "step\tloss\n0\t1,234\n1\t0.5\n")
     assert tabs.array("log:loss").tolist() == [0.5], "may be a thousand or a decimal comma"
 
@@ -324,6 +326,13 @@ def test_a_comma_that_stands_for_a_point_or_for_thousands_is_no_silent_gap(tmp_p
     assert (
         len(log.damaged) == 1 and f"a cell of loss is '{cell[1:-1]}', which is not read as a number" in log.damaged[0]
     )
+
+
+@pytest.mark.parametrize("rows", ["step\tloss\n1\t0,5\n2\t0,25\n", 'step,loss\n1,"0,5"\n2,"0,25"\n'])
+def test_a_table_without_any_curve_says_why(tmp_path: Path, rows: str) -> None:
+    log = opened(tmp_path / "metrics.csv", rows)
+    (why,) = log.damaged
+    assert why == "metrics.csv, byte 10: a cell of loss is '0,5', which is not read as a number."
 
 
 def test_lists_of_ids_beside_numbers_are_no_numbers(tmp_path: Path) -> None:

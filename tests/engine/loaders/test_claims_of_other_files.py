@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import struct
+import subprocess
+import sys
 import warnings
 import zipfile
 from pathlib import Path
@@ -39,6 +41,25 @@ def test_a_header_with_two_entries_of_one_name_is_refused(tmp_path: Path, header
     with pytest.raises(InputError) as told:
         read_checkpoint(path)
     assert str(told.value) == f"c.safetensors is not read: its header has two entries named {name!r}."
+
+
+def test_a_header_is_not_read_beyond_its_limit(tmp_path: Path) -> None:
+    path = tmp_path / "c.safetensors"
+    with path.open("wb") as file:
+        file.write(struct.pack("<Q", 17 << 20) + b"{")
+        file.truncate(20 << 20)  # a hole
+    with pytest.raises(InputError, match="its header says 17825792 bytes, the file has 20971520"):
+        read_checkpoint(path)
+
+
+def test_more_tensors_than_a_model_has_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    header = {f"t{n}": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for n in range(12)}
+    path = safetensors(tmp_path / "c.safetensors", header, b"")
+    monkeypatch.setattr("inspector.engine.loaders.safetensors.MAX_TENSORS", 11)
+    with pytest.raises(InputError, match="declares 12 tensors; at most 11 are read"):
+        read_checkpoint(path)
+    monkeypatch.setattr("inspector.engine.loaders.safetensors.MAX_TENSORS", 12)
+    assert len(read_checkpoint(path).tensors) == 12
 
 
 def test_numbers_of_less_than_a_byte_are_refused(tmp_path: Path) -> None:
@@ -98,3 +119,22 @@ def test_a_keras_archive_with_two_members_of_one_name_is_refused(tmp_path: Path)
             archive.writestr("model.weights.h5", buffer.getvalue())
     with pytest.raises(InputError, match=r"^c\.keras has two archive members named model\.weights\.h5; it is not read"):
         read_checkpoint(path)
+
+
+CUT = """
+import os, sys
+from pathlib import Path
+from inspector.engine.opening.read_checkpoint import read_checkpoint
+state = read_checkpoint(Path(sys.argv[1]))
+os.truncate(sys.argv[1], 100)
+print(float(state.tensors["a"].sum()))
+"""
+
+
+def test_a_file_that_is_cut_later_ends_no_process(tmp_path: Path) -> None:
+    """What was read of it is a copy: numbers in a file that is mapped end a process with SIGBUS where it is cut."""
+    numbers = np.ones(1 << 20, np.float32)
+    header = {"a": {"dtype": "F32", "shape": [1 << 20], "data_offsets": [0, numbers.nbytes]}}
+    path = safetensors(tmp_path / "c.safetensors", header, numbers.tobytes())
+    done = subprocess.run([sys.executable, "-c", CUT, str(path)], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, f"{1 << 20}.0\n"), done.stderr

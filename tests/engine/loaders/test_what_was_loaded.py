@@ -11,6 +11,7 @@ import tracemalloc
 import zipfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import torch
@@ -78,6 +79,16 @@ def test_the_report_has_what_sha256sum_prints(ending: str, tmp_path: Path) -> No
     )
     assert opened.report is not None and opened.report.sha256 == expected
     assert decode(encode(opened.report)) == opened.report
+
+
+@pytest.mark.parametrize("tensors", ["never", "always"])
+def test_so_does_that_of_weights_without_a_model(tensors: Literal["never", "always"], tmp_path: Path) -> None:
+    """A model that is rebuilt from them, and their tensors alone."""
+    path = tmp_path / "weights.pt"
+    torch.save(nn.LSTM(3, 4).state_dict(), path)
+    opened = open_subject(Load(subject=str(path), trusted=True, tensors=tensors))
+    assert (opened.tensors is None) is (tensors == "never")
+    assert opened.report is not None and opened.report.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def test_of_several_files_it_is_that_of_the_list(tmp_path: Path) -> None:

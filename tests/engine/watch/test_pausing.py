@@ -267,6 +267,23 @@ def test_a_function_of_the_program_decides_and_the_program_goes_on(tmp_path: Pat
         assert events(path, "paused")[1].text.startswith("to look; ")
 
 
+def test_a_function_that_raises_is_not_asked_again_and_watching_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "run.inspect"
+
+    def raises(numbers: Any) -> bool:
+        return bool(numbers["perplexity"] > 3)
+
+    with looping(path, break_on=raises) as watcher:
+        until(lambda: watcher.iteration > 20)
+        watcher.pause("to look")
+        until(waits(path))
+        assert watcher.error is None
+        with inspector.open_capture(path) as capture:
+            said = [one.text for one in capture.logs if "break_on" in one.text]
+        assert said == ["break_on failed, and is not asked any more: KeyError: 'perplexity'."]
+        watcher.go_on()
+
+
 def test_the_terminal_says_that_it_waits_and_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "run.inspect"
     with looping(path, break_on="iteration 3", pause_timeout=0.2) as watcher:

@@ -116,11 +116,20 @@ def test_copies_and_files_of_a_watched_model_are_not_watched(tmp_path: Path) -> 
         twin.train()
         loss_of(twin, ids).backward()
         assert watcher.iteration == 0
+        assert not _handlers(twin) and _handlers(model)
         loss_of(model, ids).backward()
         optimizer.step()
         assert watcher.iteration == 1 and watcher.error is None
     with inspector.open_capture(tmp_path / "run.inspect") as capture:
         assert capture.array("training:backward_passes").tolist() == [1.0]
+
+
+def _handlers(model: torch.nn.Module) -> list[object]:
+    """What hooks on a model pass its calls on to."""
+    hooks = [
+        hook for part in model.modules() for hook in (*part._forward_hooks.values(), *part._forward_pre_hooks.values())
+    ]
+    return [found for hook in hooks if (found := getattr(hook, "handler", None)) is not None]
 
 
 def test_nothing_is_left_behind(tmp_path: Path) -> None:

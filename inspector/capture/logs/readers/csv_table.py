@@ -82,6 +82,8 @@ class Table(OneFile):
         self._numbered: set[int] = set()
         self._nearly: dict[int, tuple[int, str]] = {}
         """Of a column, by its place: whether it had a number, and the first cell that is nearly one and where."""
+        self._commas = False
+        """Whether a number had a decimal comma: then a step of 1.000 is a thousand, also in rows of whole numbers."""
         self._unended = False
         """Whether the last line that was taken had no end."""
         self._within = False
@@ -94,6 +96,9 @@ class Table(OneFile):
             at = self._rows(file, size, into)
             self.tail.reach(file, at)
             into.progress(at)
+        if self._columns is not None and self._nearly and not self._numbered:  # no curve at all, and this is why
+            first = min(self._nearly)
+            self._tell_nearly(first, self._columns.names[first], into)
 
     def _rows(self, file: FileIO, size: int, into: Intake) -> int:
         at = told = self.tail.at
@@ -188,7 +193,10 @@ class Table(OneFile):
 
     def _put(self, cells: list[str], columns: Columns, where: int, into: Intake) -> None:
         if columns.delimiter == SEMICOLON:
+            self._commas |= any(COMMA.fullmatch(cell.strip()) for cell in cells)
             cells = _with_points(cells)
+            if self._commas and columns.step < len(cells) and THOUSANDS.fullmatch(cells[columns.step].strip()):
+                cells[columns.step] = cells[columns.step].replace(".", "")
         step = _number(cells[columns.step]) if columns.step < len(cells) else None
         if step is None or not math.isfinite(step):
             said = plain_line(cells[columns.step], 40) if columns.step < len(cells) else ""

@@ -28,6 +28,7 @@ from inspector.capture.logs.wandb_metrics import SYSTEM
 from inspector.capture.regular import regular_stat
 from inspector.capture.snapshot import PrivateCopy, has_log
 from inspector.records.plain_text import plain_line
+from inspector.records.unreadable import why_unreadable
 
 MAGIC = b"SQLite format 3\0"
 ROWS = 2_000
@@ -95,7 +96,7 @@ class Database(OneFile):
         except (sqlite3.Error, UnicodeDecodeError) as problem:  # also a message that quotes what is damaged
             if getattr(problem, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise BusyError(f"{self.path.name} is locked.") from None
-            said = plain_line(str(problem), 200)
+            said = why_unreadable(problem)
             raise CaptureError(f"{self.path.name} cannot be read as an SQLite database: {said}.") from None
         finally:
             if copy is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from inspector.capture.regular import in_words, open_regular
+from inspector.capture.regular import in_words, is_a_file, open_regular
 from inspector.engine.errors import InputError
 from inspector.records.json_text import read_json
 from inspector.records.plain_text import shortened
@@ -30,14 +30,14 @@ def is_model_folder(path: Path) -> bool:
 
     By the file's name alone: another program's config.json is taken for one until it is read.
     """
-    return (path / CONFIG).is_file()
+    return is_a_file(path / CONFIG)
 
 
 def read_description(folder: Path) -> Mapping[str, Any]:
     """config.json. Raises InputError where it is not whole, or where running the model would run code that is not
     transformers'."""
     for name in READ:
-        if (folder / name).is_file():
+        if is_a_file(folder / name):
             _refuse_code(folder, name, _table(folder, name))
     config = _table(folder, CONFIG)
     if "quantization_config" in config:

@@ -17,6 +17,7 @@ from inspector.capture.regular import in_words, open_regular
 from inspector.engine.errors import InputError
 from inspector.engine.model.named_arrays import MOST_TENSORS
 from inspector.records.plain_text import shortened
+from inspector.records.unreadable import why_unreadable
 
 NEEDED = "{} is a graph of ONNX, which needs onnx and onnxruntime to be run: pip install 'sequence-inspector[onnx]'."
 MOST_NODES, DEEPEST = 200_000, 64
@@ -160,7 +161,7 @@ def _external(tensor: Any, path: Path, needed: int, held: dict[Path, int]) -> by
     except (OSError, ValueError) as problem:
         if isinstance(problem, InputError):
             raise
-        why = in_words(problem) if isinstance(problem, OSError) else str(problem)
+        why = in_words(problem) if isinstance(problem, OSError) else why_unreadable(problem)
         raise InputError(
             f"{path.name} needs {shortened(real.name, 80)} beside it, which cannot be read: {why}."
         ) from None

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from inspector.capture.regular import open_regular, path_of
+from inspector.capture.regular import in_words, open_regular, path_of
 from inspector.engine.errors import InputError
 from inspector.engine.registries import LOADERS
 from inspector.records import counted
@@ -51,8 +51,13 @@ def _of(given: str) -> Iterator[Path]:
 
 
 def _inside(folder: Path) -> Iterator[Path]:
+    """Raises InputError where nobody may look into it."""
     shards = _shards(folder)
-    yield from (path for path in sorted(folder.iterdir()) if _is_checkpoint(path) and path not in shards)
+    try:
+        listed = sorted(folder.iterdir())
+    except OSError as problem:
+        raise InputError(f"{folder} cannot be looked into: {in_words(problem)}.") from None
+    yield from (path for path in listed if _is_checkpoint(path) and path not in shards)
 
 
 def _is_checkpoint(path: Path) -> bool:
@@ -94,6 +99,14 @@ def _shards(folder: Path) -> set[Path]:
     return found
 
 
+def _held(folder: Path) -> int:
+    """How many checkpoints a folder has; none where nobody may look into it."""
+    try:
+        return len(list(_inside(folder)))
+    except InputError:
+        return 0
+
+
 def nothing_in(paths: Sequence[str]) -> str:
     """The message where there is no checkpoint, with folders below that have some."""
     below: dict[str, int] = {}
@@ -101,7 +114,7 @@ def nothing_in(paths: Sequence[str]) -> str:
         top = path_of(given)
         for depth in range(1, DEEP + 1) if top.is_dir() else ():
             for folder in sorted(top.glob("/".join("*" * depth))):
-                if folder.is_dir() and not is_checkpoint_folder(folder) and (held := len(list(_inside(folder)))):
+                if folder.is_dir() and not is_checkpoint_folder(folder) and (held := _held(folder)):
                     below[str(folder)] = held
     named = ", ".join(f"{folder} has {held}" for folder, held in list(below.items())[:4])
     more = f"; {named}" if named else f"; files end with {', '.join(suffixes())}"

@@ -91,7 +91,7 @@ def pairs_of(model: nn.Module) -> list[Pair]:
     """Names of one parameter; the embeddings that a configuration ties; matrices that are equal in every entry."""
     places = {
         plain_name(f"{place}.{name}".lstrip(".")): (module, name)
-        for place, module in model.named_modules() for name in module._parameters
+        for place, module in model.named_modules() for name, _ in module._parameters.items()
     }  # fmt: skip
     tensors = {name: module._parameters[key] for name, (module, key) in places.items()}
     known = {name: one for name, one in tensors.items() if one is not None and _plain(one)}

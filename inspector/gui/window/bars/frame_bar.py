@@ -103,9 +103,14 @@ class FrameBar(QWidget):
         count = len(self._shown)
         self.setVisible(count == 2 or (count > 2 and not self._low))
 
-    def begin(self) -> None:
-        """Another capture: its newest frame is followed."""
+    def begin(self, *, another: bool = True) -> None:
+        """Another capture: its newest frame is followed. Of the same model the bar stays as it is until there are its
+        frames, so that nothing moves; of `another`, which may have none, as a log, nothing of the one before stays."""
         self.following, self._shown = True, ()
+        if another:
+            self._lines.show_frames(())
+            self._places = []
+            self._see()
 
     def choose(self, frame: int) -> None:
         """Show a frame, as if it had been chosen in the list."""
