@@ -28,11 +28,16 @@ def load_of(start: RunStart) -> Load:
 
 
 def words_of(start: RunStart) -> tuple[str, ...]:
-    """The words that name a capture's model and its checkpoint on the command line; "SUBJECT" where none do."""
+    """The words that name a capture's model and its checkpoint on the command line; "SUBJECT" where none do.
+
+    A sweep has a folder of checkpoints, of which no command takes all as one: "CHECKPOINT" stands for any of them.
+    """
     try:
         load = load_of(start)
     except LookupError:
         return ("SUBJECT",)
+    if "sweep" in start.meta:
+        return (load.subject, "--checkpoint", "CHECKPOINT")
     return (load.subject, *(("--checkpoint", load.checkpoint) if load.checkpoint else ()))
 
 

@@ -40,6 +40,10 @@ ABSENT = (
 )
 AHEAD = "/computed_ahead"
 LOOKED_FOR = "looking for what is to be changed, in a run that is not shown"
+WRITTEN = (
+    "What is to be edited is made by an assignment to a part of it (h[…] = …), which no edit replaces; written with "
+    "torch.where or torch.cat it can be edited."
+)
 OTHER = (
     "The recurrence at {} of the edited run, with {} entries of state, is not one of the unedited run: its Jacobians "
     "and lags cannot be compared with those."
@@ -229,11 +233,13 @@ def editor_of(trace: Trace, edits: Sequence[Edit]) -> Editor:
 
 def _maker(flow: Flow, place: tuple[int, int], tensor: Tensor) -> tuple[Op, int]:
     """The operation that made a value and the number of its output; of a detached value the one that made it before:
-    what reads it undetached is to see the edit too."""
+    what reads it undetached is to see the edit too. Raises InputError where no operation returns it."""
     op = flow.op(place)
     while op.traits.kind is Kind.DETACH and flow.source.get(id(op.inputs[0])) is not None:
         tensor = op.inputs[0]
         op = flow.op(flow.source[id(tensor)])
+    if not any(tensor is out for out in op.outputs):
+        raise InputError(WRITTEN)
     return op, op.output(tensor)
 
 

@@ -9,7 +9,7 @@ family.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from types import CodeType
@@ -25,7 +25,7 @@ from inspector.engine.hooks.function_mode import FUSED, runs_fused, unwatched
 from inspector.engine.hooks.module_stack import ModuleStack
 from inspector.engine.latent.written import find_written
 from inspector.engine.recurrent.traced.as_ran import as_it_ran
-from inspector.engine.recurrent.traced.assemble import ONE_SHOWS, ROOT, corrected, place_of_step, recurrence_of
+from inspector.engine.recurrent.traced.assemble import ROOT, corrected, place_of_step, recurrence_of
 from inspector.engine.recurrent.traced.cells.gradients import Wanted, ask_weights
 from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence
 from inspector.engine.recurrent.traced.cells.hooked import refuse_hooked
@@ -55,6 +55,7 @@ from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.recurrent.traced.record.operation import Call
 from inspector.engine.recurrent.traced.record.recorder import OperationRecorder
 from inspector.engine.recurrent.traced.recorded_loops import RecordedLoop, RecordedLoops
+from inspector.engine.recurrent.traced.state_checks import ONE_SHOWS
 from inspector.engine.recurrent.traced.surroundings import note_surroundings
 from inspector.engine.recurrent.verification import NO_GRADIENT
 from inspector.engine.registries import PROBES
@@ -105,7 +106,7 @@ class Handwritten:
         self._followed: list[LoopRead] = []
         self._fused: list[bool] = []
         self._names: dict[int, str] = {}
-        self._made: Container[int] = ()
+        self._made: Origins | None = None
         self._parameters: dict[int, str] = {}
         self._claimed: dict[int, str] = {}
         self._runs: Counter[tuple[CodeType, str, int]] = Counter()
@@ -176,7 +177,7 @@ class Handwritten:
         recorder.forget()
         self._found.clear()
         self._followed.clear()
-        self._made = ()
+        self._made = None
 
     def _look(self, trace: Trace, emit: Emitter) -> None:
         """Find the recurrences after the forward pass and before the backward one: gradients can still be requested."""
@@ -199,7 +200,7 @@ class Handwritten:
         find_written(written, trace, emit, self._names)
         table, lost = resolved(written)
         table = table if trace.editing else with_lists(table)
-        self._made = Origins(table, trace)
+        self._made = Origins(table, trace, self._recorder.left)
         if trace.editing:
             recorded = trace.findings.of(RecordedLoops)
             recorded.operations, recorded.owners = table.ops(), table.owners
@@ -275,6 +276,7 @@ class Handwritten:
         """Whether a group of slots is a recurrence: shown, refused with its reason, or shown by another probe."""
         loop = flow.loop
         place = self._of_step(flow, state, trace)
+        assert self._made is not None
         cells = cells_within(flow, state, self._parameters)
         theirs, within = of_a_family(flow, state, self._claimed)
         if is_sequence(flow, state, leading_to(flow, state, 1)):
@@ -352,6 +354,7 @@ class Handwritten:
         """Request the gradients at the states, and at values inside the steps that something else reads."""
         if not trace.may_have_gradients:
             return Wanted(flow, state, cut)
+        assert self._made is not None
         kept = kept_tensors(trace.subject.model, trace.returned)
         flow, state = as_made(flow, state)
         graph = as_it_ran(flow, state, recurrence, self._made, trained, kept, cut=cut)

@@ -45,11 +45,15 @@ class Factors:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """M (d, t, s) of the chosen channels, |M| where it is complex, and how well M reproduces the output from x."""
+    """M (d, t, s) of the chosen channels, and how well M reproduces the output from x.
+
+    `magnitude`: M is complex, and these are |M|.
+    """
 
     weights: Tensor
     channels: tuple[int, ...]
     check: Check
+    magnitude: bool = False
 
 
 def map_of(given: Factors, dtype: torch.dtype) -> Map | None:
@@ -64,8 +68,9 @@ def map_of(given: Factors, dtype: torch.dtype) -> Map | None:
     made = torch.einsum("dts,sd->td", weights, own.x.to(weights.dtype)) + _of_the_start(own)
     error = float((made - own.y).abs().amax())
     allowed = rounding(dtype) * max(float(own.y.abs().amax()), 1e-300)
-    weights = weights.abs() if weights.is_complex() else weights
-    return Map(weights.to(torch.float32), tuple(channels), Check(error, allowed))
+    magnitude = weights.is_complex()
+    weights = weights.abs() if magnitude else weights
+    return Map(weights.to(torch.float32), tuple(channels), Check(error, allowed), magnitude)
 
 
 def chosen(given: Factors) -> list[int]:

@@ -21,6 +21,7 @@ from inspector.engine.trace.trace import Attention, Recurrence
 
 FORMULA = "M[t, s] = C_t (Π_{s<j≤t} a_j) B_s, the part of y_t = Σ_s M[t, s] x_s that comes from step s"
 OF_STATES = "M[t, s] = (Π_{s<j≤t} a_j) B_s, the part of h_t = Σ_s M[t, s] x_s that comes from step s"
+MAGNITUDE = "|M[t, s]|: M is complex, and its magnitude is shown; "
 PRODUCT = "; x is the product {}: which of them is the token is not known"
 
 
@@ -53,6 +54,7 @@ def stands_for(
     if len(roles.x) > 1:
         note += PRODUCT.format(" · ".join(_variable(flow, one, found) or "a tensor without a name" for one in roles.x))
     formula = OF_STATES if roles.readout is None else FORMULA
+    formula = MAGNITUDE + formula if made.magnitude else formula
     return _attention(made, note, formula, recurrence, sample), parts
 
 

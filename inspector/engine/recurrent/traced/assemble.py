@@ -18,6 +18,7 @@ from inspector.engine.recurrent.traced.cells.graph import GraphRecurrence, Graph
 from inspector.engine.recurrent.traced.cells.replayed import LARGEST, ReplayRecurrence, ReplayStep
 from inspector.engine.recurrent.traced.layer_names import within
 from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
+from inspector.engine.recurrent.traced.origins import Origins
 from inspector.engine.recurrent.traced.program.gates import Gate, gates_of, idle_steps, leading_to, numbered, stacked
 from inspector.engine.recurrent.traced.program.inner_cells import inner_gates, inner_weights
 from inspector.engine.recurrent.traced.program.made_ahead import made_ahead
@@ -28,9 +29,10 @@ from inspector.engine.recurrent.traced.program.state_layout import Layout, Part,
 from inspector.engine.recurrent.traced.program.state_matrices import fed_back, squashed_by
 from inspector.engine.recurrent.traced.program.step_groups import Parameters, programs_of
 from inspector.engine.recurrent.traced.program.tanh_states import other_squashes, tanh_parts
+from inspector.engine.recurrent.traced.program.unseen import check_recorded, check_returning
 from inspector.engine.recurrent.traced.record.operator_traits import Kind
 from inspector.engine.recurrent.traced.record.source_names import assigned, variable, without_containers
-from inspector.engine.recurrent.traced.state_checks import check_memory, check_of, check_shapes
+from inspector.engine.recurrent.traced.state_checks import ONE_SHOWS, check_memory, check_of, check_shapes
 from inspector.engine.wording import in_short
 
 Step = TypeVar("Step", ReplayStep, GraphStep)
@@ -38,7 +40,6 @@ MOST_LAGS = 64
 """Each older value is a further part of the state, and Jacobians grow with its square. Counter-example: attention over
 all of more than 65 states so far is rejected with that reason; use a shorter sequence."""
 ROOT = "model"
-ONE_SHOWS = "a run with one sequence alone shows it"
 SILENT = "The steps ran without gradients (torch.no_grad), so no parameter has a gradient in them."
 LAYERS = (
     "Every layer has parameters of its own, so no parameter's gradient is a sum over steps; the gradient of "
@@ -55,6 +56,7 @@ def parts_of(flow: Flow, state: Sequence[Slot], batch: int) -> dict[str, Part]:
     """
     parts: dict[str, Part] = {}
     fused = _shapes_of_fused(flow) if batch > 1 else frozenset()
+    several = len({slot.values[-1].dtype for slot in state}) > 1
     for slot in state:
         shape = tuple(slot.values[0].shape)
         axis = None if batch == 1 else next((n for n, size in enumerate(shape) if size == batch), None)
@@ -65,7 +67,10 @@ def parts_of(flow: Flow, state: Sequence[Slot], batch: int) -> dict[str, Part]:
         if slot.lags > MOST_LAGS:
             raise Unsupported(f"it reads states {slot.lags + 1} steps old; the limit is {MOST_LAGS + 1}")
         for lag in range(slot.lags + 1):
-            parts[name if lag == 0 else f"{name}[t-{lag}]"] = Part(slot.index, lag, shape, axis, slot.values[0].device)
+            own = slot.values[-1].dtype if several else None
+            parts[name if lag == 0 else f"{name}[t-{lag}]"] = Part(
+                slot.index, lag, shape, axis, slot.values[0].device, own
+            )
     if sum(part.width for part in parts.values()) > LARGEST:
         raise Unsupported(f"its state has more than {LARGEST} entries a sample")
     return parts
@@ -240,16 +245,17 @@ def _not_again(reason: Exception) -> Unsupported:
 
 
 def recurrence_of(
-    flow: Flow, state: Sequence[Slot], batch: Batch, place: str, made: Container[int], trained: Parameters
+    flow: Flow, state: Sequence[Slot], batch: Batch, place: str, made: Origins, trained: Parameters
 ) -> tuple[ReplayRecurrence | GraphRecurrence, bool]:
     """The recurrence of one group of slots, and whether its gradient is cut somewhere.
 
-    `made`: ids of all tensors whose origin is known; `trained`: names of the model's parameters.
+    `trained`: names of the model's parameters.
     Where a step cannot be run again, autograd's graph of the run is used if there is one. Raises Unsupported.
     """
-    check_shapes(state)
+    check_shapes(state, int(batch.lengths.numel()))
     name_slots(flow, state)
     check_memory(flow, state)
+    check_returning(flow, state, made)
     recorded = _Recorded.of(flow, state, batch, place)
     try:
         return recorded.replayed(made, trained)
@@ -306,6 +312,7 @@ class _Recorded:
     def replayed(self, made: Container[int], trained: Parameters) -> tuple[ReplayRecurrence, bool]:
         """By the recorded operations; and whether the gradient is cut. Raises Unsupported or RuntimeError."""
         flow, state = self.flow, self.state
+        check_recorded(flow, state, made)
         groups, cut = programs_of(flow, self.parts, state, made)
         cell = self._described(ReplayStep(self.parts, groups, self.steps, self.names))
         x = _entering(groups, self.steps, self.size, self.states)
@@ -367,8 +374,7 @@ def states_of(parts: dict[str, Part], state: Sequence[Slot]) -> Tensor:
         values = torch.stack([*early, *slot.values][: len(slot.values)])
         rows = values.movedim(part.batch + 1, 1) if part.batch is not None else values[:, None]
         columns.append(rows.reshape(*rows.shape[:2], -1).cpu())
-    dtype = columns[0].dtype
-    return torch.cat([column.to(dtype) for column in columns], dim=-1)
+    return torch.cat(columns, dim=-1)  # of the widest of their types
 
 
 def _entering(groups: Sequence[Steps], steps: int, batch: int, like: Tensor) -> Tensor:

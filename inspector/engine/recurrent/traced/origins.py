@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
+
+from torch import Tensor
 
 from inspector.engine.recurrent.traced.record.op_table import Table
 from inspector.engine.trace.trace import Trace
@@ -17,9 +19,14 @@ def inputs_of(trace: Trace) -> frozenset[int]:
 
 
 class Origins(Container[int]):
-    """Ids of the tensors whose origin is known: results of recorded functions, inputs, parameters, buffers."""
+    """Ids of the tensors whose origin is known: results of recorded functions, inputs, parameters, buffers.
 
-    def __init__(self, table: Table, trace: Trace) -> None:
+    Attributes:
+        left: ids of the tensors whose numbers left torch.
+    """
+
+    def __init__(self, table: Table, trace: Trace, left: Iterable[Tensor] = ()) -> None:
+        self.left = frozenset(map(id, left))
         model = trace.subject.model
         self._given = inputs_of(trace) | frozenset(map(id, (*model.parameters(), *model.buffers())))
         self._knows = table.knows

@@ -15,6 +15,7 @@ from inspector.engine.recurrent.traced.loops.carried_state import Flow, Slot
 from inspector.engine.recurrent.traced.program.gates import leading_to
 from inspector.engine.recurrent.traced.record.values import storage_of
 
+ONE_SHOWS = "a run with one sequence alone shows it"
 MOST_NAMED = 6
 """Shapes that a message lists."""
 FILLED = (
@@ -23,12 +24,19 @@ FILLED = (
 )
 
 
-def check_shapes(state: Sequence[Slot]) -> None:
-    """Raises Unsupported where the state has not the same shape at every step."""
+def check_shapes(state: Sequence[Slot], batch: int = 1) -> None:
+    """Raises Unsupported where the state has not the same shape at every step. `batch`: sequences of the run."""
     for slot in state:
         if slot.shapes:
             shapes = ", ".join(map(str, slot.shapes[:MOST_NAMED])) + (", …" if len(slot.shapes) > MOST_NAMED else "")
-            raise Unsupported(f"its state changes its shape: {shapes}")
+            more = f" (fewer sequences as they end: {ONE_SHOWS})" if _shrinks(slot, batch) else ""
+            raise Unsupported(f"its state changes its shape: {shapes}{more}")
+
+
+def _shrinks(slot: Slot, batch: int) -> bool:
+    """Whether the shapes differ by how many of the sequences of a batch they have, as in packed sequences."""
+    alike = all(slot.shapes) and len({shape[1:] for shape in slot.shapes}) == 1
+    return batch > 1 and alike and max(shape[0] for shape in slot.shapes) == batch
 
 
 def check_memory(flow: Flow, state: Sequence[Slot]) -> None:
@@ -84,4 +92,5 @@ def check_of(recurrence: ReplayRecurrence) -> Check:
             error = (cell.again(group, states[group.numbers]) - states[group.numbers + 1]).abs()
         worst = max(worst, float(error.nan_to_num_(0.0, 0.0, 0.0).max()) if error.numel() else 0.0)
     size = max(size, float(states.abs().nan_to_num_(0.0, 0.0, 0.0).max()) if states.numel() else size)
-    return Check(worst, 64 * torch.finfo(states.dtype).eps * size)
+    kinds = {states.dtype, *(part.dtype for part in cell.layout.values() if part.dtype is not None)}
+    return Check(worst, 64 * max(torch.finfo(kind).eps for kind in kinds) * size)

@@ -19,6 +19,8 @@ from inspector.engine.session.sweep.ordering import Candidate
 from inspector.engine.session.sweep.spool import spooled
 from inspector.records import Frame, Labels, Log, Page, Refusal, RunStart, Scalar, report
 
+NOT_FINITE = "non-finite"
+"""See `Mismatch.problem`."""
 KEY = "sweep"
 """The key of what is told of a sweep, in a RunStart's `meta`, and of a frame's checkpoint in its Frame's."""
 CHECKPOINT = "run:checkpoint"
@@ -149,7 +151,11 @@ class SweepCapture:
         if found is None:
             return ""
         if found.mismatches:
-            recording.write(Log(f"{frame.label}: {report.line(found)}", "info" if found.fits else "warning"))
+            bad = any(one.problem == NOT_FINITE for one in found.mismatches)
+            log = Log(f"{frame.label}: {report.line(found)}", "info" if found.fits and not bad else "warning")
+            recording.write(log)
+            if bad:  # what comes of such weights fails nowhere: every number is NaN
+                self.log(log)
         return report.line(found)
 
     def failed(self, frame: Frame, reason: str) -> None:

@@ -68,7 +68,8 @@ def gates_of(flow: Flow, state: Sequence[Slot], batch: int) -> list[Gate]:
             gate: Gate | None = None
             for m, (step, value) in enumerate(zip(members.tolist(), values, strict=True)):
                 fits = fitting if value.shape == tensor.shape else _fits(value, batch, widths, made)
-                if fits and id(value) not in own:
+                is_state = id(value) in own or (edited is not None and id(edited[m]) in own)
+                if fits and not is_state:
                     gate = gate or found.setdefault(
                         (label, signal), Gate(signal, [None] * count, j, bound=bound, text=text)
                     )

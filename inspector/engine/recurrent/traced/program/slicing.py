@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._ops import OpOverload, OpOverloadPacket
 from torch.utils._pytree import tree_flatten
 
 from inspector.engine.errors import Unsupported
@@ -33,6 +34,8 @@ from inspector.engine.recurrent.traced.record.values import storage_of
 
 OFTEN = 256
 """Iterations between checks for cancellation: each costs up to a millisecond."""
+OWN = frozenset({"aten", "prim", "prims", "quantized", "rngprims"})
+"""Namespaces of torch's operators."""
 NOT_WRITTEN_OUT = (
     f"a fused module with more than {MOST_STEPS} steps a call, with packed sequences, or with dropout between its "
     "layers, is in them"
@@ -169,6 +172,8 @@ class Slicer:
             op = self.flow.loop.iterations[i][j][1]
             if op.custom:
                 raise Unsupported("a custom autograd function is in them")
+            if is_registered(op.function):
+                raise Unsupported(f"an operator that is not torch's own is in them: {op.function}")
             writes |= op.in_place
             cut |= op.traits.kind is Kind.DETACH
             instruction = _instruction(building, op, self.masks)
@@ -180,6 +185,14 @@ class Slicer:
         refs = [building.ref(tensor) for tensor in results]
         whole = (*signature, *map(_plain, refs), _shapes(building.outside))
         return Program(instructions, refs, whole, writes, cut), building.outside
+
+
+def is_registered(function: Any) -> bool:
+    """Whether a function is an operator that torch does not bring (torch.library, an extension), whose derivatives
+    torch.func may have no rule for."""
+    if isinstance(function, OpOverload):
+        return function.namespace not in OWN
+    return isinstance(function, OpOverloadPacket) and function._qualified_op_name.partition("::")[0] not in OWN
 
 
 def _shapes(tensors: Sequence[Tensor]) -> tuple[Hashable, ...]:

@@ -15,13 +15,17 @@ from inspector.engine.recurrent.traced.program.instructions import Program
 @dataclass(frozen=True, slots=True)
 class Part:
     """One part of the state: a carried tensor, `lag` iterations old; `batch` is its batch axis (None: one sample), and
-    `device` where the model has it: states as rows lie in main memory."""
+    `device` where the model has it: states as rows lie in main memory.
+
+    `dtype` is set where the parts of a state have several types: rows are of the widest.
+    """
 
     slot: int
     lag: int
     shape: tuple[int, ...]
     batch: int | None
     device: torch.device = CPU
+    dtype: torch.dtype | None = None
 
     @property
     def key(self) -> Hashable:
@@ -44,7 +48,7 @@ class Part:
 
     def tensor(self, rows: Tensor) -> Tensor:
         """The tensor of rows (b, width)."""
-        rows = rows.to(self.device)
+        rows = rows.to(self.device, self.dtype or rows.dtype)
         if self.batch is None:
             return rows.reshape(self.shape)
         rest = [size for axis, size in enumerate(self.shape) if axis != self.batch]

@@ -59,12 +59,15 @@ def result_leaves(together: Sequence[Call]) -> list[Sequence[Any]]:
 
 def constant(columns: Sequence[Sequence[Any]]) -> bool:
     """True where all values of each column are equal, tensors excepted."""
-    return all(isinstance(column[0], Tensor) or _count(column) == len(column) for column in columns)
+    return all(isinstance(column[0], Tensor) or _equal(column) for column in columns)
 
 
-def _count(column: Sequence[Any]) -> int:
-    """How many are equal to the first."""
-    return list(column).count(column[0])
+def _equal(column: Sequence[Any]) -> bool:
+    """True where all are equal to the first; not where that cannot be asked (arrays of numpy's)."""
+    try:
+        return list(column).count(column[0]) == len(column)
+    except Exception:  # noqa: BLE001 - an object of the user's may raise anything
+        return False
 
 
 def all_same(values: Sequence[Any]) -> bool:

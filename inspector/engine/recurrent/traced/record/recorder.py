@@ -38,6 +38,7 @@ MOST_OPS = 4_000_000
 """Each takes some hundred bytes of Python objects. Counter-example: of 500,000 steps of ten operations the last are not
 recorded, which is reported."""
 TORCH = str(Path(torch.__file__).parent)
+FUNCTORCH = str(Path(torch.__file__).parent / "_functorch")
 ENGINE = Path(__file__).parents[3]
 EAGER_LOOPS = str(ENGINE / "interventions" / "eager_loops.py")
 ONNX = ENGINE / "programs" / "onnx"
@@ -62,6 +63,10 @@ RUN = Subject.called.__code__
 HOOKING = frozenset({"register_hook", "register_prehook"})
 """What code calls that puts a hook on a node. Counter-example: a function that is given the node and hooks it; nothing
 of torch's says that a node has hooks, so that is not noticed."""
+LEAVING = frozenset(
+    id(getattr(Tensor, name)) for name in ("numpy", "tolist", "__array__", "__dlpack__") if hasattr(Tensor, name)
+)
+"""By which the numbers of a tensor leave torch. `item` is none of them: numbers that are logged, or decide a branch."""
 _GRAD_FN: Any = Tensor.grad_fn
 _METHOD: Any = type(_GRAD_FN.__get__)
 _getframe = sys._getframe
@@ -103,6 +108,8 @@ class OperationRecorder(SwitchedMode):
         """The first function, and line, that ran inside a torch.func transform (vmap, grad, jvp)."""
         self.editor = editor
         self.bytes = 0
+        self.left: list[Tensor] = []
+        """Those whose numbers left torch; held, so that no other tensor gets the number of one."""
         self.hooks: list[WatchedHook] = []
         self.node_hooks: list[tuple[str, Tensor]] = []
         self._calls: list[Call] = []
@@ -126,6 +133,8 @@ class OperationRecorder(SwitchedMode):
             args = self._watched(args)
         elif type(func) is _METHOD and getattr(func, "__self__", None) is _GRAD_FN:
             self._node_taken(args[0])
+        elif number in LEAVING and self.listening:
+            self.left.append(args[0])
         random = _random_state(args, kwargs) if number in _DROPOUTS and self.listening else None
         out = func(*args, **kwargs) if kwargs else func(*args)
         handler = self.also.get(number)
@@ -174,6 +183,7 @@ class OperationRecorder(SwitchedMode):
         self._inner = self._where = None
         self._wheres.clear()
         self._called.clear()
+        self.left.clear()
         self._calls = []
         self._random.clear()
         self._own.clear()
@@ -239,8 +249,16 @@ class OperationRecorder(SwitchedMode):
         return True
 
     def _leave_out(self, frame: FrameType) -> bool:
-        """True: inside a transform of torch.func tensors mean something in that transform only."""
-        self.transformed = self.transformed or (frame.f_code.co_qualname, frame.f_lineno)
+        """True: inside a transform of torch.func tensors mean something in that transform only.
+
+        What torch does around the function is not the code of the frame that calls the transform.
+        """
+        if self.transformed is None:
+            at: FrameType | None = _getframe(3)
+            while at is not None and at is not frame and not at.f_code.co_filename.startswith(FUNCTORCH):
+                at = at.f_back
+            if at is frame:
+                self.transformed = frame.f_code.co_qualname, frame.f_lineno
         return True
 
     def _where_is(self, frame: FrameType) -> Where:
