@@ -27,7 +27,7 @@ def free_name_beside(path: Path) -> tuple[Path, list[Path]]:
     """A name for the run that is to replace the capture at `path`, and that nothing has; and what runs that were killed
     have left under such names."""
     stem, suffix = (path.name.removesuffix(SUFFIX), SUFFIX) if path.name.endswith(SUFFIX) else (path.name, "")
-    number, left = 1, []
+    number, left = 1, list[Path]()
     while True:
         found = path.with_name(f"{stem}.new{'' if number == 1 else f'-{number}'}{suffix}")
         if not os.path.lexists(found):
