@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from inspector.capture.crc import crc32
+from inspector.capture.crc import crc32_at_once
 from inspector.capture.identity import Identity, identity
 from inspector.capture.layout import ALIGN, ROLL_BYTES, CaptureError, page_file
 from inspector.capture.private import private_file
@@ -23,6 +23,9 @@ WAITING_BYTES = 8 << 20
 """Of pages that were placed and are not written out yet."""
 PARTS = 512
 """Of one call; systems take 1,024 or more."""
+CALL_BYTES = 1 << 20
+"""Of one call. Linux (6.18, ext4) takes memory for what one call writes in pieces that
+are as large: calls of 8 MB took four times the time where few such pieces were free."""
 LITTLE = ("<", "|", "=") if sys.byteorder == "little" else ("<", "|")
 """Byte orders, as numpy names them, in which arrays are written as they are."""
 _GAP = bytes(ALIGN)
@@ -71,7 +74,7 @@ class PageAppender:
         self._waiting.append(array)
         self._waiting_bytes += size
         self._end = position + size
-        return self.number, position, size, crc32(array.data)
+        return self.number, position, size, crc32_at_once(array.data)
 
     def _make_room(self, size: int) -> None:
         """Write out what waits; a new page file where the present one has no room for so many bytes more."""
@@ -177,12 +180,21 @@ def write_all(file: BinaryIO, parts: list[Any]) -> None:
         return
     first = 0
     while first < len(parts):
-        done = os.writev(file.fileno(), parts[first : first + PARTS])
-        while first < len(parts) and done >= (size := memoryview(parts[first]).nbytes):
+        last, size = first + 1, memoryview(parts[first]).nbytes
+        while last < min(len(parts), first + PARTS) and (size := size + memoryview(parts[last]).nbytes) <= CALL_BYTES:
+            last += 1
+        done = os.writev(file.fileno(), parts[first:last] if last > first + 1 else _begin(parts[first]))
+        while first < last and done >= (size := memoryview(parts[first]).nbytes):
             done -= size
             first += 1
         if done:
             parts[first] = memoryview(parts[first]).cast("B")[done:]
+
+
+def _begin(part: Any) -> list[Any]:
+    """Of a large one what a call takes."""
+    view = memoryview(part)
+    return [view.cast("B")[:CALL_BYTES] if view.nbytes > CALL_BYTES else view]
 
 
 def to_disk(descriptor: int) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from inspector.capture import crc
+from inspector.capture.crc import KEPT, SMALL, crc32_at_once
 
 
 @pytest.mark.parametrize("size", [0, 1, 3, 15, 16, 17, 4096, 100_003, 1 << 20])
@@ -33,3 +34,26 @@ def test_without_the_library_zlib_makes_it(monkeypatch: pytest.MonkeyPatch) -> N
     finally:
         monkeypatch.undo()
         importlib.reload(crc)
+
+
+@pytest.mark.parametrize("size", [0, 1, KEPT - 1, KEPT, KEPT + 1, 3 * KEPT, 16 << 10, SMALL, SMALL + 1, 1 << 20])
+def test_at_once_it_is_that_of_the_whole(size: int) -> None:
+    numbers = np.random.default_rng(size).integers(0, 256, size, dtype=np.uint8)
+    assert crc32_at_once(numbers.data) == zlib.crc32(numbers.tobytes())
+
+
+def test_at_once_of_arrays_of_any_shape_and_type() -> None:
+    for array in (np.ones((4, 0, 3), np.float32), np.array(2.5), np.arange(24.0).reshape(2, 3, 4), np.ones(3, "<c16")):
+        assert crc32_at_once(array.data) == zlib.crc32(array.tobytes())
+
+
+def test_of_little_no_call_gives_up_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, asked = crc.crc32, list[int]()
+
+    def told(data: memoryview, start: int = 0) -> int:
+        asked.append(data.nbytes)
+        return real(data, start)
+
+    monkeypatch.setattr(crc, "crc32", told)
+    crc32_at_once(memoryview(bytes(16 << 10)))
+    assert max(asked) <= KEPT and sum(asked) == 16 << 10

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 import time
@@ -105,7 +106,9 @@ def main() -> int:
         sys.stdout.write(listing() + "\n")
         return 0
     if asked.case:
-        return again(known[asked.names[0]][1], json.loads(asked.case))
+        code = again(known[asked.names[0]][1], json.loads(asked.case))
+        sys.stdout.flush()
+        os._exit(code)  # a window of the case still stands, and Python would take it apart after Qt
     part, parts = asked.part
     tallies = []
     for name in asked.names or list(known):
