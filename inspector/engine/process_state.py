@@ -18,7 +18,6 @@ import signal
 import socket
 import sqlite3
 import sys
-import sysconfig
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -228,32 +227,23 @@ def _set_handlers(handlers: list[Any]) -> None:
         signal.signal(number, handler)
 
 
-def altered() -> str:
+def altered(is_installed: Callable[[str], bool]) -> str:
     """What does something else for the next model than it did for the first one of this worker; "" for nothing. Asked
-    for the first time before any code of a user's has run."""
-    others = {one for one in threading.enumerate() if not _is_idle_or_own(one)}
+    for the first time before any code of a user's has run. `is_installed`: whether a file of code is no user's."""
+    others = {one for one in threading.enumerate() if _is_of_a_user(one, is_installed)}
     if not _threads:
         _threads.update(others, {threading.main_thread()})
     left = next((f"the thread {one.name}" for one in others - _threads), "")
     return next((one.altered() for one in _defined), "") or left
 
 
-def _is_idle_or_own(thread: threading.Thread) -> bool:
-    """Whether a thread is none that code of a user's has started: one of this package or of a library, as a progress
-    bar's or a pool's, or one that Python did not start."""
+def _is_of_a_user(thread: threading.Thread, is_installed: Callable[[str], bool]) -> bool:
+    """Whether a user's code has started a thread: no library (a bar of progress, a pool), nor this package."""
     does = getattr(thread, "_target", None) or getattr(thread, "function", None) or type(thread).run
     code = getattr(inspect.unwrap(does), "__code__", None)
-    own = str(getattr(does, "__module__", "")).startswith("inspector.")
-    return (
-        own or isinstance(thread, threading._DummyThread) or (code is not None and _is_of_a_library(code.co_filename))
-    )
+    return not isinstance(thread, threading._DummyThread) and (code is None or not is_installed(code.co_filename))
 
 
-def _is_of_a_library(file: str) -> bool:
-    return bool({"site-packages", "dist-packages"} & set(Path(file).parts)) or Path(file).is_relative_to(_STANDARD)
-
-
-_STANDARD = sysconfig.get_paths()["stdlib"]
 _defined: list[Defined] = []
 _threads: set[threading.Thread] = set()
 Settings = dict[str, tuple[Any, Callable[[Any], object]]]

@@ -52,7 +52,7 @@ def main() -> int:
     threading.Thread(target=_listen, args=(link, service, requests), name="requests", daemon=True).start()
     while not isinstance(request := requests.get(), Quit):
         allowed = most_allowed()
-        if isinstance(request, Load) and altered():
+        if isinstance(request, Load) and altered(code.is_installed):
             os._exit(ALTERED_CODE)  # the next model is opened by a worker in which nothing is
         _serve(link, service, request)
         if isinstance(request, (Run, Analyse)) and is_spent(allowed):

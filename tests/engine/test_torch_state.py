@@ -15,6 +15,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from inspector.engine import process_state
+from inspector.engine.opening.user_code import UserCode
 
 class Functions(TorchFunctionMode):
     def __torch_function__(self, function, types, args=(), kwargs=None):
@@ -36,12 +37,13 @@ def numbers():
 
 warnings.simplefilter("ignore")
 process_state.keep()
-assert process_state.altered() == ""
+is_installed = UserCode().is_installed
+assert process_state.altered(is_installed) == ""
 before = numbers()
 with process_state.put_back({making}):
     {harm}
 same = numbers() == before
-print(json.dumps([same, process_state.altered()]))
+print(json.dumps([same, process_state.altered(is_installed)]))
 """
 STATES = {
     "hooks of all modules": [
